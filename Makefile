@@ -14,7 +14,7 @@ COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test thorough bench bench-sql fuzz torture demo lint fmt sqlc sqlc-diff build image tools clean
+.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint fmt sqlc sqlc-diff build image tools clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ test: ## run every test, against a PostgreSQL that is found or started (ARGS: fl
 # most of these tests are of one goroutine.
 thorough: ## run in full, without the race detector, the tests that try fewer inputs with it (ARGS: flags for go test)
 	@names=$$(awk 'FNR == 1 { name = "" } /^func / { name = /^func Test/ ? $$2 : ""; sub(/\(.*/, "", name) } \
-		/brief\.(Run|Skip)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
+		/brief\.(Run|Skip|Sample)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
 			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) tests[folder] = tests[folder] "|" name } \
 		END { for (folder in tests) print folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' 'brief\.|rapid\.Check' .)) || exit 1; \
 	echo "$$names" | sort | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
@@ -71,6 +71,9 @@ bench-sql: ## measure an analyst's questions in SQL (ARGS: flags, such as --scal
 demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)
 	@go build -o bin/sandbox ./cmd/sandbox
 	@exec bin/sandbox --all $(ARGS)
+
+docs: ## write docs/relations.md from the comments in migrations/
+	WRITE_DOCS=1 go test -count=1 -run '^TestReferenceOfRelations$$' ./internal/app
 
 lint: $(LINT) ## find mistakes and imports against the architecture
 	$(LINT) run

@@ -19,22 +19,23 @@ const (
 )
 
 // Difference is a row, or a column of a row, that is not stored as the ledger or the transaction history shows it or, if Derived is
-// true, as it follows from other rows.
+// true, as it follows from other rows. Its JSON form is for scripts.
 type Difference struct {
-	Kind     Disagreement
-	Relation string        // a table
-	Offset   ledger.Offset // 0: the row belongs to no offset
-	Seq      int64         // of the record of the transaction history that the row belongs to; 0: it belongs to none
-	Row      string        // identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only one
-	NodeID   *int32        // of the row; nil: it has none
-	Element  bool          // the row is that of an element of an update; ledger.Update.Elements counts these
-	Derived  bool
+	Kind     Disagreement  `json:"kind"`
+	Relation string        `json:"relation"`      // a table
+	Offset   ledger.Offset `json:"ledger_offset"` // 0: the row belongs to no offset
+	Seq      int64         `json:"seq,omitempty"` // of the record of the transaction history that the row belongs to; 0: it belongs to none
+	NodeID   *int32        `json:"node_id"`       // of the row; nil: it has none
+	// Row identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only one.
+	Row     string `json:"row"`
+	Element bool   `json:"-"` // the row is that of an element of an update; ledger.Update.Elements counts these
+	Derived bool   `json:"-"`
 
 	// If Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. References are resolved; binary
 	// values longer than 64 bytes are given by length and SHA-256.
-	Column string
-	Wanted *string // what should be stored
-	Stored *string
+	Column string  `json:"column,omitempty"`
+	Wanted *string `json:"ledger"` // what should be stored
+	Stored *string `json:"stored"`
 }
 
 // Lacking reports that a column is NULL and should have a value. An upgraded participant causes many of these: it shows values that

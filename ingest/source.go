@@ -64,31 +64,31 @@ type SnapshotSink interface {
 // TransactionsSource is what the transactions loop needs of a Scan service.
 type TransactionsSource interface {
 	// Describe asks who the service is and whether its history is complete.
-	Describe(ctx context.Context) (ledger.HistoryService, error)
+	Describe(ctx context.Context) (ledger.TransactionsService, error)
 	// TransactionsAfter reads the records after a cursor in the service's order, as far as one request brings. No records: none
 	// follow, or the service does not know the cursor. The error is ledger.ErrCursorRefused if the service fails for this cursor,
 	// and ledger.ErrNotOffered if it has no transaction history.
-	TransactionsAfter(ctx context.Context, after ledger.HistoryCursor) ([]ledger.Transaction, error)
+	TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error)
 	// NewestTransactions returns the last n records, the newest first.
 	NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error)
 }
 
 // TransactionsSink is where the transaction history is written.
 type TransactionsSink interface {
-	// HistoryPosition returns the position at which reading resumes, with the last records of the generation that is read, the
-	// oldest first: HistoryWindowLimit of them, or all.
-	HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error)
+	// TransactionsPosition returns the position at which reading resumes, with the last records of the generation that is read, the
+	// oldest first: TransactionsWindowLimit of them, or all.
+	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
 	// AppendTransactions stores records after the position, all of them or none, and returns the position after them, which is
 	// at.Behind(len(batch.Records)). order is their place among concurrent writes; nil: there are none. The error may be a
 	// *ledger.KnownEventIDError.
-	AppendTransactions(ctx context.Context, at ledger.HistoryPosition, order CommitOrder, batch ledger.HistoryBatch) (ledger.HistoryPosition, error)
+	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
 	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an earlier
 	// one that is not shown.
-	BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
+	BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
 	// ShowGeneration shows the generation that is read, in place of the one that is shown.
-	ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
+	ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
 	// DropLeftovers removes the rows of generations that are neither shown nor read, in steps.
-	DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error)
+	DropLeftovers(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error)
 	// StoredTransactions returns which of the event ids are on a record of the generation that is read.
-	StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error)
+	StoredTransactions(ctx context.Context, at ledger.TransactionsPosition, eventIDs []string) (map[string]bool, error)
 }

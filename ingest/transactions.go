@@ -35,7 +35,7 @@ type Transactions struct {
 	Sink   TransactionsSink
 	// Check, if set, checks that source and sink still belong together, before each try and before anything is done about a
 	// page that does not fit: another service may answer. It gets what the source reports of itself.
-	Check func(context.Context, ledger.HistoryService) error
+	Check func(context.Context, ledger.TransactionsService) error
 	// UntilCurrent ends the loop when the newest record as of its start is committed and shown.
 	UntilCurrent bool
 	Logger       *slog.Logger
@@ -46,10 +46,10 @@ type Transactions struct {
 
 // TransactionsWatch has callbacks for the loop. Each may be nil; they are called from one goroutine.
 type TransactionsWatch struct {
-	Resumed   func(ledger.HistoryPosition)                 // at the start, and before each new try
-	Committed func(at ledger.HistoryPosition, records int) // after a commit of that many records
-	Current   func()                                       // the service has nothing more
-	Waiting   func(why string)                             // the service can't be read yet, without an error; empty: it can again
+	Resumed   func(ledger.TransactionsPosition)                 // at the start, and before each new try
+	Committed func(at ledger.TransactionsPosition, records int) // after a commit of that many records
+	Current   func()                                            // the service has nothing more
+	Waiting   func(why string)                                  // the service can't be read yet, without an error; empty: it can again
 	Retrying  func(err error, wait time.Duration)
 	Recovered func()           // after Retrying: a read succeeded, and its records are committed
 	Rereading func(why string) // a new generation was begun
@@ -85,8 +85,8 @@ type transactionsRun struct {
 
 	// The following is set when the service is asked who it is.
 	asked  time.Time
-	at     ledger.HistoryPosition // after everything that was read, stored or not
-	stored ledger.HistoryPosition // after what is stored
+	at     ledger.TransactionsPosition // after everything that was read, stored or not
+	stored ledger.TransactionsPosition // after what is stored
 	pages  *TransactionPages
 	goal   transactionsTarget // of a generation that is not shown: the newest record when it was begun or resumed
 	fresh  bool               // nothing was read since then: the next page compares the whole window
@@ -140,7 +140,7 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 		r.await(ctx, "the service is still backfilling its own history")
 		Sleep(ctx, backfillingEvery)
 	}
-	at, window, err := r.Sink.HistoryPosition(ctx)
+	at, window, err := r.Sink.TransactionsPosition(ctx)
 	if err == nil && at.Leftovers {
 		at, err = r.Sink.DropLeftovers(ctx, at)
 	}
@@ -168,7 +168,7 @@ func (r *transactionsRun) begin(ctx context.Context) error {
 }
 
 // readOnFrom starts reading at a position, after a window of stored records.
-func (r *transactionsRun) readOnFrom(at ledger.HistoryPosition, window []ledger.HistoryMark) {
+func (r *transactionsRun) readOnFrom(at ledger.TransactionsPosition, window []ledger.TransactionsMark) {
 	r.at, r.stored, r.fresh, r.again = at, at, true, false
 	r.pages = NewTransactionPages(r.Source, r.Logger, window, at.Records() == int64(len(window)))
 	r.pages.doubled = r.doubled
@@ -177,7 +177,7 @@ func (r *transactionsRun) readOnFrom(at ledger.HistoryPosition, window []ledger.
 
 // step reads once and handles the result. While much is left to read, it writes concurrently with reading.
 func (r *transactionsRun) step(ctx context.Context) error {
-	if len(r.pages.Window) >= HistoryWindowLimit && r.pages.Cursor() == "" {
+	if len(r.pages.Window) >= TransactionsWindowLimit && r.pages.Cursor() == "" {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the last %d records of the transaction history share their event ids with others, so there is none after which it could be read on", len(r.pages.Window)),
 			Do:   "read from another service (--scan-url), in whose order such records do not stand together",
@@ -332,7 +332,7 @@ func (r *transactionsRun) newest(ctx context.Context) (target transactionsTarget
 	if target.known = true; len(newest) == 0 {
 		return target, nil
 	}
-	target.any, target.mark = true, ledger.HistoryMark{Cursor: newest[0].Cursor(), Fingerprint: newest[0].Fingerprint()}
+	target.any, target.mark = true, ledger.TransactionsMark{Cursor: newest[0].Cursor(), Fingerprint: newest[0].Fingerprint()}
 	for _, mark := range r.pages.Window {
 		target.pass(mark.Cursor, func() int64 { return mark.Fingerprint })
 	}
@@ -343,7 +343,7 @@ func (r *transactionsRun) newest(ctx context.Context) (target transactionsTarget
 type transactionsTarget struct {
 	known  bool
 	any    bool // there was a record
-	mark   ledger.HistoryMark
+	mark   ledger.TransactionsMark
 	seen   bool // a record equal to it was committed
 	passed bool // then one with another event id was committed: records that share an id are adjacent
 }
@@ -355,7 +355,7 @@ func (t *transactionsTarget) take(records []ledger.Transaction) {
 	}
 }
 
-func (t *transactionsTarget) pass(cursor ledger.HistoryCursor, fingerprint func() int64) {
+func (t *transactionsTarget) pass(cursor ledger.TransactionsCursor, fingerprint func() int64) {
 	switch {
 	case !t.any || t.passed:
 	case cursor != t.mark.Cursor:

@@ -100,7 +100,7 @@ func (w *world) stir() {
 			w.lost = slices.Delete(w.lost, i, i+1)
 		}
 	case 11:
-		w.service.describes(ledger.HistoryService{Backfilling: !w.service.service.Backfilling})
+		w.service.describes(ledger.TransactionsService{Backfilling: !w.service.service.Backfilling})
 	}
 	w.fail = w.fail || violent
 	w.show()
@@ -183,7 +183,7 @@ func livesThrough(t *testing.T, seed uint64) int {
 		w.stir()
 	}
 	w.failing, w.stirring, w.fail, w.hidden = 0, 0, false, 0
-	w.service.describes(ledger.HistoryService{})
+	w.service.describes(ledger.TransactionsService{})
 	w.grow(1)
 	w.show()
 	stop := l.run()

@@ -79,7 +79,7 @@ func TestTheCursorIsTheNewestIDThatIsUniqueSoFar(t *testing.T) {
 		stop := l.run()
 		pass(time.Minute)
 		require.NoError(t, stop())
-		_, known, err := l.memory.HistoryPosition(t.Context())
+		_, known, err := l.memory.TransactionsPosition(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, "c", NewTransactionPages(l.service, l.told.logger(), known, false).Cursor())
 		l.service.grow(history("f")...)
@@ -207,12 +207,12 @@ func TestAPageThatShrinksBelowTheSharedIDs(t *testing.T) {
 func TestAWindowWithoutAUniqueIDIsAProblem(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		records := history("a b c")
-		for i := range HistoryWindowLimit {
+		for i := range TransactionsWindowLimit {
 			records = append(records, record("x", fmt.Sprint(i)))
 		}
 		n := int64(len(records))
 		l := newTransactionsLoop(t, records)
-		l.memory.records, l.memory.at = records, ledger.HistoryPosition{Revision: 1, ShownTo: n, LastSeq: n}
+		l.memory.records, l.memory.at = records, ledger.TransactionsPosition{Revision: 1, ShownTo: n, LastSeq: n}
 		l.run()
 		pass(settled)
 		var problem *ledger.Problem

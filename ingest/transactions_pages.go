@@ -14,8 +14,8 @@ const (
 	// The window has this many of the last records, or more if none of these has a unique cursor. They are read again after each
 	// error.
 	transactionsWindow = 200
-	// HistoryWindowLimit is the most records that are searched for a unique cursor.
-	HistoryWindowLimit = 1000
+	// TransactionsWindowLimit is the most records that are searched for a unique cursor.
+	TransactionsWindowLimit = 1000
 	// Each page begins this many known records early. They must come again, as a proof that the service and its order are the same.
 	transactionsOverlap = 50
 	// The most records that NewestTransactions returns.
@@ -33,12 +33,12 @@ const (
 type TransactionPages struct {
 	Source TransactionsSource
 	Logger *slog.Logger
-	Window []ledger.HistoryMark // the last known records, the oldest first
-	First  bool                 // the window begins at the beginning of the history
+	Window []ledger.TransactionsMark // the last known records, the oldest first
+	First  bool                      // the window begins at the beginning of the history
 
-	refused map[ledger.HistoryCursor]bool // cursors for which the service fails
-	doubled map[string]bool               // event ids on several records that are not adjacent
-	ordered bool                          // the service was seen to distinguish its beginning from its end
+	refused map[ledger.TransactionsCursor]bool // cursors for which the service fails
+	doubled map[string]bool                    // event ids on several records that are not adjacent
+	ordered bool                               // the service was seen to distinguish its beginning from its end
 }
 
 // TransactionPage is the result of reading after a mark of the window. The marks are given by their index.
@@ -53,7 +53,7 @@ type TransactionPage struct {
 }
 
 // NewTransactionPages reads after the last known records, which are in order. complete says that they are all there are.
-func NewTransactionPages(source TransactionsSource, logger *slog.Logger, known []ledger.HistoryMark, complete bool) *TransactionPages {
+func NewTransactionPages(source TransactionsSource, logger *slog.Logger, known []ledger.TransactionsMark, complete bool) *TransactionPages {
 	p := &TransactionPages{Source: source, Logger: logger, First: complete, doubled: map[string]bool{}}
 	p.keep(known, nil)
 	return p
@@ -86,12 +86,12 @@ func (p *TransactionPages) startAfter(whole bool) int {
 	return max(oldest, p.lastUsable(p.Window[:max(0, len(p.Window)-transactionsOverlap)]))
 }
 
-func (p *TransactionPages) usable(mark ledger.HistoryMark) bool {
+func (p *TransactionPages) usable(mark ledger.TransactionsMark) bool {
 	return mark.Unique && !p.refused[mark.Cursor]
 }
 
 // lastUsable returns the index of the last usable mark; -1: there is none.
-func (p *TransactionPages) lastUsable(marks []ledger.HistoryMark) int {
+func (p *TransactionPages) lastUsable(marks []ledger.TransactionsMark) int {
 	for i, mark := range slices.Backward(marks) {
 		if p.usable(mark) {
 			return i
@@ -101,7 +101,7 @@ func (p *TransactionPages) lastUsable(marks []ledger.HistoryMark) int {
 }
 
 // Cursor returns the newest unique cursor of the window; empty: there is none.
-func (p *TransactionPages) Cursor() ledger.HistoryCursor {
+func (p *TransactionPages) Cursor() ledger.TransactionsCursor {
 	if i := lastUnique(p.Window); i >= 0 {
 		return p.Window[i].Cursor
 	}
@@ -161,7 +161,7 @@ func (p *TransactionPages) askBehind(ctx context.Context, index int) (page []led
 		}
 	}
 	if p.refused == nil {
-		p.refused = map[ledger.HistoryCursor]bool{}
+		p.refused = map[ledger.TransactionsCursor]bool{}
 	}
 	p.refused[cursor] = true
 	p.Logger.InfoContext(ctx, "the service can't read on after an event id, which more than one of its records has by now; reading on after another one",
@@ -198,10 +198,10 @@ func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (f
 	for i := range p.Window {
 		p.Window[i].Unique = p.Window[i].Unique && times[string(p.Window[i].Cursor)] == 0
 	}
-	marks := make([]ledger.HistoryMark, len(f.Records))
+	marks := make([]ledger.TransactionsMark, len(f.Records))
 	for i := range f.Records {
 		id := f.Records[i].EventID
-		marks[i] = ledger.HistoryMark{Cursor: f.Records[i].Cursor(), Unique: times[id] == 1 && !near[id] && !p.doubled[id]}
+		marks[i] = ledger.TransactionsMark{Cursor: f.Records[i].Cursor(), Unique: times[id] == 1 && !near[id] && !p.doubled[id]}
 	}
 	p.keep(append(slices.Clone(p.Window), marks...), f.Records)
 	return fresh, nil
@@ -220,7 +220,7 @@ func (p *TransactionPages) TakeAll(f TransactionPage) error {
 
 // keep makes the last marks the window. The marks of records, which are the last ones, have no fingerprint yet: keep computes only
 // those that it keeps, because that is slow.
-func (p *TransactionPages) keep(marks []ledger.HistoryMark, records []ledger.Transaction) {
+func (p *TransactionPages) keep(marks []ledger.TransactionsMark, records []ledger.Transaction) {
 	cursor := lastUnique(marks)
 	cut := max(0, min(cursor, len(marks)-transactionsWindow))
 	before := len(marks) - len(records)
@@ -232,7 +232,7 @@ func (p *TransactionPages) keep(marks []ledger.HistoryMark, records []ledger.Tra
 }
 
 // lastUnique returns the index of the newest mark with a unique cursor; -1: there is none.
-func lastUnique(marks []ledger.HistoryMark) int {
+func lastUnique(marks []ledger.TransactionsMark) int {
 	for i, mark := range slices.Backward(marks) {
 		if mark.Unique {
 			return i
@@ -285,25 +285,25 @@ func sameRecords(a, b []ledger.Transaction) bool {
 	})
 }
 
-func hasCursor(page []ledger.Transaction, cursor ledger.HistoryCursor) bool {
+func hasCursor(page []ledger.Transaction, cursor ledger.TransactionsCursor) bool {
 	return slices.ContainsFunc(page, func(record ledger.Transaction) bool { return record.Cursor() == cursor })
 }
 
 // servesTwice reports whether the service has two records of an event id: then it fails for it as a cursor, or serves one record
 // after the other.
 func (p *TransactionPages) servesTwice(ctx context.Context, id string) (bool, error) {
-	page, err := p.Source.TransactionsAfter(ctx, ledger.HistoryCursor(id))
+	page, err := p.Source.TransactionsAfter(ctx, ledger.TransactionsCursor(id))
 	if errors.Is(err, ledger.ErrCursorRefused) {
 		return true, nil
 	}
-	return hasCursor(page, ledger.HistoryCursor(id)), err
+	return hasCursor(page, ledger.TransactionsCursor(id)), err
 }
 
 // errChanging is the error for answers that contradict one another only because the service changed between them.
 var errChanging = errors.New("the service changed between two requests")
 
 // checkCursor returns a *ledger.Problem if a page that does not fit is the beginning of the history: the service ignores cursors.
-func (p *TransactionPages) checkCursor(ctx context.Context, cursor ledger.HistoryCursor, page []ledger.Transaction) error {
+func (p *TransactionPages) checkCursor(ctx context.Context, cursor ledger.TransactionsCursor, page []ledger.Transaction) error {
 	beginning, err := p.Source.TransactionsAfter(ctx, "")
 	if err != nil || len(page) == 0 || !sameRecords(page, beginning) {
 		return err

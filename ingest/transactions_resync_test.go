@@ -287,14 +287,14 @@ func TestAServiceThatIsRebuiltWithMore(t *testing.T) {
 func TestABackfillingServiceIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newTransactionsLoop(t, history("x y z"))
-		l.service.describes(ledger.HistoryService{Backfilling: true})
+		l.service.describes(ledger.TransactionsService{Backfilling: true})
 		stop := l.run()
 		pass(10 * time.Minute)
 		require.Equal(t, l.service.requests(""), l.service.requests("describe"), "nothing else is asked for")
 		require.InDelta(t, 20, l.service.requests("describe"), 1)
 		require.Equal(t, []string{"waiting: the service is still backfilling its own history"}, l.heard())
 		l.service.become(history("a b c x y z"))
-		l.service.describes(ledger.HistoryService{})
+		l.service.describes(ledger.TransactionsService{})
 		pass(backfillingEvery)
 		require.NoError(t, stop())
 		require.Equal(t, "a b c x y z", words(l.memory.stored()))

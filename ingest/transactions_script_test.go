@@ -73,7 +73,7 @@ func count(records []ledger.Transaction) map[string]int {
 // transactionsScript is a service of the transaction history that pages as a Scan does.
 type transactionsScript struct {
 	mu          sync.Mutex
-	service     ledger.HistoryService
+	service     ledger.TransactionsService
 	records     []ledger.Transaction
 	pageSize    int
 	newestLimit int            // of the newest records it gives no more; 0: it has no limit
@@ -114,7 +114,7 @@ func (s *transactionsScript) all() []ledger.Transaction {
 	return slices.Clone(s.records)
 }
 
-func (s *transactionsScript) describes(service ledger.HistoryService) {
+func (s *transactionsScript) describes(service ledger.TransactionsService) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.service = service
@@ -158,14 +158,14 @@ func (s *transactionsScript) request(ctx context.Context, request string) error 
 	return ctx.Err()
 }
 
-func (s *transactionsScript) Describe(ctx context.Context) (ledger.HistoryService, error) {
+func (s *transactionsScript) Describe(ctx context.Context) (ledger.TransactionsService, error) {
 	err := s.request(ctx, "describe")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.service, err
 }
 
-func (s *transactionsScript) TransactionsAfter(ctx context.Context, cursor ledger.HistoryCursor) ([]ledger.Transaction, error) {
+func (s *transactionsScript) TransactionsAfter(ctx context.Context, cursor ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	id := string(cursor)
 	if err := s.request(ctx, "after "+id); err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ type transactionsMemory struct {
 	before   func(write string) error // called with each write; may fail it
 	after    func(write string) error // called when it is done; may lose its answer
 	mu       sync.Mutex
-	at       ledger.HistoryPosition
+	at       ledger.TransactionsPosition
 	records  []ledger.Transaction // by seq - 1, of all generations
 	begun    int                  // generations
 	shown    int                  // generations, in place of others
@@ -239,7 +239,7 @@ func newTransactionsMemory() *transactionsMemory { return &transactionsMemory{} 
 var errStale = errors.New("the position is not the one that is stored")
 
 // write makes a change: all of it or nothing.
-func (m *transactionsMemory) write(ctx context.Context, name string, at ledger.HistoryPosition, change func() error) (ledger.HistoryPosition, error) {
+func (m *transactionsMemory) write(ctx context.Context, name string, at ledger.TransactionsPosition, change func() error) (ledger.TransactionsPosition, error) {
 	if m.before != nil {
 		if err := m.before(name); err != nil {
 			return at, err
@@ -269,10 +269,10 @@ func (m *transactionsMemory) write(ctx context.Context, name string, at ledger.H
 	return m.at, nil
 }
 
-func (m *transactionsMemory) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error) {
+func (m *transactionsMemory) TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error) {
 	if m.before != nil {
 		if err := m.before("position"); err != nil {
-			return ledger.HistoryPosition{}, nil, err
+			return ledger.TransactionsPosition{}, nil, err
 		}
 	}
 	m.mu.Lock()
@@ -282,16 +282,16 @@ func (m *transactionsMemory) HistoryPosition(ctx context.Context) (ledger.Histor
 	for i := range read {
 		ids[read[i].EventID]++
 	}
-	var marks []ledger.HistoryMark
-	for i := max(0, len(read)-HistoryWindowLimit); i < len(read); i++ {
-		marks = append(marks, ledger.HistoryMark{Cursor: read[i].Cursor(), Fingerprint: read[i].Fingerprint(), Unique: ids[read[i].EventID] == 1})
+	var marks []ledger.TransactionsMark
+	for i := max(0, len(read)-TransactionsWindowLimit); i < len(read); i++ {
+		marks = append(marks, ledger.TransactionsMark{Cursor: read[i].Cursor(), Fingerprint: read[i].Fingerprint(), Unique: ids[read[i].EventID] == 1})
 	}
 	return m.at, marks, ctx.Err()
 }
 
 func (m *transactionsMemory) AppendTransactions(
-	ctx context.Context, at ledger.HistoryPosition, order CommitOrder, batch ledger.HistoryBatch,
-) (ledger.HistoryPosition, error) {
+	ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, batch ledger.TransactionsBatch,
+) (ledger.TransactionsPosition, error) {
 	if err := takeTurn(ctx, order); err != nil {
 		return at, err
 	}
@@ -313,7 +313,7 @@ func (m *transactionsMemory) AppendTransactions(
 	})
 }
 
-func (m *transactionsMemory) BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (m *transactionsMemory) BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	return m.write(ctx, "begin", at, func() error {
 		m.at.Leftovers = m.at.Leftovers || m.at.Rereading()
 		m.at.ReadAfter = m.at.LastSeq
@@ -322,7 +322,7 @@ func (m *transactionsMemory) BeginGeneration(ctx context.Context, at ledger.Hist
 	})
 }
 
-func (m *transactionsMemory) ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (m *transactionsMemory) ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	return m.write(ctx, "show", at, func() error {
 		if !m.at.Rereading() {
 			m.mistakes = append(m.mistakes, "shown without having been begun")
@@ -333,14 +333,14 @@ func (m *transactionsMemory) ShowGeneration(ctx context.Context, at ledger.Histo
 	})
 }
 
-func (m *transactionsMemory) DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (m *transactionsMemory) DropLeftovers(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	return m.write(ctx, "drop", at, func() error {
 		m.at.Leftovers = false
 		return nil
 	})
 }
 
-func (m *transactionsMemory) StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error) {
+func (m *transactionsMemory) StoredTransactions(ctx context.Context, at ledger.TransactionsPosition, eventIDs []string) (map[string]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	has := map[string]bool{}

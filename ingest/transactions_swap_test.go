@@ -126,7 +126,7 @@ func TestAServiceThatFitsIsMatchedNowAndThen(t *testing.T) {
 		checks := 0
 		foreign := &ledger.Problem{What: "another network"}
 		l.set = func(h *Transactions) {
-			h.Check = func(_ context.Context, service ledger.HistoryService) error {
+			h.Check = func(_ context.Context, service ledger.TransactionsService) error {
 				checks++
 				if service.NetworkID != "" {
 					return foreign
@@ -142,7 +142,7 @@ func TestAServiceThatFitsIsMatchedNowAndThen(t *testing.T) {
 		require.LessOrEqual(t, l.service.requests("after")-pages, 14)
 		require.Empty(t, l.heard())
 		require.Equal(t, 1, l.told.lines("caught up"))
-		l.service.describes(ledger.HistoryService{NetworkID: "DSO::2"})
+		l.service.describes(ledger.TransactionsService{NetworkID: "DSO::2"})
 		pass(transactionsMatchEvery + transactionsPollEvery)
 		require.ErrorIs(t, l.ended(), foreign)
 	})

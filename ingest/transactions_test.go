@@ -285,10 +285,10 @@ func TestSomebodyElsesHistoryIsNotStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				l := newTransactionsLoop(t, ours)
-				l.service.describes(ledger.HistoryService{NetworkID: "DSO::1"})
+				l.service.describes(ledger.TransactionsService{NetworkID: "DSO::1"})
 				foreign := &ledger.Problem{What: "another network"}
 				l.set = func(h *Transactions) {
-					h.Check = func(_ context.Context, service ledger.HistoryService) error {
+					h.Check = func(_ context.Context, service ledger.TransactionsService) error {
 						if service.NetworkID != "DSO::1" {
 							return foreign
 						}
@@ -298,7 +298,7 @@ func TestSomebodyElsesHistoryIsNotStored(t *testing.T) {
 				l.run()
 				pass(time.Minute)
 				l.service.become(theirs) // without an error in between
-				l.service.describes(ledger.HistoryService{NetworkID: "DSO::2"})
+				l.service.describes(ledger.TransactionsService{NetworkID: "DSO::2"})
 				pass(time.Minute)
 				require.ErrorIs(t, l.ended(), foreign)
 				require.Equal(t, words(ours), words(l.memory.stored()))

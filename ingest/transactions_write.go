@@ -8,19 +8,19 @@ import (
 
 // transactionsWrites are the records that were read and are not stored yet. Reading continues while they are written.
 type transactionsWrites struct {
-	batch   ledger.HistoryBatch    // read, and not being written yet
-	from    ledger.HistoryPosition // where the batch begins
-	writing []*transactionsWrite   // in order
-	commits *orderedCommits        // of the writes
-	pending map[string]bool        // event ids of records that are not stored yet
-	room    []ledger.Transaction   // an empty slice to reuse, of a stored batch
+	batch   ledger.TransactionsBatch    // read, and not being written yet
+	from    ledger.TransactionsPosition // where the batch begins
+	writing []*transactionsWrite        // in order
+	commits *orderedCommits             // of the writes
+	pending map[string]bool             // event ids of records that are not stored yet
+	room    []ledger.Transaction        // an empty slice to reuse, of a stored batch
 }
 
 // transactionsWrite is a batch of records that is being written.
 type transactionsWrite struct {
 	*orderedCommit
-	ledger.HistoryBatch
-	stored ledger.HistoryPosition // after them, when the write is done
+	ledger.TransactionsBatch
+	stored ledger.TransactionsPosition // after them, when the write is done
 }
 
 // take adds the new records of a page to the batch.
@@ -77,16 +77,16 @@ func (r *transactionsRun) end() {
 	for _, write := range r.writing {
 		<-write.done
 	}
-	r.batch, r.writing = ledger.HistoryBatch{}, nil
+	r.batch, r.writing = ledger.TransactionsBatch{}, nil
 }
 
 // write begins to write the batch. The write is finished even if ctx ends.
 func (r *transactionsRun) write(ctx context.Context) {
-	write, from := &transactionsWrite{orderedCommit: r.commits.add(), HistoryBatch: r.batch}, r.from
-	r.batch = ledger.HistoryBatch{}
+	write, from := &transactionsWrite{orderedCommit: r.commits.add(), TransactionsBatch: r.batch}, r.from
+	r.batch = ledger.TransactionsBatch{}
 	r.writing = append(r.writing, write)
 	go write.run(func(order CommitOrder) (err error) {
-		write.stored, err = r.Sink.AppendTransactions(context.WithoutCancel(ctx), from, order, write.HistoryBatch)
+		write.stored, err = r.Sink.AppendTransactions(context.WithoutCancel(ctx), from, order, write.TransactionsBatch)
 		return err
 	})
 }

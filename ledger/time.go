@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -12,6 +13,25 @@ type Time struct {
 	Valid bool      // false: absent or null
 	// Exact is the server's text if microseconds can't hold it, else empty. Time is then the microsecond before.
 	Exact string
+}
+
+// String returns the time as RFC 3339, with all digits that the server sent; "-" if there is none.
+func (t Time) String() string {
+	switch {
+	case !t.Valid:
+		return "-"
+	case t.Exact != "":
+		return t.Exact
+	}
+	return t.Time.Format(time.RFC3339Nano)
+}
+
+// MarshalJSON returns the time as a text, or null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if !t.Valid {
+		return []byte("null"), nil
+	}
+	return strconv.AppendQuote(nil, t.String()), nil
 }
 
 // ParseTime parses an RFC 3339 time with 0 to 9 fraction digits.

@@ -134,15 +134,6 @@ CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
 
-CREATE TABLE partitions (
-    relation    text   NOT NULL,
-    from_offset bigint NOT NULL,
-    to_offset   bigint NOT NULL,
-    PRIMARY KEY (relation, from_offset),
-    CHECK (from_offset < to_offset)
-);
-COMMENT ON TABLE partitions IS 'The partitions of the fact tables: from_offset inclusive, to_offset exclusive.';
-
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
 CREATE TABLE templates_both (
@@ -335,6 +326,18 @@ CREATE TABLE topology_events (
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX topology_events_record_time ON topology_events USING brin (record_time);
+
+-- What is attached is read from the catalog, which alone can tell: nothing has to be kept in step.
+CREATE VIEW partitions AS
+SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
+FROM pg_catalog.pg_inherits i
+JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
+JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
+CROSS JOIN LATERAL (
+    SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
+) b
+WHERE p.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass) AND b.bounds IS NOT NULL;
+COMMENT ON VIEW partitions IS 'The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.';
 
 -- Rare rows: not partitioned, because almost every database has none of them.
 

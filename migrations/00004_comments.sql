@@ -6,8 +6,8 @@
 -- ledger.updates -------------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.updates IS 'One row per update: a transaction, a reassignment or a change of topology that this participant saw. Its events are in the other relations under the same ledger_offset.';
-COMMENT ON COLUMN ledger.updates.ledger_offset IS 'Position of the update in this participant''s ledger. Offsets grow, have gaps, and mean nothing on another participant: compare participants by update_id.';
-COMMENT ON COLUMN ledger.updates.update_id IS 'Id of the update, the same on every participant that saw it. NULL only where the kind is unknown and no id could be read.';
+COMMENT ON COLUMN ledger.updates.ledger_offset IS 'Position of the update in this participant''s ledger. Offsets grow, have gaps, and mean nothing on another participant: compare participants by update_id. Indexed.';
+COMMENT ON COLUMN ledger.updates.update_id IS 'Id of the update, the same on every participant that saw it. NULL only where the kind is unknown and no id could be read. Indexed.';
 COMMENT ON COLUMN ledger.updates.kind IS 'transaction, reassignment, topology, or unknown: of a kind that this version does not know, see ledger.unknown_updates.';
 COMMENT ON COLUMN ledger.updates.synchronizer_id IS 'The synchronizer that ordered the update. NULL where the server did not say (reassignments of release 3.3; unknown kinds).';
 COMMENT ON COLUMN ledger.updates.record_time IS 'When the synchronizer recorded the update; of a topology update the time from which the change holds. Grows with the offset within one synchronizer, not across several. Microseconds, UTC. NULL only for an unknown kind without one.';
@@ -24,7 +24,7 @@ COMMENT ON COLUMN ledger.updates.extra IS 'Fields that the server sent and this 
 -- ledger.created_events ------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.created_events IS 'One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.';
-COMMENT ON COLUMN ledger.created_events.ledger_offset IS 'Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated.';
+COMMENT ON COLUMN ledger.created_events.ledger_offset IS 'Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated. Indexed.';
 COMMENT ON COLUMN ledger.created_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.created_events.origin IS 'transaction: created here. assignment: came from another synchronizer. snapshot: was there when indexing began.';
 COMMENT ON COLUMN ledger.created_events.contract_id IS 'Id of the contract. Indexed.';
@@ -52,7 +52,7 @@ COMMENT ON COLUMN ledger.created_events.extra IS 'Fields that the server sent an
 -- ledger.archived_events -----------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.archived_events IS 'One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.';
-COMMENT ON COLUMN ledger.archived_events.ledger_offset IS 'Offset of the event.';
+COMMENT ON COLUMN ledger.archived_events.ledger_offset IS 'Offset of the event. Indexed.';
 COMMENT ON COLUMN ledger.archived_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.archived_events.contract_id IS 'The contract that ended. Indexed.';
 COMMENT ON COLUMN ledger.archived_events.template_id IS 'Template as the server sent it. It may name another package than the contract''s creation did: never join by it.';
@@ -73,7 +73,7 @@ COMMENT ON COLUMN ledger.archived_events.extra IS 'Fields that the server sent a
 -- ledger.exercised_events ----------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.exercised_events IS 'One row per exercise of a choice. Empty with the shape acs-delta: only --shape ledger-effects brings exercises.';
-COMMENT ON COLUMN ledger.exercised_events.ledger_offset IS 'Offset of the event.';
+COMMENT ON COLUMN ledger.exercised_events.ledger_offset IS 'Offset of the event. Indexed.';
 COMMENT ON COLUMN ledger.exercised_events.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.exercised_events.contract_id IS 'The contract on which the choice was exercised. Indexed.';
 COMMENT ON COLUMN ledger.exercised_events.template_id IS 'Template as the server sent it. It may name another package than the contract''s creation did: never join by it.';
@@ -99,7 +99,7 @@ COMMENT ON COLUMN ledger.exercised_events.extra IS 'Fields that the server sent 
 -- ledger.reassignments -------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.reassignments IS 'One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. Reassignments that were in flight at the snapshot are here too.';
-COMMENT ON COLUMN ledger.reassignments.ledger_offset IS 'Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset().';
+COMMENT ON COLUMN ledger.reassignments.ledger_offset IS 'Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset(). Indexed.';
 COMMENT ON COLUMN ledger.reassignments.node_id IS 'Place of the event within its update. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.reassignments.kind IS 'unassigned: the contract left the source. assigned: it arrived on the target. An assignment that was in flight at a snapshot is a row here, but the contract is not active on the target because of it.';
 COMMENT ON COLUMN ledger.reassignments.contract_id IS 'The contract that moves; its id stays. Indexed.';
@@ -122,7 +122,7 @@ COMMENT ON COLUMN ledger.reassignments.extra IS 'Fields that the server sent and
 -- ledger.topology_events -----------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.topology_events IS 'One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.';
-COMMENT ON COLUMN ledger.topology_events.ledger_offset IS 'Offset of the event.';
+COMMENT ON COLUMN ledger.topology_events.ledger_offset IS 'Offset of the event. Indexed.';
 COMMENT ON COLUMN ledger.topology_events.node_id IS 'Place of the event within its update, counted from 0 (the server sends no node ids for these). (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.topology_events.kind IS 'added, changed, revoked, onboarding, or unknown: of a kind that this version does not know, see ledger.unknown_updates.';
 COMMENT ON COLUMN ledger.topology_events.party_id IS 'The party. NULL for an unknown kind.';
@@ -157,7 +157,7 @@ COMMENT ON COLUMN ledger.active_contracts.reassignment_counter IS 'How often the
 -- ledger.offset_checkpoints --------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.offset_checkpoints IS 'How far in time each synchronizer was when the server reached an offset. These are hints: the server sends them now and then, and only while the indexer waits for new updates.';
-COMMENT ON COLUMN ledger.offset_checkpoints.ledger_offset IS 'The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique.';
+COMMENT ON COLUMN ledger.offset_checkpoints.ledger_offset IS 'The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique. Indexed.';
 COMMENT ON COLUMN ledger.offset_checkpoints.synchronizer_id IS 'The synchronizer.';
 COMMENT ON COLUMN ledger.offset_checkpoints.record_time IS 'The synchronizer''s record time at the offset, the latest that was reported. No update of the synchronizer with a greater offset has an earlier record time.';
 COMMENT ON COLUMN ledger.offset_checkpoints.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
@@ -165,7 +165,7 @@ COMMENT ON COLUMN ledger.offset_checkpoints.extra IS 'Fields that the server sen
 -- ledger.unknown_updates -----------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.unknown_updates IS 'One row per update, event or snapshot entry of a kind that this version does not know, as the server sent it. Empty in the usual case. Rows here mean that the other relations may lack something: a newer release of the indexer may know the kind.';
-COMMENT ON COLUMN ledger.unknown_updates.ledger_offset IS 'Offset of the update; of a snapshot entry the offset of the snapshot.';
+COMMENT ON COLUMN ledger.unknown_updates.ledger_offset IS 'Offset of the update; of a snapshot entry the offset of the snapshot. Indexed.';
 COMMENT ON COLUMN ledger.unknown_updates.node_id IS 'Node id of the event. NULL for a whole update, for a snapshot entry, and where the event names none.';
 COMMENT ON COLUMN ledger.unknown_updates.kind IS 'Name of the kind as the server sent it. JsEmpty: an empty snapshot entry that came with something unknown in or around it.';
 COMMENT ON COLUMN ledger.unknown_updates.raw IS 'What the server sent, an object with kind as its only key. Can be a stand-in with the key $exact: see ledger.exact_payloads.';

@@ -19,7 +19,7 @@ CREATE TABLE network PARTITION OF network_both FOR VALUES IN (false);
 CREATE TABLE network_copy PARTITION OF network_both FOR VALUES IN (true);
 COMMENT ON TABLE network IS 'The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.';
 
-CREATE TABLE history_position_both (
+CREATE TABLE transactions_position_both (
     only_row    boolean NOT NULL DEFAULT true CHECK (only_row),
     revision    bigint  NOT NULL,
     shown_after bigint  NOT NULL, -- readers see the generation with the seqs after this one ...
@@ -35,20 +35,20 @@ CREATE TABLE history_position_both (
         AND (read_after = shown_after AND last_seq = shown_to OR shown_to <= read_after AND read_after <= last_seq AND read_after > shown_after)
     )
 ) PARTITION BY LIST (is_copy);
-CREATE TABLE history_position PARTITION OF history_position_both FOR VALUES IN (false);
-CREATE TABLE history_position_copy PARTITION OF history_position_both FOR VALUES IN (true);
-INSERT INTO history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+CREATE TABLE transactions_position PARTITION OF transactions_position_both FOR VALUES IN (false);
+CREATE TABLE transactions_position_copy PARTITION OF transactions_position_both FOR VALUES IN (true);
+INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0 AS read_after, 0 AS last_seq, false AS leftovers) r,
     unnest('{f,t}'::boolean[]) c (is_copy);
-COMMENT ON TABLE history_position IS 'How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
+COMMENT ON TABLE transactions_position IS 'How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
 
 -- The views don't use this function but two plain conditions.
 CREATE FUNCTION set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT h.read_after > h.shown_after AND set_aside.seq > h.read_after AND set_aside.seq <= h.last_seq
         OR h.leftovers AND set_aside.seq > 0 AND (set_aside.seq <= h.shown_after OR set_aside.seq > h.shown_to AND set_aside.seq <= h.read_after)
-    FROM history_position h
+    FROM transactions_position h
 );
 COMMENT ON FUNCTION set_aside(bigint) IS 'Whether a record with this seq belongs to a generation that is being read and not shown yet, or to one that is not removed yet.';
 
@@ -169,7 +169,7 @@ SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date,
        x.unit_word, x.extra
 FROM transactions x
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
 COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record''s number never changes and is never used again. Unique.';
@@ -191,7 +191,7 @@ SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round
        x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra
 FROM transfers x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender''s holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
@@ -223,7 +223,7 @@ CREATE VIEW ledger.transfer_receivers AS
 SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra
 FROM transfer_receivers x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.';
 COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
@@ -240,7 +240,7 @@ SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initi
        x.change_to_holding_fees_rate, x.extra
 FROM balance_changes x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is not a transfer have none, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
 COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
@@ -257,7 +257,7 @@ CREATE VIEW ledger.mints AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
 FROM mints x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.mints IS 'One row per mint.';
 COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
@@ -272,7 +272,7 @@ CREATE VIEW ledger.taps AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
 FROM taps x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.taps IS 'One row per tap: coins that a party on a test network created for itself.';
 COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
@@ -287,7 +287,7 @@ CREATE VIEW ledger.aborted_transfer_instructions AS
 SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra
 FROM aborted_transfer_instructions x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per transfer instruction that was withdrawn or rejected.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
@@ -301,7 +301,7 @@ CREATE VIEW ledger.unknown_transactions AS
 SELECT x.seq, t.event_id, x.raw
 FROM unknown_transactions x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM history_position h);
+WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
 
 COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
@@ -322,7 +322,7 @@ FROM (
     SELECT 'lookups', e.ledger_offset, e.node_id, NULL, NULL, e.field, e.exact FROM lookup_exact_payloads e
     UNION ALL
     SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM record_exact_payloads e
-    WHERE e.seq > (SELECT h.shown_after FROM history_position h) AND e.seq <= (SELECT h.shown_to FROM history_position h)
+    WHERE e.seq > (SELECT h.shown_after FROM transactions_position h) AND e.seq <= (SELECT h.shown_to FROM transactions_position h)
 ) x
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
 

@@ -11,12 +11,12 @@ SELECT t.seq, t.sender AS party, true AS sent, t.date, t.round,
        CASE WHEN t.receivers IS NOT NULL THEN coalesce((SELECT sum(r.amount) FROM transfer_receivers r WHERE r.seq = t.seq), 0) END AS amount,
        t.sender_fee AS fee
 FROM transfers t
-WHERE t.seq > (SELECT h.shown_after FROM history_position h) AND t.seq <= (SELECT h.shown_to FROM history_position h)
+WHERE t.seq > (SELECT h.shown_after FROM transactions_position h) AND t.seq <= (SELECT h.shown_to FROM transactions_position h)
 UNION ALL
 SELECT r.seq, r.party, false, t.date, t.round, sum(r.amount), CASE WHEN count(*) = count(r.receiver_fee) THEN sum(r.receiver_fee) END
 FROM transfer_receivers r
 JOIN transfers t ON t.seq = r.seq
-WHERE r.seq > (SELECT h.shown_after FROM history_position h) AND r.seq <= (SELECT h.shown_to FROM history_position h)
+WHERE r.seq > (SELECT h.shown_after FROM transactions_position h) AND r.seq <= (SELECT h.shown_to FROM transactions_position h)
 GROUP BY r.seq, r.party, t.date, t.round;
 COMMENT ON VIEW transfer_parties IS 'The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.';
 COMMENT ON COLUMN transfer_parties.seq IS 'As in the transfer.';
@@ -73,7 +73,7 @@ SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        (SELECT t.transfer_kind FROM transfers t WHERE t.seq = p.seq) AS transfer_kind
 FROM (
     SELECT * FROM party_transfers o
-    WHERE o.seq + 0 > (SELECT h.shown_after FROM history_position h) AND 0 + o.seq <= (SELECT h.shown_to FROM history_position h)
+    WHERE o.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + o.seq <= (SELECT h.shown_to FROM transactions_position h)
     ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
 ) p;
 
@@ -136,14 +136,14 @@ COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of 
 COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.';
 
 CREATE VIEW running_totals AS
-SELECT (SELECT h.shown_after FROM history_position h) AS generation,
+SELECT (SELECT h.shown_after FROM transactions_position h) AS generation,
        x.party, x.round, x.initial_amount, x.holding_fees_rate, lead(x.round) OVER (PARTITION BY x.party ORDER BY x.round) IS NULL AS latest
 FROM (
     SELECT c.party COLLATE "C" AS party, c.round,
         sum(sum(c.change_to_initial_amount_as_of_round_zero)) OVER rounds AS initial_amount,
         sum(sum(c.change_to_holding_fees_rate)) OVER rounds AS holding_fees_rate
     FROM balance_changes c
-    WHERE c.round IS NOT NULL AND c.seq > (SELECT h.shown_after FROM history_position h) AND c.seq <= (SELECT h.shown_to FROM history_position h)
+    WHERE c.round IS NOT NULL AND c.seq > (SELECT h.shown_after FROM transactions_position h) AND c.seq <= (SELECT h.shown_to FROM transactions_position h)
     GROUP BY c.party COLLATE "C", c.round
     WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
 ) x;
@@ -165,7 +165,7 @@ SELECT h.shown_after AS generation, (
     WHERE x.seq > h.shown_after AND x.seq <= h.shown_to
       AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
 ) AS first_incomplete
-FROM history_position h;
+FROM transactions_position h;
 COMMENT ON VIEW rounds_told IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
 COMMENT ON COLUMN rounds_told.generation IS 'As in balance_rounds.';
 COMMENT ON COLUMN rounds_told.newest IS 'As in balance_rounds.';
@@ -176,7 +176,7 @@ RETURN (
     SELECT coalesce(balances_are_told.round <= b.newest, false)
        AND coalesce(balances_are_told.round < b.first_incomplete, true)
     FROM balance_rounds b
-    WHERE b.generation = (SELECT h.shown_after FROM history_position h)
+    WHERE b.generation = (SELECT h.shown_after FROM transactions_position h)
 );
 COMMENT ON FUNCTION balances_are_told(bigint) IS 'Whether, as far as is known, every transfer up to the round is stored and has its balance changes.';
 
@@ -187,7 +187,7 @@ RETURN (
     FROM (
         SELECT t.initial_amount - t.holding_fees_rate * (reported_balance_at.round::numeric + 1) AS balance
         FROM balance_totals t
-        WHERE t.generation = (SELECT h.shown_after FROM history_position h) AND t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
+        WHERE t.generation = (SELECT h.shown_after FROM transactions_position h) AND t.party = reported_balance_at.party AND t.round <= reported_balance_at.round
         ORDER BY t.round DESC
         LIMIT 1
     ) b
@@ -212,7 +212,7 @@ BEGIN ATOMIC
             )
         END AS balance
         FROM latest_totals l
-        WHERE l.generation = (SELECT h.shown_after FROM history_position h)
+        WHERE l.generation = (SELECT h.shown_after FROM transactions_position h)
     )
     SELECT b.party, CASE WHEN t.are AND b.balance >= 0 THEN b.balance END
     FROM told t

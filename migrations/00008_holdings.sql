@@ -63,7 +63,7 @@ LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
 WHERE v.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
-COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event.';
+COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event. Indexed.';
 COMMENT ON COLUMN ledger.interface_views.node_id IS 'Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.';
 COMMENT ON COLUMN ledger.interface_views.contract_id IS 'The contract. Not indexed here: go through ledger.created_events.';
 COMMENT ON COLUMN ledger.interface_views.interface_id IS 'The interface, package-id:Module:Entity as the server sent it. It changes with each release of a package: filter by package_name, module_name and entity_name instead.';

@@ -63,7 +63,7 @@ COMMENT ON FUNCTION verified_offset() IS 'The offset up to which updates were re
 CREATE FUNCTION verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT windows_reach('transactions', h.shown_after, '{equal}')
-    FROM history_position h
+    FROM transactions_position h
     WHERE h.revision > 0
 );
 COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal. Shown as ledger.verified_seq().';

@@ -37,13 +37,13 @@ COMMENT ON COLUMN ledger.contract_lifetimes.entity_name IS 'Name of the template
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from IS 'Offset of the creation, or of the assignment to the synchronizer: active from this offset on.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from_node_id IS 'Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.';
-COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row, as do all columns after it.';
-COMMENT ON COLUMN ledger.contract_lifetimes.contract_key IS 'Contract key. NULL: it has none.';
-COMMENT ON COLUMN ledger.contract_lifetimes.signatories IS 'Signatories.';
-COMMENT ON COLUMN ledger.contract_lifetimes.observers IS 'Observers.';
-COMMENT ON COLUMN ledger.contract_lifetimes.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the creation or the assignment.';
-COMMENT ON COLUMN ledger.contract_lifetimes.created_at IS 'Ledger time of the creation, which an assignment does not change.';
-COMMENT ON COLUMN ledger.contract_lifetimes.ended_at IS 'Record time of the update at active_until. NULL: active now.';
+COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.contract_key IS 'Contract key. NULL: it has none. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.signatories IS 'Signatories. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.observers IS 'Observers. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the creation or the assignment. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.created_at IS 'Ledger time of the creation, which an assignment does not change. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.ended_at IS 'Record time of the update at active_until. NULL: active now. Costs a look-up per row.';
 
 -- PostgreSQL inlines it into the calling query, so that conditions reach the tables. The offset is checked once.
 CREATE FUNCTION ledger.active_at(at_offset bigint DEFAULT ledger.latest_offset()) RETURNS SETOF ledger.contract_lifetimes
@@ -147,7 +147,7 @@ LEFT JOIN templates t ON t.template_ref = x.template_ref
 WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.';
-COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. For a row of a snapshot: the event''s offset as the snapshot has it.';
+COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. For a row of a snapshot: the event''s offset as the snapshot has it. Indexed.';
 COMMENT ON COLUMN ledger.events.node_id IS 'Place in the update. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.events.parent_node_id IS 'Node of the innermost stored exercise that this event is a consequence of. NULL: there is none. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.events.kind IS 'created, assigned, exercised, archived or unassigned.';
@@ -260,7 +260,7 @@ CREATE FUNCTION ledger.is_complete(from_exclusive bigint, to_inclusive bigint) R
 RETURN coalesce((
     SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
 ), false);
-COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is stored.';
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is stored. False where one of them is NULL; an error where the second is lower.';
 
 -- VOLATILE: each of its statements sees what was committed before that statement.
 -- +goose StatementBegin

@@ -171,7 +171,7 @@ COMMENT ON FUNCTION ledger.as_bigint(text) IS 'The text as bigint; NULL where it
 
 CREATE FUNCTION ledger.as_numeric(value text, scale integer) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ ('^-?[0-9]{1,' || 38 - scale || '}(\.[0-9]{0,' || scale || '})?$') THEN value::numeric END; -- the pattern is a constant once it is inlined
-COMMENT ON FUNCTION ledger.as_numeric(text, integer) IS 'The text as a number with at most this many digits after the point, and 38 in all; NULL where it is none.';
+COMMENT ON FUNCTION ledger.as_numeric(text, integer) IS 'The text as a number with at most this many digits after the point, and 38 in all; NULL where it is none. An error for a scale that is not 0 to 37.';
 
 CREATE FUNCTION ledger.as_date(value text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ '^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])$'

@@ -24,19 +24,6 @@ SELECT coalesce((
 SELECT coalesce(max(u.ledger_offset), 0)::bigint AS last FROM updates u
 WHERE u.ledger_offset > @after::bigint AND u.ledger_offset <= @up_to::bigint;
 
--- name: PartitionsAttached :many
--- The partitions in the catalog.
-SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
-FROM pg_catalog.pg_inherits i
-JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
-JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = current_schema()
-JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
-CROSS JOIN LATERAL (
-    SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
-) b
-WHERE p.relkind = 'p' AND c.relkind = 'r' AND b.bounds IS NOT NULL
-ORDER BY p.relname, b.bounds[1]::bigint;
-
 -- name: ReferenceColumns :many
 -- The columns that refer to a dictionary, in all tables but some, each with the column of its table that has a row's offset. Empty:
 -- none has it.
@@ -51,6 +38,3 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND NOT a.attisdropped
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND a.attname::text = ANY (@names::text[])
   AND NOT c.relname::text = ANY (@but::text[])
 ORDER BY c.relname, a.attnum;
-
--- name: PartitionForget :exec
-DELETE FROM partitions WHERE relation = @relation AND from_offset = @from_offset;

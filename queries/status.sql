@@ -26,4 +26,4 @@ SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > @fro
 
 -- name: StatusUnknownTransactions :one
 -- How many records of an unknown kind readers see.
-SELECT count(*) FROM unknown_transactions u, history_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;
+SELECT count(*) FROM unknown_transactions u, transactions_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;

@@ -323,7 +323,7 @@ func TestVersionsAreUpgrades(t *testing.T) {
 			require.NoError(t, err)
 			is, err := r.Resolve(b.Templates[name].Payload)
 			require.NoError(t, err)
-			if err := damllf.Compatible(was, is); err != nil {
+			if err := checkUpgrade(was, is); err != nil {
 				different = err
 			}
 		}

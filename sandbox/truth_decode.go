@@ -58,7 +58,7 @@ func decodeRow(relation string, object []byte) (Row, error) {
 	return row, nil
 }
 
-// rowDecoder decodes the JSON that PostgreSQL writes, with numbers as they are written. It is cheaper than encoding/json, which looks at
+// rowDecoder decodes JSON that PostgreSQL or this package wrote, with numbers as they are written. It is cheaper than encoding/json, which looks at
 // every byte twice, and tests decode very many rows.
 type rowDecoder struct{ rest []byte }
 

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
@@ -42,10 +41,9 @@ func bytea(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
 // value decodes JSON as a jsonb column would be; null is nil.
 func value(raw []byte) any {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	d := rowDecoder{rest: raw}
+	v, err := d.value()
+	if err != nil {
 		panic(err) // of our own JSON: can not happen
 	}
 	return v

@@ -27,7 +27,7 @@ type transactionsRequest struct {
 // Errors: ledger.ErrCursorRefused where the service fails for this cursor; ledger.ErrNotOffered where it has no such history; a
 // *ledger.DecodeError where a record can't be understood; a *ledger.Problem where the request is refused, or one record is
 // larger than what can be read; an *Error, which may be tried again, for the rest.
-func (c *Client) TransactionsAfter(ctx context.Context, after ledger.HistoryCursor) ([]ledger.Transaction, error) {
+func (c *Client) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	eventID := string(after) // which is what this kind of service reads on after
 	from, record := "from the beginning", "the first record of the transaction history"
 	if eventID != "" {

@@ -23,18 +23,18 @@ const (
 // offer is left empty; a service that does not return its backfilling status counts as complete.
 //
 // Errors: those of TransactionsAfter, except those about the history.
-func (c *Client) Describe(ctx context.Context) (ledger.HistoryService, error) {
-	var s ledger.HistoryService
+func (c *Client) Describe(ctx context.Context) (ledger.TransactionsService, error) {
+	var s ledger.TransactionsService
 	var err error
 	if s.Release, err = member[string](ctx, c, "version", pathVersion, "version"); err != nil && !errors.Is(err, ledger.ErrNotOffered) {
-		return ledger.HistoryService{}, fmt.Errorf("ask for the service's release: %w", err)
+		return ledger.TransactionsService{}, fmt.Errorf("ask for the service's release: %w", err)
 	}
 	if s.NetworkID, err = member[string](ctx, c, "dso-party-id", pathNetwork, "dso_party_id"); err != nil && !errors.Is(err, ledger.ErrNotOffered) {
-		return ledger.HistoryService{}, fmt.Errorf("ask for the network's party: %w", err)
+		return ledger.TransactionsService{}, fmt.Errorf("ask for the network's party: %w", err)
 	}
 	complete, err := member[bool](ctx, c, "backfilling-status", pathBackfilling, "complete")
 	if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
-		return ledger.HistoryService{}, fmt.Errorf("ask whether the history is complete: %w", err)
+		return ledger.TransactionsService{}, fmt.Errorf("ask whether the history is complete: %w", err)
 	}
 	s.Backfilling = err == nil && !complete
 	return s, nil

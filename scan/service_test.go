@@ -25,21 +25,21 @@ func TestDescribe(t *testing.T) {
 	release, network := answer(200, `{"version":"0.6.12","commit_ts":"2026-07-01T00:00:00Z"}`), answer(200, `{"dso_party_id":"DSO::1220"}`)
 	for name, c := range map[string]struct {
 		answers map[string]http.HandlerFunc
-		want    ledger.HistoryService
+		want    ledger.TransactionsService
 	}{
 		"everything": {
 			map[string]http.HandlerFunc{pathVersion: release, pathNetwork: network, pathBackfilling: answer(200, `{"complete":true}`)},
-			ledger.HistoryService{Release: "0.6.12", NetworkID: "DSO::1220"},
+			ledger.TransactionsService{Release: "0.6.12", NetworkID: "DSO::1220"},
 		},
 		"backfilling": {
 			map[string]http.HandlerFunc{pathVersion: release, pathNetwork: network, pathBackfilling: answer(200, `{"complete":false}`)},
-			ledger.HistoryService{Release: "0.6.12", NetworkID: "DSO::1220", Backfilling: true},
+			ledger.TransactionsService{Release: "0.6.12", NetworkID: "DSO::1220", Backfilling: true},
 		},
-		"nothing":             {nil, ledger.HistoryService{}},
-		"the network alone":   {map[string]http.HandlerFunc{pathNetwork: network}, ledger.HistoryService{NetworkID: "DSO::1220"}},
-		"not implemented":     {map[string]http.HandlerFunc{pathBackfilling: answer(501, ""), pathVersion: release}, ledger.HistoryService{Release: "0.6.12"}},
-		"method not allowed":  {map[string]http.HandlerFunc{pathVersion: plain(405, "no"), pathNetwork: network}, ledger.HistoryService{NetworkID: "DSO::1220"}},
-		"a proxy's not found": {map[string]http.HandlerFunc{pathVersion: plain(404, "<html>"), pathNetwork: network}, ledger.HistoryService{NetworkID: "DSO::1220"}},
+		"nothing":             {nil, ledger.TransactionsService{}},
+		"the network alone":   {map[string]http.HandlerFunc{pathNetwork: network}, ledger.TransactionsService{NetworkID: "DSO::1220"}},
+		"not implemented":     {map[string]http.HandlerFunc{pathBackfilling: answer(501, ""), pathVersion: release}, ledger.TransactionsService{Release: "0.6.12"}},
+		"method not allowed":  {map[string]http.HandlerFunc{pathVersion: plain(405, "no"), pathNetwork: network}, ledger.TransactionsService{NetworkID: "DSO::1220"}},
+		"a proxy's not found": {map[string]http.HandlerFunc{pathVersion: plain(404, "<html>"), pathNetwork: network}, ledger.TransactionsService{NetworkID: "DSO::1220"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -38,8 +38,8 @@ func (h *testHistory) clear() {
 	h.Exec(`TRUNCATE indexer.transactions, indexer.transfers, indexer.transfer_receivers, indexer.balance_changes, indexer.taps,
 		indexer.party_transfers, indexer.balance_totals, indexer.latest_totals`)
 	h.Exec("UPDATE indexer.balance_rounds SET newest = NULL, first_incomplete = NULL")
-	h.Exec("UPDATE indexer.history_position SET revision = 0, shown_to = 0, last_seq = 0")
-	h.at = ledger.HistoryPosition{}
+	h.Exec("UPDATE indexer.transactions_position SET revision = 0, shown_to = 0, last_seq = 0")
+	h.at = ledger.TransactionsPosition{}
 }
 
 // The balance of a party at a round, from its changes added up one by one, in units of 10^-10.

@@ -21,7 +21,7 @@ const leftoverBlocks = 1_000
 // shown stays shown. A generation that was begun before and is not shown is given up.
 //
 // Errors: as AppendTransactions.
-func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	next := at
 	next.Revision++
 	if at.Rereading() {
@@ -29,13 +29,13 @@ func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.Hist
 	}
 	next.ReadAfter = at.LastSeq
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.holdHistory(ctx, tx, at); err != nil {
+		if err := l.holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
 		if err := l.store.db.Queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
 			return fmt.Errorf("begin the totals of a generation: %w", err)
 		}
-		return writing.PutHistory(ctx, tx, next, "")
+		return writing.PutPosition(ctx, tx, next, "")
 	})
 	if err != nil {
 		return at, fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))
@@ -47,17 +47,17 @@ func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.Hist
 // was verified of the old one says nothing of the new one. DropLeftovers removes the old one.
 //
 // Errors: as AppendTransactions.
-func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	if !at.Rereading() {
 		return at, &ledger.Bug{What: "the generation of the transaction history that is read is shown already"}
 	}
 	next := at
 	next.Revision, next.ShownAfter, next.ShownTo, next.Leftovers = at.Revision+1, at.ReadAfter, at.LastSeq, true
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.holdHistory(ctx, tx, at); err != nil {
+		if err := l.holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
-		if err := l.store.db.Queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next)); err != nil {
+		if err := l.store.db.Queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next)); err != nil {
 			return fmt.Errorf("move the position in the transaction history: %w", err)
 		}
 		if err := writing.Unseal(ctx, tx, findings.SealedTransactions, 0); err != nil {
@@ -75,7 +75,7 @@ func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.Histo
 // by block. A DropLeftovers that was cut short leaves the rest to the next one.
 //
 // Errors: as AppendTransactions.
-func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.HistoryPosition) (ledger.HistoryPosition, error) {
+func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	next := at
 	next.Revision, next.Leftovers = at.Revision+1, false
 	for _, table := range tables.In(tables.Records, tables.Totals) {
@@ -84,10 +84,10 @@ func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.Histor
 		}
 	}
 	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.holdHistory(ctx, tx, at); err != nil {
+		if err := l.holdPosition(ctx, tx, at); err != nil {
 			return err
 		}
-		return l.store.db.Queries.HistoryPositionPut(ctx, tx, dbsqlc.HistoryPositionPutParams(next))
+		return l.store.db.Queries.TransactionsPositionPut(ctx, tx, dbsqlc.TransactionsPositionPutParams(next))
 	})
 	if err != nil {
 		return at, fmt.Errorf("note that nothing is left of other readings of the transaction history: %w", session.Refused(err))
@@ -95,10 +95,10 @@ func (l *TransactionsWriter) DropLeftovers(ctx context.Context, at ledger.Histor
 	return next, nil
 }
 
-func (l *TransactionsWriter) dropLeftoversOf(ctx context.Context, table *tables.Table, at ledger.HistoryPosition) error {
+func (l *TransactionsWriter) dropLeftoversOf(ctx context.Context, table *tables.Table, at ledger.TransactionsPosition) error {
 	for block, blocks := int64(0), int64(1); block < blocks; block += leftoverBlocks {
 		err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
-			if err := l.holdHistory(ctx, tx, at); err != nil {
+			if err := l.holdPosition(ctx, tx, at); err != nil {
 				return err
 			}
 			if blocks, err = l.store.db.Queries.RelationBlocks(ctx, tx, table.SQL()); err != nil {

@@ -119,7 +119,7 @@ func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	h.append("b")
 	for _, refuse := range []string{
-		"ALTER TABLE indexer.history_position ADD CONSTRAINT refused CHECK (shown_after = 0) NOT VALID",
+		"ALTER TABLE indexer.transactions_position ADD CONSTRAINT refused CHECK (shown_after = 0) NOT VALID",
 		"CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57P01''; END'; " +
 			"CREATE TRIGGER refused BEFORE DELETE ON indexer.verifications EXECUTE FUNCTION refuse()",
 	} {
@@ -129,7 +129,7 @@ func TestTheSwitchOfGenerationsIsAllOrNothing(t *testing.T) {
 		require.Equal(t, h.at, at)
 		require.Equal(t, []string{"1:a"}, h.stored())
 		require.Equal(t, "1", h.Row("SELECT ledger.verified_seq()"))
-		h.Exec("ALTER TABLE indexer.history_position DROP CONSTRAINT IF EXISTS refused")
+		h.Exec("ALTER TABLE indexer.transactions_position DROP CONSTRAINT IF EXISTS refused")
 	}
 	h.Exec("DROP TRIGGER refused ON indexer.verifications")
 	h.moved(h.l.ShowGeneration(t.Context(), h.at))

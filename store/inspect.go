@@ -224,7 +224,7 @@ type Contents struct {
 	Snapshot      *ledger.SnapshotProgress // unfinished; nil where there is none
 	SnapshotScope string                   // its scope, as Scope.Hash has it
 
-	History *HistoryStatus // nil: the transaction history was not begun, or the schema is older
+	History *TransactionsStatus // nil: the transaction history was not begun, or the schema is older
 
 	Updates, Transactions Lead
 }
@@ -289,15 +289,15 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 		return err
 	}
 	version, err := i.store.schemaVersion(ctx, tx)
-	if err != nil || version < historyMigration {
+	if err != nil || version < transactionsMigration {
 		return err
 	}
-	c.History, err = i.store.historyStatus(ctx, tx)
+	c.History, err = i.store.transactionsStatus(ctx, tx)
 	return err
 }
 
-// historyMigration is the version of the schema from which on there is a transaction history.
-const historyMigration = 6
+// transactionsMigration is the version of the schema from which on there is a transaction history.
+const transactionsMigration = 6
 
 func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
 	var lead Lead

@@ -6,55 +6,12 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
-	"ledgerindexer/store/internal/writing"
-)
-
-// vetting is what is vetted, as it is stored or as it was listed.
-type vetting struct {
-	serials  map[int32]int32 // topology serial by synchronizer
-	bounds   map[vettedKey]bounds
-	packages map[string]packageLabel // by package id
-}
-
-type vettedKey struct {
-	synchronizerRef int32
-	packageID       string
-}
-
-// bounds are from when (inclusive) until when (exclusive) a package may be used.
-type bounds struct{ from, until pgtype.Timestamptz }
-
-func (b bounds) equal(other bounds) bool {
-	return sameTime(b.from, other.from) && sameTime(b.until, other.until)
-}
-
-func sameTime(a, b pgtype.Timestamptz) bool { return a.Valid == b.Valid && a.Time.Equal(b.Time) }
-
-type packageLabel struct{ name, version string }
-
-// or fills in what l does not say.
-func (l packageLabel) or(other packageLabel) packageLabel {
-	if l.name == "" {
-		l.name = other.name
-	}
-	if l.version == "" {
-		l.version = other.version
-	}
-	return l
-}
-
-// The changes of what is vetted, as they stand in the database.
-const (
-	changeVetted   = "vetted"
-	changeUnvetted = "unvetted"
-	changeChanged  = "changed" // other bounds
 )
 
 // SaveVettedPackages replaces what is known to be vetted by list, and keeps every change (interface.md,
@@ -67,7 +24,8 @@ const (
 // participants, or of another than the database's; one with a topology serial lower than the stored one, which is an
 // older answer than the last, because serials grow; a text that PostgreSQL can't hold. Other errors: ErrNotLeader, or
 // the database's; then it is unknown whether the changes were stored, and saving the list again will tell.
-func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (changes int, err error) {
+func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.VettedPackages) (int, error) {
+	changes := int64(0)
 	wanted := names.NewWanted()
 	if err := checkVetted(list); err != nil {
 		return 0, fmt.Errorf("the list of vetted packages can't be used: %w", err)
@@ -87,9 +45,9 @@ func (l *UpdatesWriter) SaveVettedPackages(ctx context.Context, list []ledger.Ve
 		return 0, fmt.Errorf("save which packages are vetted: %w", session.Refused(err))
 	}
 	if changes > 0 {
-		l.store.db.Config.Wrote("vetting_changes", changes)
+		l.store.db.Config.Wrote("vetting_changes", int(changes))
 	}
-	return changes, nil
+	return int(changes), nil
 }
 
 // checkVetted refuses a list that contradicts itself, and texts that PostgreSQL can't hold.
@@ -122,27 +80,67 @@ func checkVetted(list []ledger.VettedPackages) error {
 	return nil
 }
 
-// saveVetting compares the list with what is stored, and stores the difference.
-func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int, err error) {
-	if err := l.store.db.Queries.VettingLock(ctx, tx); err != nil {
+// saveVetting stores the list in place of what is stored.
+func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int64, err error) {
+	q := l.store.db.Queries
+	if err := q.VettingLock(ctx, tx); err != nil {
 		return 0, fmt.Errorf("lock what is stored: %w", err)
 	}
 	if err := l.checkVettedOwner(ctx, tx, list); err != nil {
 		return 0, err
 	}
-	stored, err := l.readVetting(ctx, tx)
-	if err != nil {
+	if err := l.checkVettedSerials(ctx, tx, r, list); err != nil {
 		return 0, err
 	}
+	var states dbsqlc.VettingStatesReplaceParams
+	var named dbsqlc.PackagesNameParams
+	var vetted dbsqlc.VettedPackagesReplaceParams
 	for i := range list {
-		serial, known := stored.serials[r.Synchronizer(list[i].SynchronizerID)]
+		ref := r.Synchronizer(list[i].SynchronizerID)
+		states.SynchronizerRefs = append(states.SynchronizerRefs, ref)
+		states.TopologySerials = append(states.TopologySerials, list[i].TopologySerial)
+		for j := range list[i].Packages {
+			p := &list[i].Packages[j]
+			vetted.SynchronizerRefs = append(vetted.SynchronizerRefs, ref)
+			vetted.PackageIds = append(vetted.PackageIds, p.PackageID)
+			vetted.ValidFroms = append(vetted.ValidFroms, rows.Timestamp(p.ValidFrom))
+			vetted.ValidUntils = append(vetted.ValidUntils, rows.Timestamp(p.ValidUntil))
+			named.PackageNames = append(named.PackageNames, p.PackageName)
+			named.PackageVersions = append(named.PackageVersions, p.PackageVersion)
+		}
+	}
+	named.PackageIds = vetted.PackageIds
+	// The changes carry the serials, so these come first.
+	if err := q.VettingStatesReplace(ctx, tx, states); err != nil {
+		return 0, fmt.Errorf("%d topology serials: %w", len(list), err)
+	}
+	if err := q.PackagesName(ctx, tx, named); err != nil {
+		return 0, fmt.Errorf("names of %d packages: %w", len(named.PackageIds), err)
+	}
+	if changes, err = q.VettedPackagesReplace(ctx, tx, vetted); err != nil {
+		return 0, fmt.Errorf("%d vetted packages: %w", len(vetted.PackageIds), err)
+	}
+	return changes, nil
+}
+
+// checkVettedSerials refuses a list that is older than what is stored.
+func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) error {
+	states, err := l.store.db.Queries.VettingStateList(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("read the topology serials: %w", err)
+	}
+	stored := map[int32]int32{}
+	for _, s := range states {
+		stored[s.SynchronizerRef] = s.TopologySerial
+	}
+	for i := range list {
+		serial, known := stored[r.Synchronizer(list[i].SynchronizerID)]
 		if known && list[i].TopologySerial < serial {
-			return 0, fmt.Errorf("the list is older than what is stored: on synchronizer %s it has topology serial %d, and %d was seen before",
+			return fmt.Errorf("the list is older than what is stored: on synchronizer %s it has topology serial %d, and %d was seen before",
 				list[i].SynchronizerID, list[i].TopologySerial, serial)
 		}
 	}
-	d := stored.differences(listedVetting(r, list))
-	return len(d.changes), l.storeVetting(ctx, tx, d)
+	return nil
 }
 
 // checkVettedOwner refuses what another participant has vetted.
@@ -158,152 +156,4 @@ func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []
 		return fmt.Errorf("the list is of participant %s, the database belongs to participant %s", list[0].ParticipantID, owner)
 	}
 	return nil
-}
-
-func newVetting() *vetting {
-	return &vetting{serials: map[int32]int32{}, bounds: map[vettedKey]bounds{}, packages: map[string]packageLabel{}}
-}
-
-func listedVetting(r names.Numbers, list []ledger.VettedPackages) *vetting {
-	v := newVetting()
-	for i := range list {
-		ref := r.Synchronizer(list[i].SynchronizerID)
-		v.serials[ref] = list[i].TopologySerial
-		for j := range list[i].Packages {
-			p := &list[i].Packages[j]
-			v.bounds[vettedKey{ref, p.PackageID}] = bounds{rows.Timestamp(p.ValidFrom), rows.Timestamp(p.ValidUntil)}
-			v.packages[p.PackageID] = packageLabel{p.PackageName, p.PackageVersion}.or(v.packages[p.PackageID])
-		}
-	}
-	return v
-}
-
-func (l *UpdatesWriter) readVetting(ctx context.Context, tx pgx.Tx) (*vetting, error) {
-	q, v := l.store.db.Queries, newVetting()
-	states, err := q.VettingStateList(ctx, tx)
-	if err != nil {
-		return nil, fmt.Errorf("read the topology serials: %w", err)
-	}
-	for _, s := range states {
-		v.serials[s.SynchronizerRef] = s.TopologySerial
-	}
-	vetted, err := q.VettedPackageList(ctx, tx)
-	if err != nil {
-		return nil, fmt.Errorf("read what was vetted: %w", err)
-	}
-	for _, p := range vetted {
-		v.bounds[vettedKey{p.SynchronizerRef, p.PackageID}] = bounds{p.ValidFrom, p.ValidUntil}
-	}
-	packages, err := q.PackageList(ctx, tx)
-	if err != nil {
-		return nil, fmt.Errorf("read the packages' names: %w", err)
-	}
-	for _, p := range packages {
-		v.packages[p.PackageID] = packageLabel{p.PackageName, p.PackageVersion}
-	}
-	return v, nil
-}
-
-// vettingDifferences is what to write. What is the same is not in it.
-type vettingDifferences struct {
-	serials     dbsqlc.VettingStatesUpsertParams
-	goneSerials []int32 // of synchronizers without vetting state
-	vetted      dbsqlc.VettedPackagesUpsertParams
-	unvetted    dbsqlc.VettedPackagesDeleteParams
-	packages    dbsqlc.PackagesUpsertParams
-	changes     []dbsqlc.VettingChanges
-}
-
-// differences leads from what v says to what now says.
-func (v *vetting) differences(now *vetting) *vettingDifferences {
-	var d vettingDifferences
-	for ref, serial := range now.serials {
-		if before, known := v.serials[ref]; !known || serial != before {
-			d.serials.SynchronizerRefs = append(d.serials.SynchronizerRefs, ref)
-			d.serials.TopologySerials = append(d.serials.TopologySerials, serial)
-		}
-	}
-	for ref := range v.serials {
-		if _, listed := now.serials[ref]; !listed {
-			d.goneSerials = append(d.goneSerials, ref)
-		}
-	}
-	for key, b := range now.bounds {
-		before, known := v.bounds[key]
-		if known && b.equal(before) {
-			continue
-		}
-		d.vetted.SynchronizerRefs = append(d.vetted.SynchronizerRefs, key.synchronizerRef)
-		d.vetted.PackageIds = append(d.vetted.PackageIds, key.packageID)
-		d.vetted.ValidFroms = append(d.vetted.ValidFroms, b.from)
-		d.vetted.ValidUntils = append(d.vetted.ValidUntils, b.until)
-		if known {
-			d.change(changeChanged, key, now, before, b)
-		} else {
-			d.change(changeVetted, key, now, bounds{}, b)
-		}
-	}
-	for key, before := range v.bounds {
-		if _, listed := now.bounds[key]; !listed {
-			d.unvetted.SynchronizerRefs = append(d.unvetted.SynchronizerRefs, key.synchronizerRef)
-			d.unvetted.PackageIds = append(d.unvetted.PackageIds, key.packageID)
-			d.change(changeUnvetted, key, now, before, bounds{})
-		}
-	}
-	for id, label := range now.packages {
-		before, known := v.packages[id]
-		if label = label.or(before); !known || label != before {
-			d.packages.PackageIds = append(d.packages.PackageIds, id)
-			d.packages.PackageNames = append(d.packages.PackageNames, label.name)
-			d.packages.PackageVersions = append(d.packages.PackageVersions, label.version)
-		}
-	}
-	return &d
-}
-
-func (d *vettingDifferences) change(kind string, key vettedKey, now *vetting, before, after bounds) {
-	row := dbsqlc.VettingChanges{
-		SynchronizerRef: key.synchronizerRef, PackageID: key.packageID, Change: kind,
-		ValidFromBefore: before.from, ValidUntilBefore: before.until, ValidFrom: after.from, ValidUntil: after.until,
-	}
-	if serial, listed := now.serials[key.synchronizerRef]; listed {
-		row.TopologySerial = &serial
-	}
-	d.changes = append(d.changes, row)
-}
-
-// storeVetting writes the differences.
-func (l *UpdatesWriter) storeVetting(ctx context.Context, tx pgx.Tx, d *vettingDifferences) error {
-	q := l.store.db.Queries
-	for _, part := range []struct {
-		what  string
-		rows  int
-		store func() error
-	}{
-		{"topology serials", len(d.serials.SynchronizerRefs), func() error { return q.VettingStatesUpsert(ctx, tx, d.serials) }},
-		{"synchronizers without vetting state", len(d.goneSerials), func() error { return q.VettingStatesDelete(ctx, tx, d.goneSerials) }},
-		{"vetted packages", len(d.vetted.PackageIds), func() error { return q.VettedPackagesUpsert(ctx, tx, d.vetted) }},
-		{"unvetted packages", len(d.unvetted.PackageIds), func() error { return q.VettedPackagesDelete(ctx, tx, d.unvetted) }},
-		{"names of packages", len(d.packages.PackageIds), func() error { return q.PackagesUpsert(ctx, tx, d.packages) }},
-		{"changes", len(d.changes), func() error { return l.copyVettingChanges(ctx, tx, d.changes) }},
-	} {
-		if part.rows == 0 {
-			continue
-		}
-		if err := part.store(); err != nil {
-			return fmt.Errorf("%d %s: %w", part.rows, part.what, err)
-		}
-	}
-	return nil
-}
-
-func (l *UpdatesWriter) copyVettingChanges(ctx context.Context, tx pgx.Tx, rows []dbsqlc.VettingChanges) error {
-	next, err := l.store.db.Queries.VettingChangesNext(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		rows[i].Seq, rows[i].SeenAt = next.Seq, next.SeenAt
-	}
-	return writing.CopyRows(ctx, tx, "vetting_changes", rows)
 }

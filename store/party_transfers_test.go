@@ -113,7 +113,7 @@ func (h *testHistory) fillTransfers(n int) (heavy string) {
 	h.Exec(`INSERT INTO indexer.balance_changes (seq, ordinal, date, round, party, change_to_initial_amount_as_of_round_zero, change_to_holding_fees_rate)
 		SELECT seq, ordinal, date, round, party, CASE ordinal WHEN 0 THEN -amount ELSE amount END, 0.0000190259
 		FROM made, LATERAL (VALUES (0, sender), (1, receiver)) v (ordinal, who) JOIN people ON i = who ORDER BY seq, ordinal`)
-	h.Exec("UPDATE indexer.history_position SET revision = 1, shown_to = $1, last_seq = $1", n)
+	h.Exec("UPDATE indexer.transactions_position SET revision = 1, shown_to = $1, last_seq = $1", n)
 	h.Exec("INSERT INTO indexer.party_transfers SELECT party, date, seq, sent, round, amount, fee FROM indexer.transfer_parties")
 	h.Exec("INSERT INTO indexer.balance_totals SELECT generation, party, round, initial_amount, holding_fees_rate FROM indexer.running_totals")
 	h.Exec("INSERT INTO indexer.latest_totals SELECT generation, party, round, initial_amount, holding_fees_rate FROM indexer.running_totals WHERE latest")
@@ -144,7 +144,7 @@ func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 		} {
 			query = fmt.Sprintf(query, party)
 			plan := h.plan(query)
-			require.NotContains(t, strings.ReplaceAll(plan, "Seq Scan on history_position", ""), "Seq Scan", query)
+			require.NotContains(t, strings.ReplaceAll(plan, "Seq Scan on transactions_position", ""), "Seq Scan", query)
 			rows, _, _ := strings.Cut(plan, "SubPlan") // look-ups for a row
 			require.Contains(t, rows, "Index Only Scan Backward using party_transfers_pkey", query)
 			require.NotContains(t, rows, "Sort", query)

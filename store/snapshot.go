@@ -75,15 +75,11 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 
 // lowerSnapshot is the snapshot that is to lower the state floor; nil where there is none.
 func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	row, err := s.db.Queries.WaitingSnapshot(ctx, db)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
+	progress, err := held.Snapshot(s.db.Queries.WaitingSnapshot(ctx, db))
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot that is to lower the state floor: %w", err)
 	}
-	progress := held.SnapshotProgress(row)
-	return &progress, nil
+	return progress, nil
 }
 
 // finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.

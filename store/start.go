@@ -66,15 +66,11 @@ func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err e
 
 // UnfinishedSnapshot tells of a snapshot that a backfill has begun and not finished; nil where there is none.
 func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	row, err := s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
-	}
+	progress, err := held.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
 	if err != nil {
 		return nil, s.db.Unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
 	}
-	progress := held.SnapshotProgress(row)
-	return &progress, nil
+	return progress, nil
 }
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the

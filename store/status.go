@@ -39,39 +39,44 @@ type Status struct {
 
 	Verified Verified
 
-	History            *HistoryStatus // nil: the transaction history was not begun
-	TransactionsLeader Leadership     // of the transaction history
+	History            *TransactionsStatus // nil: the transaction history was not begun
+	TransactionsLeader Leadership          // of the transaction history
 }
 
-// HistoryStatus is where the transaction history stands.
-type HistoryStatus struct {
-	NetworkID    string    // the party that operates the network; empty: not recorded
-	Records      int64     // stored; the seq of the last one
-	Cursor       string    // the event id after which reading resumes; empty: there is none
-	NewestRecord time.Time // the latest date among the last records that were read; zero: none of them has one
-	UpdatedAt    time.Time // when the position last moved
-	Rereading    bool      // the history is read again from its beginning
-	Unknown      int64     // records of unknown kinds that were stored raw
+// TransactionsStatus is where the transaction history stands. The JSON forms of this type and the next three are for scripts.
+type TransactionsStatus struct {
+	Records      int64     `json:"records"`                // that are shown
+	Cursor       string    `json:"cursor,omitempty"`       // the event id after which reading resumes; empty: there is none
+	NewestRecord time.Time `json:"newest_record,omitzero"` // the latest date among the last records that were read; zero: none of them has one
+	UpdatedAt    time.Time `json:"updated_at,omitzero"`    // when the position last moved
+	Rereading    bool      `json:"rereading"`              // the history is read again from its beginning
+	Unknown      int64     `json:"unknown_records"`        // records of unknown kinds that were stored raw
+	NetworkID    string    `json:"network_id,omitempty"`   // the party that operates the network; empty: not recorded
 }
 
 // Lookups counts the contracts whose creation was never seen, by what became of their look-up.
-type Lookups struct{ Wanted, Found, NotFound, Unusable int64 }
+type Lookups struct {
+	Wanted   int64 `json:"wanted"`
+	Found    int64 `json:"found"`
+	NotFound int64 `json:"not_found"`
+	Unusable int64 `json:"unusable"`
+}
 
 // Packages counts packages.
 type Packages struct {
-	Known         int64 // that a template id named or that were vetted at some time
-	Vetted        int64 // per synchronizer, when that was last read
-	Synchronizers int64 // on which something was vetted then
-	Changes       int64 // of what is vetted, that were seen
+	Known         int64 `json:"-"`             // that a template id named or that were vetted at some time
+	Vetted        int64 `json:"vetted"`        // per synchronizer, when that was last read
+	Synchronizers int64 `json:"synchronizers"` // on which something was vetted then
+	Changes       int64 `json:"changes"`       // of what is vetted, that were seen
 }
 
 // Verified is how far what is stored was compared with its source again, and was equal.
 type Verified struct {
-	Offset    ledger.Offset // of the updates; 0 where none are stored
-	Seq       int64         // of the transaction history
-	Windows   int64         // that were sealed
-	Different int64         // of them differed
-	NotShown  int64         // of them were not shown any more, and were not compared
+	Offset    ledger.Offset `json:"offset"`            // of the updates; 0 where none are stored
+	Seq       int64         `json:"seq"`               // of the transaction history
+	Windows   int64         `json:"windows"`           // that were sealed
+	Different int64         `json:"different_windows"` // of them differed
+	NotShown  int64         `json:"not_shown_windows"` // of them were not shown any more, and were not compared
 }
 
 // Status reads where the database stands.
@@ -92,11 +97,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if status.TransactionsLeader, err = s.leadership(ctx, tx, RoleTransactions); err != nil {
 		return status, err
 	}
-	snapshot, err := q.SnapshotUnfinished(ctx, tx)
-	if err == nil {
-		progress := held.SnapshotProgress(snapshot)
-		status.Snapshot = &progress
-	} else if !errors.Is(err, pgx.ErrNoRows) {
+	if status.Snapshot, err = held.Snapshot(q.SnapshotUnfinished(ctx, tx)); err != nil {
 		return status, fmt.Errorf("read the unfinished snapshot: %w", err)
 	}
 	if status.LowerSnapshot, err = s.lowerSnapshot(ctx, tx); err != nil {
@@ -108,7 +109,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if err := s.besideStream(ctx, tx, &status); err != nil {
 		return status, err
 	}
-	if status.History, err = s.historyStatus(ctx, tx); err != nil {
+	if status.History, err = s.transactionsStatus(ctx, tx); err != nil {
 		return status, err
 	}
 	if status.Verified, err = s.verified(ctx, tx); err != nil {
@@ -143,10 +144,10 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// historyStatus reads where the transaction history stands; nil where it was not begun.
-func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, error) {
+// transactionsStatus reads where the transaction history stands; nil where it was not begun.
+func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*TransactionsStatus, error) {
 	q := s.db.Queries
-	position, err := held.HistoryPosition(ctx, s.db, tx)
+	position, err := held.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -157,19 +158,19 @@ func (s *Store) historyStatus(ctx context.Context, tx pgx.Tx) (*HistoryStatus, e
 	if err != nil {
 		return nil, fmt.Errorf("read the checkpoint of the transaction history: %w", err)
 	}
-	status := HistoryStatus{
-		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time, Rereading: position.Rereading(),
+	status := TransactionsStatus{
+		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading(),
 	}
 	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
 	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
-		FromExclusive: max(position.ShownAfter, position.ShownTo-historyWindow), ToInclusive: position.ShownTo,
+		FromExclusive: max(position.ShownAfter, position.ShownTo-transactionsWindow), ToInclusive: position.ShownTo,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the date of the newest record: %w", err)
 	}
-	status.NewestRecord = newest.Time
+	status.NewestRecord = newest.Time.UTC()
 	if status.Unknown, err = q.StatusUnknownTransactions(ctx, tx); err != nil {
 		return nil, fmt.Errorf("count the records of unknown kinds: %w", err)
 	}

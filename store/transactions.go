@@ -11,31 +11,31 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// historyWindow is how many of the last records recognise where the history was read to.
-const historyWindow = 1000
+// transactionsWindow is how many of the last records recognise where the history was read to.
+const transactionsWindow = 1000
 
-// HistoryPosition is how far the transaction history has been read, with the last records of the generation that is read, the
+// TransactionsPosition is how far the transaction history has been read, with the last records of the generation that is read, the
 // oldest first.
-func (s *Store) HistoryPosition(ctx context.Context) (position ledger.HistoryPosition, window []ledger.HistoryMark, err error) {
+func (s *Store) TransactionsPosition(ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if position, err = held.HistoryPosition(ctx, s.db, tx); err != nil {
+		if position, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
-		window, err = s.historyMarks(ctx, tx, position, position.LastSeq-historyWindow, position.LastSeq)
+		window, err = s.transactionsMarks(ctx, tx, position, position.LastSeq-transactionsWindow, position.LastSeq)
 		return err
 	})
 	return position, window, err
 }
 
-// HistoryPosition is as Store has it.
-func (l *TransactionsWriter) HistoryPosition(ctx context.Context) (ledger.HistoryPosition, []ledger.HistoryMark, error) {
-	return l.store.HistoryPosition(ctx)
+// TransactionsPosition is as Store has it.
+func (l *TransactionsWriter) TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error) {
+	return l.store.TransactionsPosition(ctx)
 }
 
-// historyMarks reads what recognises the records after one seq up to another, of the generation that is read.
-func (s *Store) historyMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.HistoryPosition, from, to int64) ([]ledger.HistoryMark, error) {
+// transactionsMarks reads what recognises the records after one seq up to another, of the generation that is read.
+func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition, from, to int64) ([]ledger.TransactionsMark, error) {
 	from = max(from, at.ReadAfter)
-	rows, err := s.db.Queries.HistoryMarks(ctx, db, dbsqlc.HistoryMarksParams{Generation: at.ReadAfter, FromExclusive: from, ToInclusive: to})
+	rows, err := s.db.Queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{Generation: at.ReadAfter, FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the records of the transaction history after seq %d: %w", from, err)
 	}
@@ -45,29 +45,29 @@ func (s *Store) historyMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.Hist
 			Do:   "run `indexer verify --repair` with --scan-url: it reads the history again",
 		}
 	}
-	marks := make([]ledger.HistoryMark, len(rows))
+	marks := make([]ledger.TransactionsMark, len(rows))
 	for i, row := range rows {
-		marks[i] = ledger.HistoryMark{Cursor: ledger.HistoryCursor(row.EventID), Fingerprint: row.Fingerprint, Unique: row.Alone}
+		marks[i] = ledger.TransactionsMark{Cursor: ledger.TransactionsCursor(row.EventID), Fingerprint: row.Fingerprint, Unique: row.Alone}
 	}
 	return marks, nil
 }
 
-// HistoryMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them.
-func (s *Store) HistoryMarks(ctx context.Context, upTo int64) (marks []ledger.HistoryMark, err error) {
+// TransactionsMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them.
+func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		at, err := held.HistoryPosition(ctx, s.db, tx)
+		at, err := held.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}
 		at.ReadAfter = at.ShownAfter
-		marks, err = s.historyMarks(ctx, tx, at, upTo-historyWindow, upTo)
+		marks, err = s.transactionsMarks(ctx, tx, at, upTo-transactionsWindow, upTo)
 		return err
 	})
 	return marks, err
 }
 
 // StoredTransactions tells which of the event ids stand on a record of the generation that is read.
-func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.HistoryPosition, eventIDs []string) (map[string]bool, error) {
+func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.TransactionsPosition, eventIDs []string) (map[string]bool, error) {
 	list, err := l.store.storedIDs(ctx, l.term.Pool, at, eventIDs)
 	stored := make(map[string]bool, len(list))
 	for _, id := range list {
@@ -76,8 +76,8 @@ func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.H
 	return stored, err
 }
 
-func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.HistoryPosition, eventIDs []string) ([]string, error) {
-	list, err := s.db.Queries.HistoryIDsStored(ctx, db, dbsqlc.HistoryIDsStoredParams{
+func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition, eventIDs []string) ([]string, error) {
+	list, err := s.db.Queries.TransactionsIDsStored(ctx, db, dbsqlc.TransactionsIDsStoredParams{
 		EventIds: eventIDs, FromExclusive: at.ReadAfter, ToInclusive: at.LastSeq,
 	})
 	if err != nil {
@@ -86,10 +86,10 @@ func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.History
 	return list, nil
 }
 
-// holdHistory keeps the position until the transaction ends. A writer whose twin is in doubt waits here, and is refused if the twin
+// holdPosition keeps the position until the transaction ends. A writer whose twin is in doubt waits here, and is refused if the twin
 // committed.
-func (l *TransactionsWriter) holdHistory(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition) error {
-	held, err := l.store.db.Queries.HistoryPositionHold(ctx, tx, at.Revision)
+func (l *TransactionsWriter) holdPosition(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) error {
+	held, err := l.store.db.Queries.TransactionsPositionHold(ctx, tx, at.Revision)
 	if err != nil {
 		return fmt.Errorf("hold the position in the transaction history: %w", err)
 	}

@@ -20,10 +20,10 @@ import (
 // the same time, whose position at is then (nil: there are no others): their rows are written while those before them are.
 //
 // Errors: ErrNotLeader, ErrPositionMoved, a *ledger.KnownEventIDError where one of batch.New is stored already, or the database's; a
-// *ledger.Problem where it would refuse the same again. After any error the outcome is unknown: read HistoryPosition again.
+// *ledger.Problem where it would refuse the same again. After any error the outcome is unknown: read TransactionsPosition again.
 func (l *TransactionsWriter) AppendTransactions(
-	ctx context.Context, at ledger.HistoryPosition, turn CommitOrder, batch ledger.HistoryBatch,
-) (ledger.HistoryPosition, error) {
+	ctx context.Context, at ledger.TransactionsPosition, turn CommitOrder, batch ledger.TransactionsBatch,
+) (ledger.TransactionsPosition, error) {
 	if len(batch.Records) == 0 {
 		return at, nil
 	}
@@ -36,7 +36,7 @@ func (l *TransactionsWriter) AppendTransactions(
 	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		first := turn == nil || turn.First()
 		if first { // before its rows: its twin may be in doubt, with the same ones
-			if err := l.holdHistory(ctx, tx, at); err != nil {
+			if err := l.holdPosition(ctx, tx, at); err != nil {
 				return err
 			}
 		}
@@ -47,14 +47,14 @@ func (l *TransactionsWriter) AppendTransactions(
 			if err := turn.Wait(ctx); err != nil {
 				return err
 			}
-			if err := l.holdHistory(ctx, tx, at); err != nil {
+			if err := l.holdPosition(ctx, tx, at); err != nil {
 				return err
 			}
 		}
 		if err := l.addToBalances(ctx, tx, &list, at); err != nil {
 			return err
 		}
-		return writing.PutHistory(ctx, tx, next, batch.Cursor)
+		return writing.PutPosition(ctx, tx, next, batch.Cursor)
 	})
 	if err != nil {
 		return at, fmt.Errorf("write %d records of the transaction history after seq %d, from event id %s on: %w",
@@ -71,7 +71,7 @@ func (l *TransactionsWriter) AppendTransactions(
 
 // writeRecords writes the rows of records, and what is derived from these rows alone. It makes sure that none of some event ids is
 // stored before them.
-func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition, list *rows.Records, fresh []string) error {
+func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, list *rows.Records, fresh []string) error {
 	started := time.Now()
 	known, err := l.store.storedIDs(ctx, tx, at, fresh)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 
 // addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds that balances can
 // be told of. What comes behind it in the transaction is planned as look-ups by index, too.
-func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records, at ledger.HistoryPosition) error {
+func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records, at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries
 	if len(list.BalanceChanges) > 0 {
 		if err := q.DerivePlainly(ctx, tx); err != nil {

@@ -22,7 +22,7 @@ func TestRecordsAreWrittenBehindOthers(t *testing.T) {
 	first, second := storetest.Payments(1, 3), storetest.Payments(2, 250)
 	at := h.at.Behind(len(first))
 	written, stored := make(chan struct{}), make(chan struct{})
-	var behind ledger.HistoryPosition
+	var behind ledger.TransactionsPosition
 	var failed error
 	var group sync.WaitGroup
 	group.Go(func() {

@@ -18,7 +18,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	h.append("a")
-	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
 	nothing := func() {
 		t.Helper()
@@ -27,7 +27,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 		}
 		require.Empty(t, h.Rows("SELECT FROM indexer.record_exact_payloads"))
 		require.Equal(t, "a", h.checkpoint())
-		stored, _, err := h.l.HistoryPosition(t.Context())
+		stored, _, err := h.l.TransactionsPosition(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, h.at, stored)
 	}
@@ -42,7 +42,7 @@ func TestHistoryAppendIsAllOrNothing(t *testing.T) {
 	require.Equal(t, h.at, at)
 	nothing()
 
-	for _, table := range []string{"unknown_transactions", "record_exact_payloads", "party_transfers", "history_position"} {
+	for _, table := range []string{"unknown_transactions", "record_exact_payloads", "party_transfers", "transactions_position"} {
 		h.Exec("ALTER TABLE indexer." + table + " ADD CONSTRAINT refused CHECK (to_jsonb(" + table + ") IS NULL) NOT VALID")
 		_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page))
 		require.ErrorAs(t, err, &problem, table)
@@ -80,10 +80,10 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 	}
 	require.Equal(t, 1, won)
 	require.Equal(t, []string{"1:a", "2:b", "3:c"}, h.stored())
-	for _, at := range []ledger.HistoryPosition{{}, h.at} {
+	for _, at := range []ledger.TransactionsPosition{{}, h.at} {
 		_, err := h.l.BeginGeneration(t.Context(), at)
 		require.ErrorIs(t, err, ErrPositionMoved)
-		_, err = h.l.ShowGeneration(t.Context(), ledger.HistoryPosition{Revision: at.Revision, ReadAfter: 1})
+		_, err = h.l.ShowGeneration(t.Context(), ledger.TransactionsPosition{Revision: at.Revision, ReadAfter: 1})
 		require.ErrorIs(t, err, ErrPositionMoved)
 		_, err = h.l.DropLeftovers(t.Context(), at)
 		require.ErrorIs(t, err, ErrPositionMoved)
@@ -106,9 +106,9 @@ func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 		_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{id})))
 		require.ErrorContains(t, err, "outcome is unknown")
 		require.Equal(t, never, p.takeCut(), "the connection was not cut")
-		var at ledger.HistoryPosition
+		var at ledger.TransactionsPosition
 		require.Eventually(t, func() bool { // the server may still be at it
-			at, _, err = h.l.HistoryPosition(ctx)
+			at, _, err = h.l.TransactionsPosition(ctx)
 			return err == nil && (c == beforeCommit || at.Revision > h.at.Revision)
 		}, storetest.WaitLimit, storetest.WaitTick)
 		if c == beforeCommit {
@@ -134,14 +134,14 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 			h.append("a")
 			tx, err := h.Connect().Begin(t.Context())
 			require.NoError(t, err)
-			_, err = tx.Exec(t.Context(), "UPDATE indexer.history_position SET revision = revision + 1")
+			_, err = tx.Exec(t.Context(), "UPDATE indexer.transactions_position SET revision = revision + 1")
 			require.NoError(t, err)
 			done := make(chan error, 1)
 			go func() {
 				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
 				done <- err
 			}()
-			h.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%history_position%')")
+			h.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%transactions_position%')")
 			require.Equal(t, []string{"1:a"}, h.stored())
 			if commit {
 				require.NoError(t, tx.Commit(t.Context()))
@@ -186,12 +186,12 @@ func TestHistoryHooks(t *testing.T) {
 		c.Observe = func(phase string, _ time.Duration) { phases[phase]++ }
 	})
 	l := d.leadTransactions(s)
-	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
-	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{Revision: 7}, nil, storetest.BatchOf(page))
+	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{Revision: 7}, nil, storetest.BatchOf(page))
 	require.ErrorIs(t, err, ErrPositionMoved)
 	require.Empty(t, rows)
-	_, err = l.AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, storetest.BatchOf(page))
+	_, err = l.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.BatchOf(page))
 	require.NoError(t, err)
 	for _, table := range append([]string{"record_exact_payloads"}, historyTables[:8]...) {
 		require.Equal(t, d.Row("SELECT count(*) FROM indexer."+table), fmt.Sprint(rows[table]), table)

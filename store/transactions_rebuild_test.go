@@ -306,11 +306,11 @@ ORDER BY 1`
 func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
 	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page[:4])))
 	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page[4:])))
-	require.Empty(t, h.rebuild(storetest.HistoryPage))
+	require.Empty(t, h.rebuild(storetest.TransactionsPage))
 
 	unneeded := []string{"transactions.fingerprint"} // is of no column
 	tables := append([]string{"record_exact_payloads"}, historyTables[:8]...)
@@ -327,7 +327,7 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	for name, statement := range statements {
 		h.Exec("BEGIN")
 		h.Exec(statement)
-		require.Equal(t, slices.Contains(unneeded, name), len(h.rebuild(storetest.HistoryPage)) == 0, name)
+		require.Equal(t, slices.Contains(unneeded, name), len(h.rebuild(storetest.TransactionsPage)) == 0, name)
 		h.Exec("ROLLBACK")
 	}
 	for i, record := range page {

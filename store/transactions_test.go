@@ -24,7 +24,7 @@ var historyTables = []string{
 type testHistory struct {
 	*testDB
 	l  *TransactionsWriter
-	at ledger.HistoryPosition
+	at ledger.TransactionsPosition
 }
 
 func newHistory(t testing.TB) *testHistory {
@@ -40,11 +40,11 @@ func (h *testHistory) append(texts ...string) {
 	h.moved(at, err)
 }
 
-func (h *testHistory) moved(at ledger.HistoryPosition, err error) {
+func (h *testHistory) moved(at ledger.TransactionsPosition, err error) {
 	h.T.Helper()
 	require.NoError(h.T, err)
 	require.Equal(h.T, h.at.Revision+1, at.Revision)
-	stored, _, err := h.l.HistoryPosition(h.T.Context())
+	stored, _, err := h.l.TransactionsPosition(h.T.Context())
 	require.NoError(h.T, err)
 	require.Equal(h.T, stored, at)
 	h.at = at
@@ -60,7 +60,7 @@ func (h *testHistory) stored() []string {
 // window lists the marks, those whose event id is unique with a star.
 func (h *testHistory) window() string {
 	h.T.Helper()
-	at, window, err := h.l.HistoryPosition(h.T.Context())
+	at, window, err := h.l.TransactionsPosition(h.T.Context())
 	require.NoError(h.T, err)
 	var list []string
 	for i, mark := range window {
@@ -90,12 +90,12 @@ func numbered(prefix string, n int) []string {
 func TestHistoryBegins(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	at, _, err := h.l.HistoryPosition(t.Context())
+	at, _, err := h.l.TransactionsPosition(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, ledger.HistoryPosition{}, at)
+	require.Equal(t, ledger.TransactionsPosition{}, at)
 	at, err = h.l.AppendTransactions(t.Context(), at, nil, storetest.BatchOf(nil))
 	require.NoError(t, err)
-	require.Equal(t, ledger.HistoryPosition{}, at, "no records are nothing to write")
+	require.Equal(t, ledger.TransactionsPosition{}, at, "no records are nothing to write")
 	require.Equal(t, "0", h.Row("SELECT count(*) FROM ledger.stream_checkpoints"))
 	h.append("a")
 	require.Equal(t, "1:a*", h.window())
@@ -177,7 +177,7 @@ func TestHistoryStatus(t *testing.T) {
 	got := *status().History
 	require.Equal(t, d.Row("SELECT extract(epoch FROM updated_at)::text FROM ledger.stream_checkpoints"), fmt.Sprintf("%d.%06d", got.UpdatedAt.Unix(), got.UpdatedAt.Nanosecond()/1000))
 	got.UpdatedAt = time.Time{}
-	require.Equal(t, HistoryStatus{Records: 3, Cursor: "a", NewestRecord: got.NewestRecord}, got)
+	require.Equal(t, TransactionsStatus{Records: 3, Cursor: "a", NewestRecord: got.NewestRecord}, got)
 	require.True(t, got.NewestRecord.Equal(storetest.Time("2025-01-02T03:04:05Z").Time))
 
 	require.NoError(t, h.l.RecordNetwork(t.Context(), "dso::1"))
@@ -186,14 +186,14 @@ func TestHistoryStatus(t *testing.T) {
 	unknown := ledger.Transaction{EventID: "new", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{}`)}
 	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf([]ledger.Transaction{later, unknown})))
 	got = *status().History
-	require.Equal(t, HistoryStatus{
+	require.Equal(t, TransactionsStatus{
 		NetworkID: "dso::1", Records: 5, Cursor: "new", NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
 	}, got)
 	require.True(t, got.NewestRecord.Equal(later.Date.Time))
 
 	h.moved(h.l.BeginGeneration(t.Context(), h.at))
 	got = *status().History
-	require.Equal(t, HistoryStatus{
+	require.Equal(t, TransactionsStatus{
 		NetworkID: "dso::1", Records: 5, Rereading: true, NewestRecord: got.NewestRecord, UpdatedAt: got.UpdatedAt, Unknown: 1,
 	}, got)
 }

@@ -40,7 +40,7 @@ type sealScript struct {
 	snapshot          *findings.Window // not sealed yet
 	entries           int              // of the snapshot
 	refused           error            // to the reading of the snapshot
-	standing          ledger.HistoryPosition
+	standing          ledger.TransactionsPosition
 	behind            bool // the service shows nothing of the history
 	changed           bool // a repair changes the snapshot while it is compared
 
@@ -107,7 +107,7 @@ func (s *sealScript) ReadSnapshot(_ context.Context, at ledger.Offset, token led
 	return ledger.SnapshotPage{Entries: make([]ledger.ContractEntry, s.entries), Last: true}, s.refused
 }
 
-func (s *sealScript) TransactionsAfter(_ context.Context, after ledger.HistoryCursor) ([]ledger.Transaction, error) {
+func (s *sealScript) TransactionsAfter(_ context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads = append(s.reads, time.Now())
@@ -132,18 +132,18 @@ func (s *sealScript) NewestTransactions(context.Context, int) ([]ledger.Transact
 	return nil, nil
 }
 
-func (s *sealScript) HistoryStanding(context.Context) (ledger.HistoryPosition, string, error) {
+func (s *sealScript) TransactionsStanding(context.Context) (ledger.TransactionsPosition, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.standing, "", nil
 }
 
-func (s *sealScript) HistoryMarks(_ context.Context, upTo int64) (marks []ledger.HistoryMark, err error) {
+func (s *sealScript) TransactionsMarks(_ context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for seq := max(s.standing.ShownAfter, upTo-100) + 1; seq <= upTo; seq++ {
 		record := recordOf(seq - s.standing.ShownAfter)
-		marks = append(marks, ledger.HistoryMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: true})
+		marks = append(marks, ledger.TransactionsMark{Cursor: record.Cursor(), Fingerprint: record.Fingerprint(), Unique: true})
 	}
 	return marks, nil
 }
@@ -516,7 +516,7 @@ func TestTheSnapshotHasTheFirstTurn(t *testing.T) {
 // The generation that is shown is sealed from its beginning; nothing while another one is read.
 func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing = ledger.HistoryPosition{ShownTo: 1500, ReadAfter: 1500, LastSeq: 3300}
+		s.standing = ledger.TransactionsPosition{ShownTo: 1500, ReadAfter: 1500, LastSeq: 3300}
 		s.followTransactions(t)
 		wait(time.Minute)
 		require.Empty(t, s.of("transactions"))
@@ -530,7 +530,7 @@ func TestTheHistoryIsSealedInItsOrder(t *testing.T) {
 // A service that does not show a window may be behind: it is asked again before the window is sealed as not shown.
 func TestAServiceThatIsBehindIsWaitedFor(t *testing.T) {
 	scriptedSeals(t, 0, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.standing, s.behind = ledger.HistoryPosition{ShownTo: 1000, LastSeq: 1000}, true
+		s.standing, s.behind = ledger.TransactionsPosition{ShownTo: 1000, LastSeq: 1000}, true
 		s.followTransactions(t)
 		wait(time.Minute + longestOpen)
 		require.Empty(t, s.of("transactions"))

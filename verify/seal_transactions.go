@@ -30,7 +30,7 @@ func (r *recordSeals) window(ctx context.Context) (*findings.Window, error) {
 }
 
 func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
-	at, _, err := r.history.HistoryStanding(ctx)
+	at, _, err := r.history.TransactionsStanding(ctx)
 	if err != nil || at.Rereading() || w.From < at.ShownAfter || w.To > at.ShownTo {
 		return Sealing{}, false, err
 	}
@@ -49,8 +49,8 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 
 // read reads the records of a window from the service. None: the service does not show all of them after the records that are
 // stored before the window.
-func (r *recordSeals) read(ctx context.Context, at ledger.HistoryPosition, w findings.Window) (records []ledger.Transaction, err error) {
-	known, err := r.history.HistoryMarks(ctx, w.From)
+func (r *recordSeals) read(ctx context.Context, at ledger.TransactionsPosition, w findings.Window) (records []ledger.Transaction, err error) {
+	known, err := r.history.TransactionsMarks(ctx, w.From)
 	if err != nil {
 		return nil, err
 	}

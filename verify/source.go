@@ -48,7 +48,7 @@ type UpdateDatabase interface {
 	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to it yet.
 	FilledBelow(ctx context.Context) ([]ledger.Range, error)
 
-	// CompareCoverage compares the watermark with the ledger's end (nil: not known), and the list of partitions with the existing ones.
+	// CompareCoverage compares the watermark with the ledger's end (nil: not known).
 	// holes are the ranges between the history floor and the watermark without a coverage row.
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found Found) (holes []ledger.Range, err error)
 	// LastUpdate returns the last stored update at or below an offset. at is 0 if there is none. The id is empty if the update had
@@ -84,8 +84,8 @@ type UpdateDatabase interface {
 // UpdateRepairer writes again what differs. Each call is one transaction, while which nobody else writes the stream. Every
 // call may be repeated.
 type UpdateRepairer interface {
-	// RepairCoverage lowers the watermark to the ledger's end if it is beyond, and corrects the list of partitions. Holes stay:
-	// writing their updates closes them. No facts are removed.
+	// RepairCoverage lowers the watermark to the ledger's end if it is beyond. Holes stay: writing their updates closes them. No facts
+	// are removed.
 	RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	// RepairUpdates makes the facts of a page's range those of the page, and covers the range. Derived rows stay.
 	RepairUpdates(ctx context.Context, scope ledger.Scope, page ledger.Page) error

@@ -108,7 +108,7 @@ func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	var service ledger.HistoryService
+	var service ledger.TransactionsService
 	err := Patiently(ctx, h.Logger, func() (err error) {
 		service, err = h.Source.Describe(ctx)
 		return err
@@ -155,7 +155,7 @@ func nameOf(d findings.Difference) string {
 
 // read compares the records of the shown generation with the service's.
 func (h *Transactions) read(ctx context.Context, found Found) error {
-	standing, network, err := h.Database.HistoryStanding(ctx)
+	standing, network, err := h.Database.TransactionsStanding(ctx)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		at += int64(len(page))
 		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - standing.ShownAfter})
 	}
-	now, _, err := h.Database.HistoryStanding(ctx)
+	now, _, err := h.Database.TransactionsStanding(ctx)
 	if err == nil && (now.ReadAfter != standing.ReadAfter || now.ShownAfter != standing.ShownAfter) {
 		err = errors.New("the daemon began to read the transaction history again while it was verified: verify again when it is done")
 	}
@@ -252,14 +252,14 @@ func (h *Transactions) lacks(after, to int64, found Found) error {
 // readAgain reads the history into another generation, which then replaces the shown one.
 func (h *Transactions) readAgain(ctx context.Context) error {
 	h.step("reading the transaction history again")
-	if err := repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RestartHistory(ctx) }); err != nil {
+	if err := repairPatiently(ctx, h.Logger, func() error { return h.Repairer.RestartTransactions(ctx) }); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	tries := 0
 	loop := ingest.Transactions{Source: h.Source, Sink: h.Repairer, UntilCurrent: true, Logger: h.Logger, Watch: ingest.TransactionsWatch{
-		Committed: func(at ledger.HistoryPosition, _ int) {
+		Committed: func(at ledger.TransactionsPosition, _ int) {
 			tries = 0
 			h.Progress(Progress{Step: "reading the transaction history again", Done: at.Records()})
 		},

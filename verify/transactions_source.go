@@ -9,10 +9,10 @@ import (
 
 // TransactionsDatabase is the stored transaction history. Its methods only read.
 type TransactionsDatabase interface {
-	// HistoryStanding returns the position of the stored history, and its network; empty: not known.
-	HistoryStanding(ctx context.Context) (at ledger.HistoryPosition, networkID string, err error)
-	// HistoryMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read after them.
-	HistoryMarks(ctx context.Context, upTo int64) ([]ledger.HistoryMark, error)
+	// TransactionsStanding returns the position of the stored history, and its network; empty: not known.
+	TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error)
+	// TransactionsMarks returns the last records up to a seq of the shown generation, the oldest first: enough to read after them.
+	TransactionsMarks(ctx context.Context, upTo int64) ([]ledger.TransactionsMark, error)
 	// CompareRecords compares the rows with the seqs after one with consecutive records.
 	CompareRecords(ctx context.Context, after int64, records []ledger.Transaction, found Found) error
 	// ComparePosition compares the tables of records with the position and with one another. It calls step with what it compares next.
@@ -24,8 +24,8 @@ type TransactionsDatabase interface {
 // TransactionsRepairer writes the history again, into a generation beside the shown one.
 type TransactionsRepairer interface {
 	ingest.TransactionsSink
-	// RestartHistory begins a generation, whatever is stored. It may be repeated.
-	RestartHistory(ctx context.Context) error
+	// RestartTransactions begins a generation, whatever is stored. It may be repeated.
+	RestartTransactions(ctx context.Context) error
 	// RepairBalances computes the tables that follow from the records again. It may be repeated.
 	RepairBalances(ctx context.Context, step func(what string)) error
 }

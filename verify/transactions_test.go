@@ -30,7 +30,7 @@ type servedTransactions struct {
 	store  *store.Store
 	leader *store.TransactionsWriter
 	conn   *pgx.Conn
-	at     ledger.HistoryPosition
+	at     ledger.TransactionsPosition
 }
 
 func migrateStore(ctx context.Context, url string) error {
@@ -83,7 +83,7 @@ func (h *servedTransactions) follow(from, to int) {
 
 func (h *servedTransactions) append(records []ledger.Transaction) {
 	h.t.Helper()
-	batch := ledger.HistoryBatch{Records: records}
+	batch := ledger.TransactionsBatch{Records: records}
 	times := map[string]int{}
 	for _, record := range records {
 		times[record.EventID]++
@@ -177,11 +177,11 @@ func TestTheHistoryIsVerifiedAndReadAgain(t *testing.T) {
 	for _, damage := range []struct{ sql, relation string }{
 		{"UPDATE indexer.transactions SET round = round + 1 WHERE seq = 2", "transactions"},
 		{"UPDATE indexer.transactions SET event_id = 'x' WHERE seq = 20", "transactions"},
-		{"DELETE FROM indexer.transactions WHERE seq = 12 + (SELECT shown_after FROM indexer.history_position)", "transactions"},
+		{"DELETE FROM indexer.transactions WHERE seq = 12 + (SELECT shown_after FROM indexer.transactions_position)", "transactions"},
 		{"UPDATE indexer.taps SET seq = 1000000 WHERE seq = (SELECT max(seq) FROM indexer.taps)", "taps"},
 		{"UPDATE indexer.balance_rounds SET newest = newest + 1", "balance_rounds"},
 	} {
-		h.exec(strings.ReplaceAll(damage.sql, "seq = 2", "seq - (SELECT shown_after FROM indexer.history_position) = 2"))
+		h.exec(strings.ReplaceAll(damage.sql, "seq = 2", "seq - (SELECT shown_after FROM indexer.transactions_position) = 2"))
 		list, result, err = h.verify(true)
 		require.NoError(t, err, damage.sql)
 		require.True(t, slices.ContainsFunc(list, func(d findings.Difference) bool { return d.Relation == damage.relation }), "%s: %v", damage.sql, list)

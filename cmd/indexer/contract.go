@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
@@ -61,7 +60,7 @@ type contractOnLedger struct {
 type contractFacts struct {
 	TemplateID      string      `json:"template_id"`
 	PackageName     string      `json:"package_name"`
-	CreatedAt       *string     `json:"created_at"`
+	CreatedAt       ledger.Time `json:"created_at"`
 	Signatories     []string    `json:"signatories"`
 	Observers       []string    `json:"observers"`
 	WitnessParties  []string    `json:"witness_parties"`
@@ -71,59 +70,17 @@ type contractFacts struct {
 }
 
 type contractStored struct {
-	Address      string             `json:"address"`
-	Watermark    *ledger.Offset     `json:"watermark"` // null: nothing was indexed
-	HistoryFloor ledger.Offset      `json:"history_floor"`
-	StateFloor   *ledger.Offset     `json:"state_floor"` // null: it is known at no offset what is active
-	Known        bool               `json:"known"`
-	Contract     *contractFacts     `json:"contract,omitempty"` // of the latest creation event, or else of the look-up
-	Active       []contractActive   `json:"active_on"`
-	Lifetimes    []contractLifetime `json:"lifetimes"`
-	Events       []contractEvent    `json:"events"`
-	Older        bool               `json:"older_events_left_out"`
-	Lookup       *contractLookup    `json:"lookup,omitempty"`
-}
-
-type contractActive struct {
-	SynchronizerID      *string       `json:"synchronizer_id"`
-	Offset              ledger.Offset `json:"activated_offset"`
-	NodeID              int32         `json:"activated_node_id"`
-	ReassignmentCounter int64         `json:"reassignment_counter"`
-}
-
-type contractLifetime struct {
-	SynchronizerID *string       `json:"synchronizer_id"`
-	Activated      ledger.Offset `json:"activated_offset"`
-	NodeID         int32         `json:"activated_node_id"`
-	Deactivated    ledger.Offset `json:"deactivated_offset"`
-}
-
-type contractEvent struct {
-	Offset              ledger.Offset `json:"ledger_offset"`
-	NodeID              int32         `json:"node_id"`
-	Kind                string        `json:"kind"` // created, archived, exercised, assigned or unassigned
-	Origin              ledger.Origin `json:"origin,omitempty"`
-	UpdateID            *string       `json:"update_id"`
-	RecordTime          *string       `json:"record_time"`
-	SynchronizerID      *string       `json:"synchronizer_id"`
-	TemplateID          *string       `json:"template_id"`
-	PackageName         *string       `json:"package_name"`
-	ACSDelta            *bool         `json:"acs_delta,omitempty"`
-	Choice              *string       `json:"choice,omitempty"`
-	Consuming           *bool         `json:"consuming,omitempty"`
-	InterfaceID         *string       `json:"interface_id,omitempty"`
-	Source              *string       `json:"source_synchronizer_id,omitempty"`
-	Target              *string       `json:"target_synchronizer_id,omitempty"`
-	ReassignmentID      *string       `json:"reassignment_id,omitempty"`
-	ReassignmentCounter *int64        `json:"reassignment_counter,omitempty"`
-}
-
-type contractLookup struct {
-	Status ledger.LookupStatus `json:"status"` // wanted, found, not_found or unusable
-	Reason string              `json:"reason,omitempty"`
-	At     *string             `json:"looked_up_at"` // null: it has not ended
-	Offset ledger.Offset       `json:"ledger_offset"`
-	NodeID int32               `json:"node_id"`
+	Address      string                   `json:"address"`
+	Watermark    *ledger.Offset           `json:"watermark"` // null: nothing was indexed
+	HistoryFloor ledger.Offset            `json:"history_floor"`
+	StateFloor   *ledger.Offset           `json:"state_floor"` // null: it is known at no offset what is active
+	Known        bool                     `json:"known"`
+	Contract     *contractFacts           `json:"contract,omitempty"` // of the latest creation event, or else of the look-up
+	Active       []store.ContractActive   `json:"active_on"`
+	Lifetimes    []store.ContractLifetime `json:"lifetimes"`
+	Events       []store.ContractEvent    `json:"events"`
+	Older        bool                     `json:"older_events_left_out"`
+	Lookup       *store.ContractLookup    `json:"lookup,omitempty"`
 }
 
 // Run prints a contract as in the ledger and in the database.
@@ -210,7 +167,7 @@ func newContractFacts(c *ledger.Contract) *contractFacts {
 		return nil
 	}
 	f := &contractFacts{
-		TemplateID: c.TemplateID, PackageName: c.PackageName, CreatedAt: bound(c.CreatedAt), Signatories: c.Signatories,
+		TemplateID: c.TemplateID, PackageName: c.PackageName, CreatedAt: c.CreatedAt, Signatories: c.Signatories,
 		Observers: c.Observers, WitnessParties: c.WitnessParties, ContractKey: c.ContractKey, Payload: c.Argument,
 	}
 	if c.ContractKeyHash != nil {
@@ -222,32 +179,12 @@ func newContractFacts(c *ledger.Contract) *contractFacts {
 
 func newContractStored(address string, h *store.ContractHistory) contractStored {
 	s := contractStored{
-		Address: address, Known: h.Known(), Contract: newContractFacts(h.Contract), Older: h.Older,
-		Active: []contractActive{}, Lifetimes: []contractLifetime{}, Events: []contractEvent{},
+		Address: address, Known: h.Known(), Contract: newContractFacts(h.Contract), Older: h.Older, Lookup: h.Lookup,
+		Active:    append([]store.ContractActive{}, h.Active...), // not null in JSON
+		Lifetimes: append([]store.ContractLifetime{}, h.Lifetimes...), Events: append([]store.ContractEvent{}, h.Events...),
 	}
 	if h.Started {
 		s.Watermark, s.HistoryFloor, s.StateFloor = &h.Watermark, h.HistoryFloor, h.StateFloor
-	}
-	for _, a := range h.Active {
-		s.Active = append(s.Active, contractActive(a))
-	}
-	for _, l := range h.Lifetimes {
-		s.Lifetimes = append(s.Lifetimes, contractLifetime{l.SynchronizerID, l.Activated, l.NodeID, l.Deactivated})
-	}
-	for _, e := range h.Events {
-		s.Events = append(s.Events, contractEvent{
-			Offset: e.Offset, NodeID: e.NodeID, Kind: e.Kind, Origin: e.Origin, UpdateID: e.UpdateID, RecordTime: bound(e.RecordTime),
-			SynchronizerID: e.SynchronizerID, TemplateID: e.TemplateID, PackageName: e.PackageName, ACSDelta: e.ACSDelta, Choice: e.Choice,
-			Consuming: e.Consuming, InterfaceID: e.InterfaceID, Source: e.Source, Target: e.Target, ReassignmentID: e.ReassignmentID,
-			ReassignmentCounter: e.ReassignmentCounter,
-		})
-	}
-	if l := h.Lookup; l != nil {
-		s.Lookup = &contractLookup{Status: l.Status, Reason: l.Reason, Offset: l.Offset, NodeID: l.NodeID}
-		if !l.At.IsZero() {
-			at := l.At.UTC().Format(time.RFC3339)
-			s.Lookup.At = &at
-		}
 	}
 	return s
 }

@@ -36,7 +36,7 @@ func (r *contractReport) print(out io.Writer) error {
 
 func (f *contractFacts) print(l labelled) {
 	l.line("template", brief(f.TemplateID)+" of package "+brief(f.PackageName))
-	l.line("created at", text(f.CreatedAt))
+	l.line("created at", f.CreatedAt.String())
 	parties := func(label string, list []string) {
 		if len(list) > 0 {
 			l.line(label, names(list))
@@ -111,7 +111,7 @@ func (c *contractStored) print(l labelled) {
 			text(lifetime.SynchronizerID), lifetime.Activated, lifetime.NodeID, lifetime.Deactivated))
 	}
 	if c.Lookup != nil {
-		l.say("looked up", c.Lookup.sentence())
+		l.say("looked up", lookupSentence(c.Lookup))
 	}
 }
 
@@ -137,15 +137,16 @@ func (c *contractStored) whyNotActive() string {
 	return "its creation was never seen"
 }
 
-func (k *contractLookup) sentence() string {
+// lookupSentence describes the outcome of a look-up.
+func lookupSentence(k *store.ContractLookup) string {
 	because := fmt.Sprintf("because of offset %d, node %d, without its creation", k.Offset, k.NodeID)
 	switch k.Status {
 	case "wanted":
 		return "not yet, wanted " + because
 	case "unusable":
-		return fmt.Sprintf("unusable answer at %s, %s: %s", text(k.At), because, brief(k.Reason))
+		return fmt.Sprintf("unusable answer at %s, %s: %s", k.At, because, brief(k.Reason))
 	}
-	return fmt.Sprintf("%s at %s, %s", strings.ReplaceAll(string(k.Status), "_", " "), text(k.At), because)
+	return fmt.Sprintf("%s at %s, %s", strings.ReplaceAll(string(k.Status), "_", " "), k.At, because)
 }
 
 func (c *contractStored) printEvents(out io.Writer) error {
@@ -160,14 +161,14 @@ func (c *contractStored) printEvents(out io.Writer) error {
 	row(w, "OFFSET", "NODE", "EVENT", "RECORD TIME", "UPDATE", "SYNCHRONIZER", "DETAILS")
 	for i := range c.Events {
 		e := &c.Events[i]
-		row(w, strconv.FormatInt(int64(e.Offset), 10), strconv.Itoa(int(e.NodeID)), e.Kind, text(e.RecordTime), brief(text(e.UpdateID)),
-			brief(text(e.SynchronizerID)), e.details())
+		row(w, strconv.FormatInt(int64(e.Offset), 10), strconv.Itoa(int(e.NodeID)), e.Kind, e.RecordTime.String(), brief(text(e.UpdateID)),
+			brief(text(e.SynchronizerID)), eventDetails(e))
 	}
 	return w.Flush()
 }
 
-// details formats what only this kind of event has.
-func (e *contractEvent) details() string {
+// eventDetails formats what only this kind of event has.
+func eventDetails(e *store.ContractEvent) string {
 	switch e.Kind {
 	case store.EventCreated:
 		details := "origin " + string(e.Origin)

@@ -74,9 +74,9 @@ func (c *packagesList) Run(ctx context.Context, logger *slog.Logger, out config.
 
 // vettedList is what `packages list` prints.
 type vettedList struct {
-	ParticipantID string        `json:"participant_id,omitempty"`
-	Note          string        `json:"note,omitempty"`
-	Vetted        []vettedState `json:"vetted_packages"`
+	ParticipantID string                  `json:"participant_id,omitempty"`
+	Note          string                  `json:"note,omitempty"`
+	Vetted        []ledger.VettedPackages `json:"vetted_packages"`
 }
 
 func (c *packagesList) read(ctx context.Context, client *participant.Client) (*vettedList, error) {
@@ -85,7 +85,7 @@ func (c *packagesList) read(ctx context.Context, client *participant.Client) (*v
 		return nil, c.explainRead(err)
 	}
 	filter := participant.VettingFilter{PackageNamePrefixes: c.NamePrefix}
-	list := &vettedList{ParticipantID: id, Vetted: []vettedState{}}
+	list := &vettedList{ParticipantID: id, Vetted: []ledger.VettedPackages{}}
 	if id != "" {
 		filter.ParticipantIDs = []string{id}
 	} else {
@@ -108,9 +108,10 @@ func (c *packagesList) read(ctx context.Context, client *participant.Client) (*v
 		if id != "" && state.ParticipantID != id {
 			continue // a server that takes no notice of the filter
 		}
-		list.Vetted = append(list.Vetted, newVettedState(state))
+		sortPackages(&state)
+		list.Vetted = append(list.Vetted, state)
 	}
-	slices.SortFunc(list.Vetted, func(a, b vettedState) int {
+	slices.SortFunc(list.Vetted, func(a, b ledger.VettedPackages) int {
 		return strings.Compare(a.SynchronizerID+"\x00"+a.ParticipantID, b.SynchronizerID+"\x00"+b.ParticipantID)
 	})
 	return list, nil

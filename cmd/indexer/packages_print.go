@@ -8,55 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"ledgerindexer/ledger"
 )
 
-// vettedState is what a participant has vetted on a synchronizer, for JSON.
-type vettedState struct {
-	ParticipantID  string          `json:"participant_id"`
-	SynchronizerID string          `json:"synchronizer_id"`
-	TopologySerial int32           `json:"topology_serial"`
-	Packages       []vettedPackage `json:"packages"`
-}
-
-type vettedPackage struct {
-	PackageID      string  `json:"package_id"`
-	PackageName    string  `json:"package_name"` // empty: not uploaded to the participant
-	PackageVersion string  `json:"package_version"`
-	ValidFrom      *string `json:"valid_from"`  // null: no bound
-	ValidUntil     *string `json:"valid_until"` // null: no bound
-}
-
-func newVettedState(vetted ledger.VettedPackages) vettedState {
-	state := vettedState{
-		ParticipantID: vetted.ParticipantID, SynchronizerID: vetted.SynchronizerID, TopologySerial: vetted.TopologySerial,
-		Packages: []vettedPackage{},
-	}
-	for _, p := range vetted.Packages {
-		state.Packages = append(state.Packages, vettedPackage{
-			PackageID: p.PackageID, PackageName: p.PackageName, PackageVersion: p.PackageVersion,
-			ValidFrom: bound(p.ValidFrom), ValidUntil: bound(p.ValidUntil),
-		})
-	}
-	slices.SortFunc(state.Packages, comparePackages)
-	return state
-}
-
-func bound(t ledger.Time) *string {
-	if !t.Valid {
-		return nil
-	}
-	text := t.Time.Format(time.RFC3339Nano)
-	if t.Exact != "" {
-		text = t.Exact
-	}
-	return &text
-}
+// sortPackages sorts what is vetted on a synchronizer.
+func sortPackages(vetted *ledger.VettedPackages) { slices.SortFunc(vetted.Packages, comparePackages) }
 
 // comparePackages sorts by name, then by version number by number, then by id.
-func comparePackages(a, b vettedPackage) int {
+func comparePackages(a, b ledger.VettedPackage) int {
 	return cmp.Or(strings.Compare(a.PackageName, b.PackageName), compareVersions(a.PackageVersion, b.PackageVersion),
 		strings.Compare(a.PackageID, b.PackageID))
 }
@@ -74,10 +34,10 @@ func compareVersions(a, b string) int {
 
 // vettingResult is what `packages vet` and `packages unvet` print.
 type vettingResult struct {
-	Applied bool            `json:"applied"`
-	Past    *vettedState    `json:"past"` // null: nothing was ever vetted there
-	New     vettedState     `json:"new"`
-	Changes []vettingChange `json:"changes"`
+	Applied bool                   `json:"applied"`
+	Past    *ledger.VettedPackages `json:"past"` // null: nothing was ever vetted there
+	New     ledger.VettedPackages  `json:"new"`
+	Changes []vettingChange        `json:"changes"`
 	// Unmatched is what was to be unvetted and was not vetted.
 	Unmatched []string `json:"unmatched,omitempty"`
 	Command   string   `json:"command,omitempty"` // makes the change that was previewed
@@ -85,18 +45,18 @@ type vettingResult struct {
 
 // vettingChange is a package that is vetted, unvetted, or given other bounds.
 type vettingChange struct {
-	Change string         `json:"change"` // vetted, unvetted or changed
-	Before *vettedPackage `json:"before"` // null: was not vetted
-	After  *vettedPackage `json:"after"`  // null: is not vetted any more
+	Change string                `json:"change"` // vetted, unvetted or changed
+	Before *ledger.VettedPackage `json:"before"` // null: was not vetted
+	After  *ledger.VettedPackage `json:"after"`  // null: is not vetted any more
 }
 
 func newVettingResult(past *ledger.VettedPackages, now ledger.VettedPackages) *vettingResult {
-	r := &vettingResult{New: newVettedState(now), Changes: []vettingChange{}}
-	before := map[string]vettedPackage{}
+	sortPackages(&now)
+	r := &vettingResult{Past: past, New: now, Changes: []vettingChange{}}
+	before := map[string]ledger.VettedPackage{}
 	if past != nil {
-		state := newVettedState(*past)
-		r.Past = &state
-		for _, p := range state.Packages {
+		sortPackages(past)
+		for _, p := range past.Packages {
 			before[p.PackageID] = p
 		}
 	}
@@ -106,7 +66,7 @@ func newVettingResult(past *ledger.VettedPackages, now ledger.VettedPackages) *v
 		switch {
 		case !was:
 			r.Changes = append(r.Changes, vettingChange{Change: "vetted", After: &p})
-		case text(old.ValidFrom) != text(p.ValidFrom) || text(old.ValidUntil) != text(p.ValidUntil):
+		case old.ValidFrom.String() != p.ValidFrom.String() || old.ValidUntil.String() != p.ValidUntil.String():
 			r.Changes = append(r.Changes, vettingChange{Change: "changed", Before: &old, After: &p})
 		}
 	}
@@ -117,19 +77,19 @@ func newVettingResult(past *ledger.VettedPackages, now ledger.VettedPackages) *v
 	return r
 }
 
-func (c *vettingChange) subject() vettedPackage {
+func (c *vettingChange) subject() ledger.VettedPackage {
 	if c.After != nil {
 		return *c.After
 	}
 	return *c.Before
 }
 
-// text formats a bound for a table.
-func text(bound *string) string {
-	if bound == nil {
+// text returns a text, "-" for none.
+func text(optional *string) string {
+	if optional == nil {
 		return "-"
 	}
-	return *bound
+	return *optional
 }
 
 func (l *vettedList) print(out io.Writer) error {
@@ -151,7 +111,7 @@ func (l *vettedList) print(out io.Writer) error {
 			whose = []string{state.ParticipantID}
 		}
 		for _, p := range state.Packages {
-			row(w, append(whose, state.SynchronizerID, p.PackageName, p.PackageVersion, p.PackageID, text(p.ValidFrom), text(p.ValidUntil),
+			row(w, append(whose, state.SynchronizerID, p.PackageName, p.PackageVersion, p.PackageID, p.ValidFrom.String(), p.ValidUntil.String(),
 				strconv.Itoa(int(state.TopologySerial)))...)
 		}
 	}
@@ -195,9 +155,9 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 	}
 	slices.SortFunc(lines, func(a, b vettingChange) int { return comparePackages(a.subject(), b.subject()) })
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(mark string, p *vettedPackage) {
+	line := func(mark string, p *ledger.VettedPackage) {
 		if p != nil {
-			row(w, mark, p.PackageName, p.PackageVersion, text(p.ValidFrom), text(p.ValidUntil), p.PackageID)
+			row(w, mark, p.PackageName, p.PackageVersion, p.ValidFrom.String(), p.ValidUntil.String(), p.PackageID)
 		}
 	}
 	row(w, " ", "NAME", "VERSION", "VALID FROM", "VALID UNTIL", "PACKAGE ID")

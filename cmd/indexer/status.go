@@ -56,31 +56,20 @@ type stream struct {
 	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
 }
 
-// lookups counts the contracts from before the start, by the status of their look-up.
 type lookups struct {
-	Wanted   int64 `json:"wanted"`
-	Found    int64 `json:"found"`
-	NotFound int64 `json:"not_found"`
-	Unusable int64 `json:"unusable"`
+	store.Lookups
 	*task
 }
 
-// packages counts what the participant has vetted, as of the last reading.
 type packages struct {
-	Vetted        int64 `json:"vetted"`
-	Synchronizers int64 `json:"synchronizers"`
-	Changes       int64 `json:"changes"` // that were seen
+	store.Packages
 	*task
 }
 
-// verified is up to where the stored rows were compared with their source again.
+// verified is up to where the stored rows were compared with their source again, and equal.
 type verified struct {
-	Offset      ledger.Offset  `json:"offset"` // up to which all updates were equal
+	store.Verified
 	Behind      *ledger.Offset `json:"behind_offsets,omitempty"`
-	Seq         int64          `json:"seq"` // up to which all records of the transaction history were equal
-	Windows     int64          `json:"windows"`
-	Different   int64          `json:"different_windows"`
-	NotShown    int64          `json:"not_shown_windows"`
 	Updates     *task          `json:"task,omitempty"`
 	HistoryTask *task          `json:"history_task,omitempty"`
 }
@@ -95,13 +84,7 @@ type task struct {
 
 // history is the state of the transaction history. An error of the last read is shown as that of a task.
 type history struct {
-	Records          int64     `json:"records"`
-	Cursor           string    `json:"cursor,omitempty"` // the event id after which reading resumes
-	NewestRecord     time.Time `json:"newest_record,omitzero"`
-	UpdatedAt        time.Time `json:"updated_at,omitzero"`
-	Rereading        bool      `json:"rereading"`
-	Unknown          int64     `json:"unknown_records"`
-	NetworkID        string    `json:"network_id,omitempty"`
+	store.TransactionsStatus
 	Leader           string    `json:"leader,omitempty"`
 	LeaderSince      time.Time `json:"leader_since,omitzero"`
 	RecordsPerSecond *float64  `json:"records_per_second,omitempty"`
@@ -150,14 +133,8 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config
 
 func newReport(address string, status store.Status) *report {
 	r := &report{Database: address, ParticipantID: status.ParticipantID, Streams: []stream{}, Unknown: status.Unknown}
-	r.Lookups = lookups{
-		Wanted: status.Lookups.Wanted, Found: status.Lookups.Found, NotFound: status.Lookups.NotFound, Unusable: status.Lookups.Unusable,
-		task: taskOf(status.Tasks, ingest.TaskLookups),
-	}
-	r.Packages = packages{
-		Vetted: status.Packages.Vetted, Synchronizers: status.Packages.Synchronizers, Changes: status.Packages.Changes,
-		task: taskOf(status.Tasks, ingest.TaskPackages),
-	}
+	r.Lookups = lookups{status.Lookups, taskOf(status.Tasks, ingest.TaskLookups)}
+	r.Packages = packages{status.Packages, taskOf(status.Tasks, ingest.TaskPackages)}
 	if !status.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince = status.Leader.Holder, status.Leader.Since
 	}
@@ -182,10 +159,9 @@ func newReport(address string, status store.Status) *report {
 
 // newVerified returns nil if nothing was verified, nor tried.
 func newVerified(status store.Status) *verified {
-	from := status.Verified
 	v := &verified{
-		Offset: from.Offset, Seq: from.Seq, Windows: from.Windows, Different: from.Different, NotShown: from.NotShown,
-		Updates: taskOf(status.Tasks, ingest.TaskVerification), HistoryTask: taskOf(status.Tasks, ingest.TaskTransactionsVerification),
+		Verified: status.Verified, Updates: taskOf(status.Tasks, ingest.TaskVerification),
+		HistoryTask: taskOf(status.Tasks, ingest.TaskTransactionsVerification),
 	}
 	if v.Windows == 0 && v.Updates == nil && v.HistoryTask == nil {
 		return nil
@@ -219,9 +195,8 @@ func newHistory(status store.Status) *history {
 	if !leader.Since.IsZero() {
 		h.Leader, h.LeaderSince = leader.Holder, leader.Since.UTC()
 	}
-	if stands := status.History; stands != nil {
-		h.Records, h.Cursor, h.NewestRecord, h.UpdatedAt = stands.Records, stands.Cursor, stands.NewestRecord.UTC(), stands.UpdatedAt.UTC()
-		h.Rereading, h.Unknown, h.NetworkID = stands.Rereading, stands.Unknown, stands.NetworkID
+	if status.History != nil {
+		h.TransactionsStatus = *status.History
 	}
 	return h
 }

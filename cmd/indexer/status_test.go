@@ -81,14 +81,14 @@ func TestStatusOfTheHistory(t *testing.T) {
 	require.Regexp(t, `\nas of 2\S+Z: there is none(\n|$)`, text())
 
 	require.NoError(t, leader.RecordNetwork(t.Context(), "DSO::1220"))
-	at, _, err := leader.HistoryPosition(t.Context())
+	at, _, err := leader.TransactionsPosition(t.Context())
 	require.NoError(t, err)
 	records, err := ledger.DecodeTransactions([]byte(`{"transactions": [
 		{"transaction_type": "devnet_tap", "event_id": "#1220:1", "date": "2026-07-02T10:00:00Z", "domain_id": "d",
 		 "tap": {"amulet_owner": "a", "amulet_amount": "1.0000000000"}},
 		{"transaction_type": "new", "event_id": "#1220:2", "new": {}}]}`))
 	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, nil, ledger.HistoryBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
+	_, err = leader.AppendTransactions(t.Context(), at, nil, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
 	require.NoError(t, err)
 	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, ""))
 	require.Contains(t, text("--sample=1ms"), "transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2")

@@ -47,12 +47,12 @@ const (
 
 // updateReport is what the command prints; its JSON form is for scripts.
 type updateReport struct {
-	UpdateID    string         `json:"update_id"`
-	Result      result         `json:"result"`
-	Explanation string         `json:"explanation"`
-	Ledger      updateOnLedger `json:"ledger"`
-	Database    updateStored   `json:"database"`
-	Differences []difference   `json:"differences"`
+	UpdateID    string                `json:"update_id"`
+	Result      result                `json:"result"`
+	Explanation string                `json:"explanation"`
+	Ledger      updateOnLedger        `json:"ledger"`
+	Database    updateStored          `json:"database"`
+	Differences []findings.Difference `json:"differences"`
 
 	update *ledger.Update // nil: the ledger does not show it, or could not answer
 }
@@ -74,18 +74,6 @@ type updateStored struct {
 	rows []audit.UpdateRow
 }
 
-type difference struct {
-	Kind     findings.Disagreement `json:"kind"` // altered, missing or extra
-	Relation string                `json:"relation"`
-	Offset   ledger.Offset         `json:"ledger_offset"`
-	Seq      int64                 `json:"seq,omitempty"` // of a record of the transaction history
-	NodeID   *int32                `json:"node_id"`
-	Row      string                `json:"row"`
-	Column   string                `json:"column,omitempty"`
-	Ledger   *string               `json:"ledger"`
-	Stored   *string               `json:"stored"`
-}
-
 // Run compares an update of the ledger with what is stored.
 func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	db, err := openRead(ctx, c.Database, logger)
@@ -103,7 +91,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config
 			Do:   "run `indexer run` or `backfill` first",
 		}
 	}
-	r := updateReport{UpdateID: c.ID, Differences: []difference{}}
+	r := updateReport{UpdateID: c.ID, Differences: []findings.Difference{}}
 	failed, err := c.compare(ctx, logger, db, scope, &r)
 	if err != nil {
 		return err
@@ -181,9 +169,7 @@ func (r *updateReport) stored(address string, record *audit.UpdateRecord) {
 	for _, row := range record.Rows {
 		r.Database.Rows[row.Relation] = append(r.Database.Rows[row.Relation], row.Columns)
 	}
-	for _, d := range record.Differences {
-		r.Differences = append(r.Differences, difference{d.Kind, d.Relation, d.Offset, d.Seq, d.NodeID, d.Row, d.Column, d.Wanted, d.Stored})
-	}
+	r.Differences = append(r.Differences, record.Differences...)
 }
 
 // conclude sets the result of the comparison.
@@ -193,12 +179,12 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 	}
 	switch {
 	case r.Ledger.Error != "":
-		r.Differences = []difference{}
+		r.Differences = []findings.Difference{}
 		say(resultNotCompared, "not compared: the ledger could not answer")
 	case r.update == nil && len(record.Offsets) == 0:
 		say(resultUnknown, "neither the ledger nor the database knows it")
 	case r.update == nil && slices.Max(record.Offsets) <= r.Ledger.Pruned:
-		r.Differences = []difference{}
+		r.Differences = []findings.Difference{}
 		say(resultPruned, "not compared: it is stored, and the participant can't show it because it is pruned up to offset %d", r.Ledger.Pruned)
 	case r.update == nil:
 		say(resultDifferent, "it is stored at offset %d, and the ledger does not show it", record.Offsets[0])

@@ -146,14 +146,13 @@ func (r *updateReport) print(out io.Writer) error {
 	if u := r.update; u != nil {
 		l.line("ledger", fmt.Sprintf("%s at offset %d", u.Kind, u.Offset))
 		for _, field := range []struct {
-			label string
-			value *string
+			label, value string
 		}{
-			{"synchronizer", u.SynchronizerID}, {"record time", bound(u.RecordTime)}, {"effective at", bound(u.EffectiveAt)},
-			{"workflow id", u.WorkflowID}, {"command id", u.CommandID},
+			{"synchronizer", text(u.SynchronizerID)}, {"record time", u.RecordTime.String()}, {"effective at", u.EffectiveAt.String()},
+			{"workflow id", text(u.WorkflowID)}, {"command id", text(u.CommandID)},
 		} {
-			if field.value != nil && *field.value != "" {
-				l.line(field.label, brief(*field.value))
+			if field.value != "" && field.value != "-" {
+				l.line(field.label, brief(field.value))
 			}
 		}
 	} else if r.Ledger.Error != "" {
@@ -260,7 +259,7 @@ func (r *updateReport) printDifferences(out io.Writer) error {
 		case "extra":
 			left = "no row"
 		default:
-			left, right = excerpts(d.Ledger, d.Stored)
+			left, right = excerpts(d.Wanted, d.Stored)
 		}
 		row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, d.Column, left, right)
 	}

@@ -40,16 +40,16 @@ func (c *verifyCommand) Validate() error {
 
 // verifyReport is what the command prints; its JSON form is for scripts.
 type verifyReport struct {
-	Result      result               `json:"result"` // equal, repaired, different or not_compared
-	Error       string               `json:"error,omitempty"`
-	Updates     *verifiedUpdates     `json:"updates"`
-	History     *verifiedHistory     `json:"transactions"`
-	Sealed      int64                `json:"sealed_windows"`
-	Found       int64                `json:"differences_found"`
-	Remaining   int64                `json:"differences_remaining"`
-	Relations   []relationDifference `json:"by_relation"`
-	Differences []difference         `json:"differences"` // the first of them
-	Notes       []string             `json:"not_compared"`
+	Result      result                `json:"result"` // equal, repaired, different or not_compared
+	Error       string                `json:"error,omitempty"`
+	Updates     *verifiedUpdates      `json:"updates"`
+	History     *verifiedHistory      `json:"transactions"`
+	Sealed      int64                 `json:"sealed_windows"`
+	Found       int64                 `json:"differences_found"`
+	Remaining   int64                 `json:"differences_remaining"`
+	Relations   []relationDifference  `json:"by_relation"`
+	Differences []findings.Difference `json:"differences"` // the first of them
+	Notes       []string              `json:"not_compared"`
 }
 
 type verifiedUpdates struct {
@@ -78,7 +78,7 @@ const resultRepaired result = "repaired"
 
 // Run compares the database with the ledger.
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
-	r := verifyReport{Differences: []difference{}, Relations: []relationDifference{}, Notes: []string{}}
+	r := verifyReport{Differences: []findings.Difference{}, Relations: []relationDifference{}, Notes: []string{}}
 	counts := map[relationDifference]int64{}
 	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.verifySources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
 	verification, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
@@ -86,7 +86,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 		if len(r.Differences) == c.Show {
 			return
 		}
-		r.Differences = append(r.Differences, difference{d.Kind, d.Relation, d.Offset, d.Seq, d.NodeID, d.Row, d.Column, d.Wanted, d.Stored})
+		r.Differences = append(r.Differences, d)
 		if !c.JSON {
 			fmt.Fprintln(out, harmless(d.String()))
 		}

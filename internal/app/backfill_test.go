@@ -159,6 +159,7 @@ func TestBackfillGoesOnFromItsToken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 4, ActiveShare: 0.9})
 			l.Grow(c.updates)
 			at := l.End()

@@ -68,6 +68,7 @@ func TestKilledWhileCatchingUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 51, ActiveShare: 0.3})
 			l.Grow(c.updates)
 			options := c.options

@@ -294,6 +294,7 @@ func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 	for _, newestFirst := range []bool{false, true} {
 		t.Run(fmt.Sprint("newest first ", newestFirst), func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			var stop atomic.Pointer[context.CancelFunc]
 			var requests, stopAt atomic.Int64
 			w := newFillWorld(t, 41, true, sandbox.ServerOptions{Version: "3.5", ListLimit: 20, Fault: func(r *http.Request) *sandbox.Fault {

@@ -78,7 +78,7 @@ func historyRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row
 	t.Helper()
 	// Where it was read again, the first seq is another one.
 	const numbered = `(to_jsonb(r) || CASE WHEN to_jsonb(r) ? 'seq' THEN
-		jsonb_build_object('seq', (to_jsonb(r) ->> 'seq')::bigint - (SELECT h.shown_after FROM indexer.history_position h)) ELSE '{}' END)`
+		jsonb_build_object('seq', (to_jsonb(r) ->> 'seq')::bigint - (SELECT h.shown_after FROM indexer.transactions_position h)) ELSE '{}' END)`
 	return rowsAs(t, databaseURL, numbered, sandbox.HistoryRelations())
 }
 

@@ -25,6 +25,7 @@ func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			scope := defaultScope()
 			scope.Interfaces, scope.Parties = of.Interfaces, of.Parties
 			if of.Shape == sandbox.LedgerEffects {

@@ -79,7 +79,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		checks = append(checks, admin.Check{Name: "ledger", Try: u.ping})
 	}
 	if cfg.ScanURL != "" {
-		h, err := newHistory(x)
+		h, err := newTransactions(x)
 		if err != nil {
 			return err
 		}

@@ -64,6 +64,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			first, other := backedUp(200), restored(150, 10)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, options), defaultScope()), testLogger(t)))
@@ -163,6 +164,7 @@ func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run("pruned, "+name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := backedUp(200)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, options), defaultScope()), testLogger(t)))

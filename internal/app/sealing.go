@@ -36,7 +36,7 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 }
 
 // startSealing starts sealing the transaction history. end stops it.
-func (h *history) startSealing(ctx context.Context, leader *store.Leader) (end func()) {
+func (h *transactions) startSealing(ctx context.Context, leader *store.Leader) (end func()) {
 	if h.cfg.VerifyRate == 0 {
 		return func() {}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -126,6 +127,7 @@ func TestPackagesThatCannotBeHad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 62})
 			l.Grow(200)
 			lost := ""

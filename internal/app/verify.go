@@ -275,7 +275,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 func (v *verification) history(ctx context.Context) error {
 	history := verify.Transactions{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.ScanURL != "" {
-		service, err := newHistoryService(v.cfg.Sources, v.logger, nil, nil)
+		service, err := newTransactionsService(v.cfg.Sources, v.logger, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -283,7 +283,7 @@ func (v *verification) history(ctx context.Context) error {
 		history.Source = service
 	}
 	if v.repairer != nil {
-		history.Repairer = historyRepairer{v.repairer, v.repairer.History()}
+		history.Repairer = transactionsRepairer{v.repairer, v.repairer.History()}
 	}
 	result, err := history.Run(ctx)
 	v.result.History = &result
@@ -295,8 +295,8 @@ func (v *verification) history(ctx context.Context) error {
 	return err
 }
 
-// historyRepairer implements verify.TransactionsRepairer.
-type historyRepairer struct {
+// transactionsRepairer implements verify.TransactionsRepairer.
+type transactionsRepairer struct {
 	*audit.Repairer
 	*store.TransactionsWriter
 }

@@ -54,8 +54,8 @@ var notVerifiedColumns = map[string]string{
 
 // Columns that a repair which reads the history again, into a generation behind the old one, writes anew.
 var writtenAnew = []string{
-	"checkpoints.updated_at", "checkpoints.digest", "history_position.revision", "history_position.shown_after", "history_position.shown_to",
-	"history_position.read_after", "history_position.last_seq", "history_position.leftovers", "history_position.digest",
+	"checkpoints.updated_at", "checkpoints.digest", "transactions_position.revision", "transactions_position.shown_after", "transactions_position.shown_to",
+	"transactions_position.read_after", "transactions_position.last_seq", "transactions_position.leftovers", "transactions_position.digest",
 }
 
 // mutation is one damage.
@@ -127,7 +127,7 @@ func (m *mutator) rows(table string) []string {
 	for _, c := range m.columns[table] {
 		as := "t." + c.name
 		if c.name == "seq" && slices.Contains(ofRecords, table) || c.name == "generation" {
-			as = fmt.Sprintf("t.%s - (SELECT shown_after FROM indexer.history_position) AS %[1]s", c.name)
+			as = fmt.Sprintf("t.%s - (SELECT shown_after FROM indexer.transactions_position) AS %[1]s", c.name)
 		}
 		if name := strings.TrimSuffix(table, "_copy") + "." + c.name; !slices.Contains(writtenAnew, name) && notVerifiedColumns[name] == "" {
 			selected = append(selected, as)
@@ -252,6 +252,7 @@ func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			w.run(t, seed*100+uint64(i), numberFrom(t, "MUTATIONS", count)/len(worlds), numberFrom(t, "MUTATIONS_AT_ONCE", mutationsAtOnce))
 		})
 	}

@@ -1,5 +1,6 @@
-// Package brief lets tests try fewer inputs in slow runs: with the race detector, which makes everything five to ten times
-// slower and finds nothing in a single goroutine, and with -short. `make thorough` tries all of them.
+// Package brief lets tests try fewer inputs, and fewer rows of tables, in slow runs: with the race detector, which makes everything
+// five to ten times slower and finds nothing new in another input of the same goroutines, and with -short. `make thorough` tries all
+// of them.
 package brief
 
 import (
@@ -27,12 +28,12 @@ func Long(t testing.TB, why string) {
 	}
 }
 
-// Sample skips with -short two of three rows of a table of tests, each of which takes a database of its own. The first that asks
+// Sample skips in a brief run two of three rows of a table of tests, each of which takes a database of its own. The first that asks
 // is never left out: it is another one each time where the table is a map, and the very one that -run names.
 func Sample(t testing.TB) {
 	t.Helper()
-	if testing.Short() && rows.next(path.Dir(t.Name()))%3 > 0 {
-		t.Skip("left out with -short, as two of three rows of a table are")
+	if Run() && rows.next(path.Dir(t.Name()))%3 > 0 {
+		t.Skip("left out with -short and with the race detector, as two of three rows of a table are: `make thorough` runs all")
 	}
 }
 

@@ -109,7 +109,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 
 // reportService reports the service's release and network, and whether it is still completing its history. The indexer
 // waits for that: a history that begins in the middle, and is filled in later, looks like a complete one.
-func reportService(s section, service ledger.HistoryService) {
+func reportService(s section, service ledger.TransactionsService) {
 	if service.Release == "" {
 		s.note("version", "the service does not return its release")
 	} else {

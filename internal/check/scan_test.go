@@ -252,10 +252,10 @@ func storeHistory(t *testing.T, url, network string) {
 	require.True(t, ok)
 	defer leader.Close()
 	require.NoError(t, leader.RecordNetwork(t.Context(), network))
-	at, _, err := leader.HistoryPosition(t.Context())
+	at, _, err := leader.TransactionsPosition(t.Context())
 	require.NoError(t, err)
 	records, err := ledger.DecodeTransactions([]byte(`{"transactions": [` + tap(time.Now()) + `]}`))
 	require.NoError(t, err)
-	_, err = leader.AppendTransactions(t.Context(), at, nil, ledger.HistoryBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
+	_, err = leader.AppendTransactions(t.Context(), at, nil, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
 	require.NoError(t, err)
 }

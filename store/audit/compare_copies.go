@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ func (s *Stored) CompareCopies(ctx context.Context, found func(findings.Differen
 }
 
 func (s *Stored) compareCopies(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
-	columns, err := s.columnsOf(ctx, tx, tables.Dictionaries, tables.State)
+	columns, err := s.columnsOfCopies(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -103,19 +104,14 @@ func (r *twoRows) report(table *tables.Table, columns []column, found func(findi
 	if r.storedOK || r.stored == nil && !r.copyOK {
 		relation, stored, wanted = table.Copy(), r.copied, r.stored
 	}
-	switch {
-	case stored == nil:
-		return found(derivedDifference(findings.Missing, relation, r.name))
-	case wanted == nil:
-		return found(derivedDifference(findings.Extra, relation, r.name))
+	return new(dictionaries).reportRows(derivedDifference("", relation, r.name), columnNames(columns), wanted, stored, found)
+}
+
+// columnsOfCopies are the columns that a table and its copy should have alike.
+func (s *Stored) columnsOfCopies(ctx context.Context, tx pgx.Tx) (map[string][]column, error) {
+	columns, err := s.columnsOf(ctx, tx, tables.Dictionaries, tables.State)
+	for name, list := range columns {
+		columns[name] = slices.DeleteFunc(list, func(c column) bool { return c.name == "is_copy" })
 	}
-	for i, c := range columns {
-		if c.name == "is_copy" || findings.Quoted(stored[i]) == findings.Quoted(wanted[i]) {
-			continue
-		}
-		if err := found(alteredColumn(relation, r.name, c.name, stored[i], wanted[i])); err != nil {
-			return err
-		}
-	}
-	return nil
+	return columns, err
 }

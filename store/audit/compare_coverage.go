@@ -10,15 +10,13 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/tables"
 )
 
-// CompareCoverage compares what the database holds of the updates with the ledger's end, which is nil where it is not known, looks for
-// holes in it, and compares the list of partitions with those that there are. found is told of every difference; an error of its
-// ends the comparison and is returned. holes are the ranges up to the watermark that are not covered: nothing but the ledger can tell
-// what belongs there. Everything is read in one read-only snapshot.
+// CompareCoverage compares what the database holds of the updates with the ledger's end, which is nil where it is not known, and looks
+// for holes in it. found is called for each difference; if it returns an error, the comparison stops with it. holes are the ranges up to
+// the watermark that are not covered: only the ledger can tell what belongs there. Everything is read in one read-only snapshot.
 //
 // The end has to be one that was asked for after a watermark was seen beyond it: a daemon goes on while this compares.
 //
@@ -26,20 +24,13 @@ import (
 // began, are a *ledger.Problem.
 func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset, found func(findings.Difference) error) (holes []ledger.Range, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		list, err := s.partitionDifferences(ctx, tx)
-		if err != nil {
-			return err
-		}
 		extent, err := s.extentOrLost(ctx, tx, end)
-		if err != nil {
+		if err != nil || !extent.Started {
 			return err
 		}
-		if extent.Started {
-			var differences []findings.Difference
-			if holes, differences, err = s.coverageDifferences(ctx, tx, extent, end); err != nil {
-				return err
-			}
-			list = append(differences, list...)
+		var list []findings.Difference
+		if holes, list, err = s.coverageDifferences(ctx, tx, extent, end); err != nil {
+			return err
 		}
 		for _, d := range list {
 			if err := found(d); err != nil {
@@ -115,60 +106,4 @@ func textOfNumber(n *int64) *string {
 	}
 	text := strconv.FormatInt(*n, 10)
 	return &text
-}
-
-// unlike appends the difference of a column's values, if there is one.
-func unlike(list []findings.Difference, relation, row, column string, stored, wanted *string) []findings.Difference {
-	if findings.Quoted(stored) == findings.Quoted(wanted) {
-		return list
-	}
-	return append(list, alteredColumn(relation, row, column, stored, wanted))
-}
-
-// partitionDifferences compares the list of partitions with those that there are.
-func (s *Stored) partitionDifferences(ctx context.Context, tx pgx.Tx) (list []findings.Difference, err error) {
-	listed, attached, err := s.partitionLists(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	there := map[partitionKey]int64{}
-	for _, p := range attached {
-		there[partitionKey{p.Relation, p.FromOffset}] = p.ToOffset
-	}
-	for _, p := range listed {
-		key := partitionKey{p.Relation, p.FromOffset}
-		to, exists := there[key]
-		if !exists {
-			list = append(list, derivedDifference(findings.Extra, "partitions", key.String()))
-			continue
-		}
-		list = unlike(list, "partitions", key.String(), "to_offset", textOfNumber(&p.ToOffset), textOfNumber(&to))
-		delete(there, key)
-	}
-	for _, p := range attached {
-		key := partitionKey{p.Relation, p.FromOffset}
-		if _, missing := there[key]; missing {
-			list = append(list, derivedDifference(findings.Missing, "partitions", key.String()))
-		}
-	}
-	return list, nil
-}
-
-type partitionKey struct {
-	relation string
-	from     int64
-}
-
-func (k partitionKey) String() string {
-	return fmt.Sprintf("relation %s, from_offset %d", k.relation, k.from)
-}
-
-func (s *Stored) partitionLists(ctx context.Context, tx pgx.Tx) (listed []dbsqlc.Partitions, attached []dbsqlc.PartitionsAttachedRow, err error) {
-	if listed, err = s.db.Queries.PartitionList(ctx, tx); err != nil {
-		return nil, nil, fmt.Errorf("read partitions: %w", err)
-	}
-	if attached, err = s.db.Queries.PartitionsAttached(ctx, tx); err != nil {
-		return nil, nil, fmt.Errorf("look for the partitions that there are: %w", err)
-	}
-	return listed, attached, nil
 }

@@ -100,33 +100,11 @@ func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[st
 		if err := rows.Scan(&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored); err != nil {
 			return err
 		}
-		if err := c.report(d, columns[d.Relation], wanted, stored); err != nil {
+		if err := c.names.reportRows(d, columns[d.Relation], wanted, stored, c.found); err != nil {
 			return err
 		}
 	}
 	return rows.Err()
-}
-
-func (c *derivedComparison) report(d findings.Difference, columns []string, wanted, stored []*string) error {
-	switch {
-	case stored == nil:
-		d.Kind = findings.Missing
-		return c.found(d)
-	case wanted == nil:
-		d.Kind = findings.Extra
-		return c.found(d)
-	}
-	d.Kind = findings.Altered
-	for i, column := range columns {
-		if findings.Quoted(wanted[i]) == findings.Quoted(stored[i]) {
-			continue
-		}
-		d.Column, d.Wanted, d.Stored = column, c.names.name(column, wanted[i]), c.names.name(column, stored[i])
-		if err := c.found(d); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.

@@ -102,30 +102,14 @@ func (c column) exactly(row string) string {
 	}
 }
 
-// report tells how two rows differ; the one that is nil is not there.
+// report reports how two rows differ; the one that is nil is not there.
 func (f *following) report(table *tables.Table, wanted, stored []*string, found func(findings.Difference) error) error {
-	d, columns := findings.Difference{Kind: findings.Altered, Relation: table.Name, Derived: true}, f.columns[table.Name]
-	row := stored
-	switch {
-	case stored == nil:
-		d.Kind, row = findings.Missing, wanted
-	case wanted == nil:
-		d.Kind = findings.Extra
+	d, row := findings.Difference{Relation: table.Name, Derived: true}, stored
+	if stored == nil {
+		row = wanted
 	}
 	f.name(&d, table, row)
-	if d.Kind != findings.Altered {
-		return found(d)
-	}
-	for i, c := range columns {
-		if findings.Quoted(wanted[i]) == findings.Quoted(stored[i]) {
-			continue
-		}
-		d.Column, d.Wanted, d.Stored = c.name, f.names.name(c.name, wanted[i]), f.names.name(c.name, stored[i])
-		if err := found(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return f.names.reportRows(d, columnNames(f.columns[table.Name]), wanted, stored, found)
 }
 
 // name says which row it is that differs. PostgreSQL wrote the numbers, so they can be read.

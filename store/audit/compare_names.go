@@ -136,3 +136,26 @@ func (d *dictionaries) name(column string, value *string) *string {
 	}
 	return &name
 }
+
+// reportRows reports how the stored row of a table differs from the wanted one; the one that is nil is not there. of names the row.
+func (d *dictionaries) reportRows(of findings.Difference, columns []string, wanted, stored []*string, found func(findings.Difference) error) error {
+	switch {
+	case stored == nil:
+		of.Kind = findings.Missing
+		return found(of)
+	case wanted == nil:
+		of.Kind = findings.Extra
+		return found(of)
+	}
+	of.Kind = findings.Altered
+	for i, column := range columns {
+		if findings.Quoted(wanted[i]) == findings.Quoted(stored[i]) {
+			continue
+		}
+		of.Column, of.Wanted, of.Stored = column, d.name(column, wanted[i]), d.name(column, stored[i])
+		if err := found(of); err != nil {
+			return err
+		}
+	}
+	return nil
+}

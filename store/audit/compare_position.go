@@ -13,10 +13,10 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// HistoryStanding is how far the transaction history has been read, and the party that operates its network; empty: it is not known.
-func (s *Stored) HistoryStanding(ctx context.Context) (at ledger.HistoryPosition, networkID string, err error) {
+// TransactionsStanding is how far the transaction history has been read, and the party that operates its network; empty: it is not known.
+func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if at, err = held.HistoryPosition(ctx, s.db, tx); err != nil {
+		if at, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
 			return err
 		}
 		networkID, err = s.db.Queries.NetworkGet(ctx, tx)
@@ -35,7 +35,7 @@ func (s *Stored) HistoryStanding(ctx context.Context) (at ledger.HistoryPosition
 // step is told what is compared next; found of every difference, an error of its ends the comparison.
 func (s *Stored) ComparePosition(ctx context.Context, step func(what string), found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		at, err := held.HistoryPosition(ctx, s.db, tx)
+		at, err := held.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
 	return checks
 }
 
-func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.HistoryPosition, found func(findings.Difference) error) error {
+func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, found func(findings.Difference) error) error {
 	rows, err := tx.Query(ctx, c.sql+" ORDER BY 1", at.ShownAfter, at.ShownTo)
 	if err != nil {
 		return err

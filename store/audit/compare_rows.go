@@ -44,6 +44,14 @@ func columnNamed(columns []column, name string) int {
 	return slices.IndexFunc(columns, func(c column) bool { return c.name == name })
 }
 
+func columnNames(columns []column) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.name
+	}
+	return names
+}
+
 // recordedRow is a row that writing would make.
 type recordedRow struct {
 	at     rowPlace

@@ -224,16 +224,9 @@ func (c *tableComparison) keyOf(values []*string) string {
 func (c *tableComparison) report(p *rowPair) error {
 	both := min(len(p.ledger), len(p.stored))
 	for i := range both {
-		for j, column := range c.table.columns {
-			expected, stored := p.ledger[i][j], p.stored[i][j]
-			if findings.Quoted(expected) == findings.Quoted(stored) {
-				continue
-			}
-			d := c.difference(findings.Altered, p.stored[i])
-			d.Column, d.Wanted, d.Stored = column.name, c.names.name(column.name, expected), c.names.name(column.name, stored)
-			if err := c.found(d); err != nil {
-				return err
-			}
+		d := c.difference(findings.Altered, p.stored[i])
+		if err := c.names.reportRows(d, columnNames(c.table.columns), p.ledger[i], p.stored[i], c.found); err != nil {
+			return err
 		}
 	}
 	for _, row := range p.ledger[both:] {

@@ -153,12 +153,12 @@ func TestWhatBothCopiesLost(t *testing.T) {
 	}
 	lost("checkpoints", "DELETE FROM indexer.checkpoints WHERE stream = 'updates'")
 	lost("floors", "DELETE FROM indexer.floors")
-	w.Exec("DELETE FROM indexer.history_position")
-	position, _, err := w.store.HistoryPosition(t.Context())
+	w.Exec("DELETE FROM indexer.transactions_position")
+	position, _, err := w.store.TransactionsPosition(t.Context())
 	require.NoError(t, err)
 	require.Positive(t, position.LastSeq, "the copy says it")
-	w.Exec("DELETE FROM indexer.history_position_copy")
-	_, _, err = w.store.HistoryPosition(t.Context())
+	w.Exec("DELETE FROM indexer.transactions_position_copy")
+	_, _, err = w.store.TransactionsPosition(t.Context())
 	storetest.RequireProblem(t, err, "how far the transaction history was read is lost", "backup")
 }
 

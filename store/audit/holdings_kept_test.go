@@ -31,7 +31,10 @@ func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 			}
 			same("holdings", "now")
 			same("holding_totals", "now")
-			for _, offset := range i.Rows("SELECT x FROM indexer.updates u, unnest(ARRAY[u.ledger_offset - 1, u.ledger_offset]) x WHERE x >= ledger.state_floor() GROUP BY x ORDER BY x") {
+			for n, offset := range i.Rows("SELECT x FROM indexer.updates u, unnest(ARRAY[u.ledger_offset - 1, u.ledger_offset]) x WHERE x >= ledger.state_floor() GROUP BY x ORDER BY x") {
+				if brief.Run() && n%5 > 0 {
+					continue
+				}
 				same("holdings_at("+offset+")", offset)
 			}
 		})

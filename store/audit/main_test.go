@@ -120,7 +120,7 @@ func everythingSealed(t *testing.T) *testDB {
 type testHistory struct {
 	*testDB
 	l  *transactionsWriter
-	at ledger.HistoryPosition
+	at ledger.TransactionsPosition
 }
 
 func newHistory(t testing.TB) *testHistory {
@@ -136,11 +136,11 @@ func (h *testHistory) append(texts ...string) {
 	h.moved(at, err)
 }
 
-func (h *testHistory) moved(at ledger.HistoryPosition, err error) {
+func (h *testHistory) moved(at ledger.TransactionsPosition, err error) {
 	h.T.Helper()
 	require.NoError(h.T, err)
 	require.Equal(h.T, h.at.Revision+1, at.Revision)
-	stored, _, err := h.l.HistoryPosition(h.T.Context())
+	stored, _, err := h.l.TransactionsPosition(h.T.Context())
 	require.NoError(h.T, err)
 	require.Equal(h.T, stored, at)
 	h.at = at

@@ -15,7 +15,7 @@ import (
 // RepairBalances makes what follows from the records follow from them: rows that differ are removed, and those that are
 // missing then are written.
 func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) error {
-	return r.repair(ctx, onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
+	return r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		f, err := r.stored.newFollowing(ctx, tx, tables.Totals, nil, new(dictionaries))
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (r *Repairer) RepairBalances(ctx context.Context, step func(what string)) e
 				return fmt.Errorf("write again what of %s follows from the history: %w", what(group), err)
 			}
 		}
-		at, err := held.HistoryPosition(ctx, r.stored.db, tx)
+		at, err := held.TransactionsPosition(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
 		}

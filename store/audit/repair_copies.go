@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +27,7 @@ func (r *Repairer) RepairCopies(ctx context.Context) error {
 		if err != nil || len(damaged) == 0 {
 			return err
 		}
-		columns, err := r.stored.columnsOf(ctx, tx, tables.Dictionaries, tables.State)
+		columns, err := r.stored.columnsOfCopies(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -58,7 +57,7 @@ func (r *Repairer) RepairCopies(ctx context.Context) error {
 // repairCopy removes what is damaged before it adds what is missing: what is damaged may be in the way.
 func repairCopy(ctx context.Context, tx pgx.Tx, table *tables.Table, columns []column) error {
 	var names, values []string
-	for _, c := range slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.name == "is_copy" }) {
+	for _, c := range columns {
 		names, values = append(names, c.name), append(values, "x."+c.name)
 	}
 	var same []string

@@ -12,9 +12,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// RepairCoverage lists the partitions that there are, and lowers the watermark to the ledger's end, nil where that is not known. Holes
-// stay: a difference that is one alone changes nothing here. No facts are removed. Where anything changed, the leaders of the updates
-// and of filling in begin a new term, because they may remember partitions that there are not.
+// RepairCoverage lowers the watermark to the ledger's end, nil where that is not known. Holes stay: writing their updates closes them.
+// No facts are removed. If the watermark was lowered, the leaders of the updates and of the backfill begin a new term.
 //
 // A ledger that ends before indexing began, and one that ends before updates that are stored, are *ledger.Problem, and so is what
 // CompareCoverage finds lost.
@@ -22,28 +21,14 @@ func (r *Repairer) RepairCoverage(ctx context.Context, end *ledger.Offset) error
 	roles := []session.Role{session.RoleBackfill, session.RoleUpdates}
 	err := r.repair(ctx, roles, func(ctx context.Context, tx pgx.Tx) error {
 		extent, err := r.stored.extentOrLost(ctx, tx, end)
-		if err != nil {
+		if err != nil || !extent.Started || end == nil || *end >= extent.Watermark {
 			return err
 		}
-		partitions, err := r.stored.partitionDifferences(ctx, tx)
-		if err != nil {
-			return err
-		}
-		beyond := extent.Started && end != nil && *end < extent.Watermark
-		if !beyond && len(partitions) == 0 {
-			return nil
-		}
-		if beyond {
-			if err := r.lowerWatermark(ctx, tx, extent.Watermark, *end); err != nil {
-				return err
-			}
-		}
-		if err := r.repairPartitionList(ctx, tx); err != nil {
+		if err := r.lowerWatermark(ctx, tx, extent.Watermark, *end); err != nil {
 			return err
 		}
 		return r.term.EndTerms(ctx, tx, roles...)
 	})
-	r.term.Partitions.Forget()
 	if err != nil {
 		return fmt.Errorf("repair the coverage: %w", err)
 	}
@@ -69,34 +54,6 @@ func (r *Repairer) lowerWatermark(ctx context.Context, tx pgx.Tx, watermark, end
 	}
 	if err := q.CheckpointSet(ctx, tx, dbsqlc.CheckpointSetParams{Stream: tables.StreamUpdates, LedgerOffset: int64(end)}); err != nil {
 		return fmt.Errorf("set the checkpoint: %w", err)
-	}
-	return nil
-}
-
-// repairPartitionList lists the partitions that there are.
-func (r *Repairer) repairPartitionList(ctx context.Context, tx pgx.Tx) error {
-	listed, attached, err := r.stored.partitionLists(ctx, tx)
-	if err != nil {
-		return err
-	}
-	there := map[dbsqlc.PartitionsAttachedRow]bool{}
-	for _, p := range attached {
-		there[p] = true
-	}
-	for _, p := range listed {
-		if there[dbsqlc.PartitionsAttachedRow(p)] {
-			delete(there, dbsqlc.PartitionsAttachedRow(p))
-			continue
-		}
-		err := r.stored.db.Queries.PartitionForget(ctx, tx, dbsqlc.PartitionForgetParams{Relation: p.Relation, FromOffset: p.FromOffset})
-		if err != nil {
-			return fmt.Errorf("forget a partition of %s: %w", p.Relation, err)
-		}
-	}
-	for p := range there {
-		if err := r.stored.db.Queries.PartitionRecord(ctx, tx, dbsqlc.PartitionRecordParams(p)); err != nil {
-			return fmt.Errorf("record a partition of %s: %w", p.Relation, err)
-		}
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func TestWhoSealsBeginsAgainAfterAnyRepair(t *testing.T) {
 	h := newHistory(t)
 	h.append("a", "b", "c")
 	h.Exec("UPDATE indexer.taps SET amount = 2 WHERE seq = 2")
-	end := h.begun(h.repairs(h.l.store), onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
+	end := h.begun(h.repairs(h.l.store), onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE indexer.taps SET amount = 1 WHERE seq = 2"); err != nil {
 			return err
 		}

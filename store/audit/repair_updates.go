@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -88,37 +87,28 @@ func (r *Repairer) refuseOutside(ctx context.Context, tx pgx.Tx, from, to ledger
 	return nil
 }
 
-// repairPartitions attaches the partitions that the updates' rows need, also where the list has one that is not there.
+// repairPartitions attaches the partitions that the updates' rows need. If any is missing, the leaders begin a new term: they remember
+// one that was dropped.
 func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update) error {
-	var right bool
-	err := r.stored.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		listed, attached, err := r.stored.partitionLists(ctx, tx)
-		right = len(listed) == len(attached)
-		for _, p := range listed {
-			right = right && slices.Contains(attached, dbsqlc.PartitionsAttachedRow(p))
-		}
-		return err
-	})
+	before, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
 	if err != nil {
-		return err
-	}
-	if !right {
-		err := r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
-			if err := r.repairPartitionList(ctx, tx); err != nil {
-				return err
-			}
-			return r.term.EndTerms(ctx, tx, rolesThatRemember...) // they remember the list
-		})
-		if err != nil {
-			return err
-		}
+		return fmt.Errorf("read partitions: %w", err)
 	}
 	r.term.Partitions.Forget()
 	var rows rows.Facts // for their offsets: names do not matter
 	for i := range updates {
 		rows.Add(names.Numbers{}, &updates[i])
 	}
-	return writing.EnsurePartitions(ctx, r.term.Partitions, &rows)
+	if err := writing.EnsurePartitions(ctx, r.term.Partitions, &rows); err != nil {
+		return err
+	}
+	after, err := r.stored.db.Queries.PartitionList(ctx, r.term.Pool)
+	if err != nil || len(after) == len(before) {
+		return err
+	}
+	return r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) error {
+		return r.term.EndTerms(ctx, tx, rolesThatRemember...)
+	})
 }
 
 // rewrite writes the offsets anew at which the page differs from what is stored.

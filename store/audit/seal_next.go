@@ -96,7 +96,7 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 }
 
 func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int64) (*findings.Window, error) {
-	position, err := held.HistoryPosition(ctx, s.db, tx)
+	position, err := held.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
 		return nil, err
 	}

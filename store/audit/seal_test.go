@@ -146,7 +146,7 @@ func TestVerifiedOffset(t *testing.T) {
 	require.Equal(t, "<nil> <nil>", d.Row("SELECT ledger.verified_offset(), ledger.verified_seq()"))
 	d.Exec("INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ('updates', 100)")
 	d.Exec("INSERT INTO indexer.floors (stream, history_floor) VALUES ('updates', 20)")
-	d.Exec("UPDATE indexer.history_position SET revision = 1")
+	d.Exec("UPDATE indexer.transactions_position SET revision = 1")
 	require.Equal(t, "20 0", d.Row("SELECT ledger.verified_offset(), ledger.verified_seq()"))
 	set := func(stream string, from, to int64, result string) {
 		t.Helper()
@@ -228,7 +228,7 @@ func TestNextWindow(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, none)
 	records := storetest.EveryTransaction(t)
-	_, err = transactions.AppendTransactions(t.Context(), ledger.HistoryPosition{}, nil, storetest.BatchOf(records))
+	_, err = transactions.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.BatchOf(records))
 	require.NoError(t, err)
 	w, err := l.store.NextWindow(t.Context(), findings.SealedTransactions, 2, 0, 0)
 	require.NoError(t, err)

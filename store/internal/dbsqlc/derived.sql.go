@@ -69,60 +69,6 @@ func (q *Queries) LastUpdateWithin(ctx context.Context, db DBTX, arg LastUpdateW
 	return last, err
 }
 
-const partitionForget = `-- name: PartitionForget :exec
-DELETE FROM partitions WHERE relation = $1 AND from_offset = $2
-`
-
-type PartitionForgetParams struct {
-	Relation   string `db:"relation"`
-	FromOffset int64  `db:"from_offset"`
-}
-
-func (q *Queries) PartitionForget(ctx context.Context, db DBTX, arg PartitionForgetParams) error {
-	_, err := db.Exec(ctx, partitionForget, arg.Relation, arg.FromOffset)
-	return err
-}
-
-const partitionsAttached = `-- name: PartitionsAttached :many
-SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
-FROM pg_catalog.pg_inherits i
-JOIN pg_catalog.pg_class p ON p.oid = i.inhparent
-JOIN pg_catalog.pg_namespace n ON n.oid = p.relnamespace AND n.nspname = current_schema()
-JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
-CROSS JOIN LATERAL (
-    SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
-) b
-WHERE p.relkind = 'p' AND c.relkind = 'r' AND b.bounds IS NOT NULL
-ORDER BY p.relname, b.bounds[1]::bigint
-`
-
-type PartitionsAttachedRow struct {
-	Relation   string `db:"relation"`
-	FromOffset int64  `db:"from_offset"`
-	ToOffset   int64  `db:"to_offset"`
-}
-
-// The partitions in the catalog.
-func (q *Queries) PartitionsAttached(ctx context.Context, db DBTX) ([]PartitionsAttachedRow, error) {
-	rows, err := db.Query(ctx, partitionsAttached)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []PartitionsAttachedRow
-	for rows.Next() {
-		var i PartitionsAttachedRow
-		if err := rows.Scan(&i.Relation, &i.FromOffset, &i.ToOffset); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const referenceColumns = `-- name: ReferenceColumns :many
 SELECT c.relname::text AS relation, a.attname::text AS name, coalesce((
     SELECT o.attname FROM pg_catalog.pg_attribute o

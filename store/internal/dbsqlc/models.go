@@ -427,43 +427,6 @@ type HeldPositions struct {
 	AdminSigned     interface{} `db:"admin_signed"`
 }
 
-// How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
-type HistoryPosition struct {
-	OnlyRow    bool   `db:"only_row"`
-	Revision   int64  `db:"revision"`
-	ShownAfter int64  `db:"shown_after"`
-	ShownTo    int64  `db:"shown_to"`
-	ReadAfter  int64  `db:"read_after"`
-	LastSeq    int64  `db:"last_seq"`
-	Leftovers  bool   `db:"leftovers"`
-	IsCopy     bool   `db:"is_copy"`
-	Digest     []byte `db:"digest"`
-}
-
-type HistoryPositionBoth struct {
-	OnlyRow    bool   `db:"only_row"`
-	Revision   int64  `db:"revision"`
-	ShownAfter int64  `db:"shown_after"`
-	ShownTo    int64  `db:"shown_to"`
-	ReadAfter  int64  `db:"read_after"`
-	LastSeq    int64  `db:"last_seq"`
-	Leftovers  bool   `db:"leftovers"`
-	IsCopy     bool   `db:"is_copy"`
-	Digest     []byte `db:"digest"`
-}
-
-type HistoryPositionCopy struct {
-	OnlyRow    bool   `db:"only_row"`
-	Revision   int64  `db:"revision"`
-	ShownAfter int64  `db:"shown_after"`
-	ShownTo    int64  `db:"shown_to"`
-	ReadAfter  int64  `db:"read_after"`
-	LastSeq    int64  `db:"last_seq"`
-	Leftovers  bool   `db:"leftovers"`
-	IsCopy     bool   `db:"is_copy"`
-	Digest     []byte `db:"digest"`
-}
-
 // Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).
 type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -591,7 +554,7 @@ type LedgerActiveContracts struct {
 
 // One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.
 type LedgerArchivedEvents struct {
-	// Offset of the event.
+	// Offset of the event. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place of the event within its update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -697,19 +660,19 @@ type LedgerContractLifetimes struct {
 	ActiveFromNodeID int32 `db:"active_from_node_id"`
 	// Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.
 	ActiveUntil *int64 `db:"active_until"`
-	// Create arguments. Costs a look-up per row, as do all columns after it.
+	// Create arguments. Costs a look-up per row.
 	Payload []byte `db:"payload"`
-	// Contract key. NULL: it has none.
+	// Contract key. NULL: it has none. Costs a look-up per row.
 	ContractKey []byte `db:"contract_key"`
-	// Signatories.
+	// Signatories. Costs a look-up per row.
 	Signatories []string `db:"signatories"`
-	// Observers.
+	// Observers. Costs a look-up per row.
 	Observers []string `db:"observers"`
-	// The parties that the indexer reads for (its scope) and that saw the creation or the assignment.
+	// The parties that the indexer reads for (its scope) and that saw the creation or the assignment. Costs a look-up per row.
 	WitnessParties []string `db:"witness_parties"`
-	// Ledger time of the creation, which an assignment does not change.
+	// Ledger time of the creation, which an assignment does not change. Costs a look-up per row.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
-	// Record time of the update at active_until. NULL: active now.
+	// Record time of the update at active_until. NULL: active now. Costs a look-up per row.
 	EndedAt pgtype.Timestamptz `db:"ended_at"`
 }
 
@@ -765,7 +728,7 @@ type LedgerCoverage struct {
 
 // One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.
 type LedgerCreatedEvents struct {
-	// Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated.
+	// Offset of the event. With origin snapshot it can lie below ledger.oldest_offset(): the snapshot names when each contract was last activated. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place of the event within its update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -817,7 +780,7 @@ type LedgerCreatedEvents struct {
 
 // Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.
 type LedgerEvents struct {
-	// Offset of the update. For a row of a snapshot: the event's offset as the snapshot has it.
+	// Offset of the update. For a row of a snapshot: the event's offset as the snapshot has it. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place in the update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -881,7 +844,7 @@ type LedgerExactPayloads struct {
 
 // One row per exercise of a choice. Empty with the shape acs-delta: only --shape ledger-effects brings exercises.
 type LedgerExercisedEvents struct {
-	// Offset of the event.
+	// Offset of the event. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place of the event within its update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -1073,7 +1036,7 @@ type LedgerHoldings struct {
 
 // One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).
 type LedgerInterfaceViews struct {
-	// Offset of the creation event.
+	// Offset of the creation event. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Node id of the creation event. (ledger_offset, node_id, ordinal) is unique.
 	NodeID int32 `db:"node_id"`
@@ -1187,7 +1150,7 @@ type LedgerMints struct {
 
 // How far in time each synchronizer was when the server reached an offset. These are hints: the server sends them now and then, and only while the indexer waits for new updates.
 type LedgerOffsetCheckpoints struct {
-	// The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique.
+	// The offset. It need not be that of an update. (ledger_offset, synchronizer_id) is unique. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// The synchronizer.
 	SynchronizerID string `db:"synchronizer_id"`
@@ -1255,7 +1218,7 @@ type LedgerPartyTransfers struct {
 
 // One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. Reassignments that were in flight at the snapshot are here too.
 type LedgerReassignments struct {
-	// Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset().
+	// Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset(). Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place of the event within its update. (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -1365,7 +1328,7 @@ type LedgerTemplates struct {
 
 // One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.
 type LedgerTopologyEvents struct {
-	// Offset of the event.
+	// Offset of the event. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Place of the event within its update, counted from 0 (the server sends no node ids for these). (ledger_offset, node_id) is unique.
 	NodeID int32 `db:"node_id"`
@@ -1497,7 +1460,7 @@ type LedgerUnknownTransactions struct {
 
 // One row per update, event or snapshot entry of a kind that this version does not know, as the server sent it. Empty in the usual case. Rows here mean that the other relations may lack something: a newer release of the indexer may know the kind.
 type LedgerUnknownUpdates struct {
-	// Offset of the update; of a snapshot entry the offset of the snapshot.
+	// Offset of the update; of a snapshot entry the offset of the snapshot. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
 	// Node id of the event. NULL for a whole update, for a snapshot entry, and where the event names none.
 	NodeID *int32 `db:"node_id"`
@@ -1515,9 +1478,9 @@ type LedgerUnknownUpdates struct {
 
 // One row per update: a transaction, a reassignment or a change of topology that this participant saw. Its events are in the other relations under the same ledger_offset.
 type LedgerUpdates struct {
-	// Position of the update in this participant's ledger. Offsets grow, have gaps, and mean nothing on another participant: compare participants by update_id.
+	// Position of the update in this participant's ledger. Offsets grow, have gaps, and mean nothing on another participant: compare participants by update_id. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
-	// Id of the update, the same on every participant that saw it. NULL only where the kind is unknown and no id could be read.
+	// Id of the update, the same on every participant that saw it. NULL only where the kind is unknown and no id could be read. Indexed.
 	UpdateID *string `db:"update_id"`
 	// transaction, reassignment, topology, or unknown: of a kind that this version does not know, see ledger.unknown_updates.
 	Kind string `db:"kind"`
@@ -1785,7 +1748,7 @@ type ParticipantCopy struct {
 	Digest        []byte             `db:"digest"`
 }
 
-// The partitions of the fact tables: from_offset inclusive, to_offset exclusive.
+// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.
 type Partitions struct {
 	Relation   string `db:"relation"`
 	FromOffset int64  `db:"from_offset"`
@@ -2198,6 +2161,43 @@ type Transactions struct {
 	UnitWord        *string            `db:"unit_word"`
 	Fingerprint     int64              `db:"fingerprint"`
 	Extra           []byte             `db:"extra"`
+}
+
+// How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
+type TransactionsPosition struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
+}
+
+type TransactionsPositionBoth struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
+}
+
+type TransactionsPositionCopy struct {
+	OnlyRow    bool   `db:"only_row"`
+	Revision   int64  `db:"revision"`
+	ShownAfter int64  `db:"shown_after"`
+	ShownTo    int64  `db:"shown_to"`
+	ReadAfter  int64  `db:"read_after"`
+	LastSeq    int64  `db:"last_seq"`
+	Leftovers  bool   `db:"leftovers"`
+	IsCopy     bool   `db:"is_copy"`
+	Digest     []byte `db:"digest"`
 }
 
 // The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.

@@ -11,30 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const packageList = `-- name: PackageList :many
-SELECT package_id, package_name, package_version FROM packages
-`
-
-func (q *Queries) PackageList(ctx context.Context, db DBTX) ([]Packages, error) {
-	rows, err := db.Query(ctx, packageList)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Packages
-	for rows.Next() {
-		var i Packages
-		if err := rows.Scan(&i.PackageID, &i.PackageName, &i.PackageVersion); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const packagesCount = `-- name: PackagesCount :one
 SELECT (
         SELECT count(*) FROM (
@@ -67,106 +43,76 @@ func (q *Queries) PackagesCount(ctx context.Context, db DBTX) (PackagesCountRow,
 	return i, err
 }
 
-const packagesUpsert = `-- name: PackagesUpsert :exec
-INSERT INTO packages (package_id, package_name, package_version)
-SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[])
-ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version
+const packagesName = `-- name: PackagesName :exec
+INSERT INTO packages AS p (package_id, package_name, package_version)
+SELECT n.package_id, max(n.package_name), max(n.package_version)
+FROM (
+    SELECT unnest($1::text[]) AS package_id, unnest($2::text[]) AS package_name, unnest($3::text[]) AS package_version
+) n
+GROUP BY n.package_id
+ON CONFLICT (package_id) DO UPDATE
+SET package_name = coalesce(nullif(excluded.package_name, ''), p.package_name),
+    package_version = coalesce(nullif(excluded.package_version, ''), p.package_version)
+WHERE excluded.package_name NOT IN ('', p.package_name) OR excluded.package_version NOT IN ('', p.package_version)
 `
 
-type PackagesUpsertParams struct {
+type PackagesNameParams struct {
 	PackageIds      []string `db:"package_ids"`
 	PackageNames    []string `db:"package_names"`
 	PackageVersions []string `db:"package_versions"`
 }
 
-func (q *Queries) PackagesUpsert(ctx context.Context, db DBTX, arg PackagesUpsertParams) error {
-	_, err := db.Exec(ctx, packagesUpsert, arg.PackageIds, arg.PackageNames, arg.PackageVersions)
+// Keeps the last name and version that were not empty.
+func (q *Queries) PackagesName(ctx context.Context, db DBTX, arg PackagesNameParams) error {
+	_, err := db.Exec(ctx, packagesName, arg.PackageIds, arg.PackageNames, arg.PackageVersions)
 	return err
 }
 
-const vettedPackageList = `-- name: VettedPackageList :many
-SELECT synchronizer_ref, package_id, valid_from, valid_until FROM vetted_packages
+const vettedPackagesReplace = `-- name: VettedPackagesReplace :execrows
+WITH listed AS (
+    SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::text[]) AS package_id,
+        unnest($3::timestamptz[]) AS valid_from, unnest($4::timestamptz[]) AS valid_until
+), changes AS (
+    SELECT coalesce(n.synchronizer_ref, o.synchronizer_ref) AS synchronizer_ref, coalesce(n.package_id, o.package_id) AS package_id,
+        CASE WHEN o.package_id IS NULL THEN 'vetted' WHEN n.package_id IS NULL THEN 'unvetted' ELSE 'changed' END AS change,
+        o.valid_from AS valid_from_before, o.valid_until AS valid_until_before, n.valid_from, n.valid_until
+    FROM listed n
+    FULL JOIN vetted_packages o ON o.synchronizer_ref = n.synchronizer_ref AND o.package_id = n.package_id
+    WHERE o.package_id IS NULL OR n.package_id IS NULL OR (n.valid_from, n.valid_until) IS DISTINCT FROM (o.valid_from, o.valid_until)
+), gone AS (
+    DELETE FROM vetted_packages v USING changes c
+    WHERE c.change = 'unvetted' AND v.synchronizer_ref = c.synchronizer_ref AND v.package_id = c.package_id
+), kept AS (
+    INSERT INTO vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
+    SELECT c.synchronizer_ref, c.package_id, c.valid_from, c.valid_until FROM changes c WHERE c.change <> 'unvetted'
+    ON CONFLICT (synchronizer_ref, package_id) DO UPDATE SET valid_from = excluded.valid_from, valid_until = excluded.valid_until
+)
+INSERT INTO vetting_changes (seq, synchronizer_ref, package_id, change, topology_serial, valid_from_before, valid_until_before, valid_from, valid_until)
+SELECT (SELECT coalesce(max(b.seq), 0) + 1 FROM vetting_changes b), c.synchronizer_ref, c.package_id, c.change, s.topology_serial,
+    c.valid_from_before, c.valid_until_before, c.valid_from, c.valid_until
+FROM changes c
+LEFT JOIN vetting_states s ON s.synchronizer_ref = c.synchronizer_ref
 `
 
-func (q *Queries) VettedPackageList(ctx context.Context, db DBTX) ([]VettedPackages, error) {
-	rows, err := db.Query(ctx, vettedPackageList)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []VettedPackages
-	for rows.Next() {
-		var i VettedPackages
-		if err := rows.Scan(
-			&i.SynchronizerRef,
-			&i.PackageID,
-			&i.ValidFrom,
-			&i.ValidUntil,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const vettedPackagesDelete = `-- name: VettedPackagesDelete :exec
-DELETE FROM vetted_packages v
-USING (SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::text[]) AS package_id) gone
-WHERE v.synchronizer_ref = gone.synchronizer_ref AND v.package_id = gone.package_id
-`
-
-type VettedPackagesDeleteParams struct {
-	SynchronizerRefs []int32  `db:"synchronizer_refs"`
-	PackageIds       []string `db:"package_ids"`
-}
-
-func (q *Queries) VettedPackagesDelete(ctx context.Context, db DBTX, arg VettedPackagesDeleteParams) error {
-	_, err := db.Exec(ctx, vettedPackagesDelete, arg.SynchronizerRefs, arg.PackageIds)
-	return err
-}
-
-const vettedPackagesUpsert = `-- name: VettedPackagesUpsert :exec
-INSERT INTO vetted_packages (synchronizer_ref, package_id, valid_from, valid_until)
-SELECT unnest($1::integer[]), unnest($2::text[]), unnest($3::timestamptz[]), unnest($4::timestamptz[])
-ON CONFLICT (synchronizer_ref, package_id) DO UPDATE SET valid_from = excluded.valid_from, valid_until = excluded.valid_until
-`
-
-type VettedPackagesUpsertParams struct {
+type VettedPackagesReplaceParams struct {
 	SynchronizerRefs []int32              `db:"synchronizer_refs"`
 	PackageIds       []string             `db:"package_ids"`
 	ValidFroms       []pgtype.Timestamptz `db:"valid_froms"`
 	ValidUntils      []pgtype.Timestamptz `db:"valid_untils"`
 }
 
-func (q *Queries) VettedPackagesUpsert(ctx context.Context, db DBTX, arg VettedPackagesUpsertParams) error {
-	_, err := db.Exec(ctx, vettedPackagesUpsert,
+// Makes vetted_packages what is listed, and keeps every change. The changes of one reading share a seq.
+func (q *Queries) VettedPackagesReplace(ctx context.Context, db DBTX, arg VettedPackagesReplaceParams) (int64, error) {
+	result, err := db.Exec(ctx, vettedPackagesReplace,
 		arg.SynchronizerRefs,
 		arg.PackageIds,
 		arg.ValidFroms,
 		arg.ValidUntils,
 	)
-	return err
-}
-
-const vettingChangesNext = `-- name: VettingChangesNext :one
-SELECT (coalesce(max(seq), 0) + 1)::bigint AS seq, now()::timestamptz AS seen_at FROM vetting_changes
-`
-
-type VettingChangesNextRow struct {
-	Seq    int64              `db:"seq"`
-	SeenAt pgtype.Timestamptz `db:"seen_at"`
-}
-
-// The seq that the changes of one reading share, and the time of the reading.
-func (q *Queries) VettingChangesNext(ctx context.Context, db DBTX) (VettingChangesNextRow, error) {
-	row := db.QueryRow(ctx, vettingChangesNext)
-	var i VettingChangesNextRow
-	err := row.Scan(&i.Seq, &i.SeenAt)
-	return i, err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const vettingLock = `-- name: VettingLock :exec
@@ -203,27 +149,24 @@ func (q *Queries) VettingStateList(ctx context.Context, db DBTX) ([]VettingState
 	return items, nil
 }
 
-const vettingStatesDelete = `-- name: VettingStatesDelete :exec
-DELETE FROM vetting_states WHERE synchronizer_ref = ANY ($1::integer[])
-`
-
-func (q *Queries) VettingStatesDelete(ctx context.Context, db DBTX, synchronizerRefs []int32) error {
-	_, err := db.Exec(ctx, vettingStatesDelete, synchronizerRefs)
-	return err
-}
-
-const vettingStatesUpsert = `-- name: VettingStatesUpsert :exec
-INSERT INTO vetting_states (synchronizer_ref, topology_serial)
-SELECT unnest($1::integer[]), unnest($2::integer[])
+const vettingStatesReplace = `-- name: VettingStatesReplace :exec
+WITH listed AS (
+    SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::integer[]) AS topology_serial
+), gone AS (
+    DELETE FROM vetting_states o WHERE NOT EXISTS (SELECT FROM listed n WHERE n.synchronizer_ref = o.synchronizer_ref)
+)
+INSERT INTO vetting_states AS s (synchronizer_ref, topology_serial)
+SELECT n.synchronizer_ref, n.topology_serial FROM listed n
 ON CONFLICT (synchronizer_ref) DO UPDATE SET topology_serial = excluded.topology_serial
+WHERE s.topology_serial <> excluded.topology_serial
 `
 
-type VettingStatesUpsertParams struct {
+type VettingStatesReplaceParams struct {
 	SynchronizerRefs []int32 `db:"synchronizer_refs"`
 	TopologySerials  []int32 `db:"topology_serials"`
 }
 
-func (q *Queries) VettingStatesUpsert(ctx context.Context, db DBTX, arg VettingStatesUpsertParams) error {
-	_, err := db.Exec(ctx, vettingStatesUpsert, arg.SynchronizerRefs, arg.TopologySerials)
+func (q *Queries) VettingStatesReplace(ctx context.Context, db DBTX, arg VettingStatesReplaceParams) error {
+	_, err := db.Exec(ctx, vettingStatesReplace, arg.SynchronizerRefs, arg.TopologySerials)
 	return err
 }

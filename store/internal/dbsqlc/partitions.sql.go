@@ -32,18 +32,3 @@ func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]Partitions, err
 	}
 	return items, nil
 }
-
-const partitionRecord = `-- name: PartitionRecord :exec
-INSERT INTO partitions (relation, from_offset, to_offset) VALUES ($1, $2, $3)
-`
-
-type PartitionRecordParams struct {
-	Relation   string `db:"relation"`
-	FromOffset int64  `db:"from_offset"`
-	ToOffset   int64  `db:"to_offset"`
-}
-
-func (q *Queries) PartitionRecord(ctx context.Context, db DBTX, arg PartitionRecordParams) error {
-	_, err := db.Exec(ctx, partitionRecord, arg.Relation, arg.FromOffset, arg.ToOffset)
-	return err
-}

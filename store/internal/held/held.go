@@ -61,30 +61,38 @@ func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at led
 	return ledger.Offset(*row.LedgerOffset), true, nil
 }
 
-// HistoryPosition is how far the transaction history has been read.
-func HistoryPosition(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (ledger.HistoryPosition, error) {
-	row, err := d.Queries.HistoryPositionGet(ctx, db)
+// TransactionsPosition is how far the transaction history has been read.
+func TransactionsPosition(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (ledger.TransactionsPosition, error) {
+	row, err := d.Queries.TransactionsPositionGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return ledger.HistoryPosition{}, &ledger.Problem{
-			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table history_position nor its copy, "+
-				"history_position_copy, has a row with its digest", d.Address()),
+		return ledger.TransactionsPosition{}, &ledger.Problem{
+			What: fmt.Sprintf("how far the transaction history was read is lost in database %s: neither table transactions_position nor its copy, "+
+				"transactions_position_copy, has a row with its digest", d.Address()),
 			Do: "restore one of the two rows from a backup of the database and run `indexer verify --repair`, or index into a new database",
 		}
 	}
 	if err != nil {
-		return ledger.HistoryPosition{}, d.Unusable(fmt.Errorf("read the position in the transaction history: %w", err))
+		return ledger.TransactionsPosition{}, d.Unusable(fmt.Errorf("read the position in the transaction history: %w", err))
 	}
-	return ledger.HistoryPosition(row), nil
+	return ledger.TransactionsPosition(row), nil
 }
 
 // CarriedSnapshot is the snapshot whose rows are carried; nil: there is none.
 func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	row, err := d.Queries.SnapshotFinished(ctx, db)
+	progress, err := Snapshot(d.Queries.SnapshotFinished(ctx, db))
+	if err != nil {
+		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
+	}
+	return progress, nil
+}
+
+// Snapshot is what a query returned of a snapshot; nil: no row.
+func Snapshot(row dbsqlc.Snapshots, err error) (*ledger.SnapshotProgress, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
+		return nil, err
 	}
 	progress := SnapshotProgress(row)
 	return &progress, nil

@@ -19,7 +19,7 @@ var (
 	// ErrWatermarkMoved is returned where the watermark is not where the writer saw it.
 	ErrWatermarkMoved = errors.New("the watermark is not where this writer saw it")
 	// ErrPositionMoved is returned where the position in the transaction history is not the one that the writer saw: read
-	// HistoryPosition again.
+	// TransactionsPosition again.
 	ErrPositionMoved = errors.New("the position in the transaction history is not the one that this writer saw")
 	// ErrCovered is returned where the range is in the facts already.
 	ErrCovered = errors.New("the range is covered already")

@@ -141,10 +141,10 @@ func (d *DB) Watermark() string {
 }
 
 // Batch is records behind those of the generation that is read, as the reader of the history would have them written.
-func (d *DB) Batch(at ledger.HistoryPosition, records []ledger.Transaction) ledger.HistoryBatch {
+func (d *DB) Batch(at ledger.TransactionsPosition, records []ledger.Transaction) ledger.TransactionsBatch {
 	d.T.Helper()
 	all := d.Rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", at.ReadAfter, at.LastSeq)
-	batch, known := ledger.HistoryBatch{Records: records}, map[string]int{}
+	batch, known := ledger.TransactionsBatch{Records: records}, map[string]int{}
 	for _, id := range all {
 		known[id]++
 	}
@@ -157,7 +157,7 @@ func (d *DB) Batch(at ledger.HistoryPosition, records []ledger.Transaction) ledg
 	}
 	for _, id := range all {
 		if known[id] == 1 {
-			batch.Cursor = ledger.HistoryCursor(id)
+			batch.Cursor = ledger.TransactionsCursor(id)
 		}
 	}
 	return batch

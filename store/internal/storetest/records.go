@@ -32,8 +32,8 @@ func RecordsOf(texts []string) []ledger.Transaction {
 }
 
 // BatchOf is records that stand behind none of their event ids.
-func BatchOf(records []ledger.Transaction) ledger.HistoryBatch {
-	batch := ledger.HistoryBatch{Records: records}
+func BatchOf(records []ledger.Transaction) ledger.TransactionsBatch {
+	batch := ledger.TransactionsBatch{Records: records}
 	for i := range records {
 		batch.Cursor = records[i].Cursor()
 	}
@@ -80,9 +80,9 @@ func Payments(round int64, n int) (records []ledger.Transaction) {
 	return records
 }
 
-// HistoryPage has records of all kinds, with both words for the unit, with everything and with nearly nothing, and with
+// TransactionsPage has records of all kinds, with both words for the unit, with everything and with nearly nothing, and with
 // values that no column can hold as they are.
-const HistoryPage = `{"transactions": [
+const TransactionsPage = `{"transactions": [
 	{"transaction_type": "transfer", "event_id": "#1220aa:0", "date": "2025-01-02T05:04:05.123456+02:00", "domain_id": "global::1",
 	 "offset": "000000000000000012", "round": 7, "later": {"deep": [1, null, "x"]}, "transfer": {
 		"sender": {"party": "alice::1", "sender_change_fee": "0.0300000000", "sender_change_amount": "10.0000000000",
@@ -126,7 +126,7 @@ const HistoryPage = `{"transactions": [
 // EveryTransaction are records that have a row in each table of the history, and no value that a column can't hold.
 func EveryTransaction(t testing.TB) []ledger.Transaction {
 	t.Helper()
-	page, err := ledger.DecodeTransactions([]byte(HistoryPage))
+	page, err := ledger.DecodeTransactions([]byte(TransactionsPage))
 	require.NoError(t, err)
 	unknown := ledger.Transaction{EventID: "#1220ff:0", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"event_id": "#1220ff:0"}`)}
 	return []ledger.Transaction{page[0], page[4], page[7], page[9], unknown}

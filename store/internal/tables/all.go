@@ -45,7 +45,7 @@ const (
 )
 
 // totalsAside is true of totals of a reading of the history that is not shown: its records begin behind the seq that names it.
-const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM history_position h WHERE h.read_after > h.shown_after)"
+const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM transactions_position h WHERE h.read_after > h.shown_after)"
 
 func key(columns ...string) []string { return columns }
 
@@ -121,8 +121,7 @@ var all = []Table{
 	{Name: "checkpoints", Family: State, Key: key("stream")},
 	{Name: "floors", Family: State, Key: key("stream")},
 	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},
-	{Name: "partitions", Family: State, Key: key("relation", "from_offset"), NoCopy: "compared with the catalog"},
-	{Name: "history_position", Family: State, Key: key("only_row")},
+	{Name: "transactions_position", Family: State, Key: key("only_row")},
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
 	{Name: "packages", Family: State, Key: key("package_id"), NoCopy: "what is vetted is read anew all the time"},

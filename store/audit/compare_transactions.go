@@ -43,7 +43,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 		return err
 	}
 	to := after + int64(len(records))
-	stored, err := s.db.Queries.HistorySeqs(ctx, tx, dbsqlc.HistorySeqsParams{FromExclusive: after, ToInclusive: to})
+	stored, err := s.db.Queries.TransactionsSeqs(ctx, tx, dbsqlc.TransactionsSeqsParams{FromExclusive: after, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("look for the records after seq %d: %w", after, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -42,52 +41,54 @@ const (
 	EventUnassigned = rows.KindUnassigned
 )
 
-// ContractEvent is something that happened to a contract. Fields that its kind has not are nil or empty, and so are
-// the update's id and the record time of what a snapshot said.
+// ContractEvent is something that happened to a contract. Fields that its kind does not have are nil or empty, and so are the update's id
+// and the record time of what a snapshot has. The JSON forms of this type and the next three are for scripts.
 type ContractEvent struct {
-	Offset         ledger.Offset
-	NodeID         int32
-	Kind           string
-	Origin         ledger.Origin // of a creation
-	UpdateID       *string
-	RecordTime     ledger.Time
-	SynchronizerID *string
-	TemplateID     *string
-	PackageName    *string
-	ACSDelta       *bool
+	Offset         ledger.Offset `json:"ledger_offset"`
+	NodeID         int32         `json:"node_id"`
+	Kind           string        `json:"kind"`
+	Origin         ledger.Origin `json:"origin,omitempty"` // of a creation
+	UpdateID       *string       `json:"update_id"`
+	RecordTime     ledger.Time   `json:"record_time"`
+	SynchronizerID *string       `json:"synchronizer_id"`
+	TemplateID     *string       `json:"template_id"`
+	PackageName    *string       `json:"package_name"`
+	ACSDelta       *bool         `json:"acs_delta,omitempty"`
 
-	Choice      *string
-	Consuming   *bool
-	InterfaceID *string
+	Choice      *string `json:"choice,omitempty"`
+	Consuming   *bool   `json:"consuming,omitempty"`
+	InterfaceID *string `json:"interface_id,omitempty"`
 
-	Source, Target      *string
-	ReassignmentID      *string
-	ReassignmentCounter *int64
+	Source              *string `json:"source_synchronizer_id,omitempty"`
+	Target              *string `json:"target_synchronizer_id,omitempty"`
+	ReassignmentID      *string `json:"reassignment_id,omitempty"`
+	ReassignmentCounter *int64  `json:"reassignment_counter,omitempty"`
 }
 
 // ContractActive is a synchronizer on which a contract is active, and since when.
 type ContractActive struct {
-	SynchronizerID      *string // nil: the updates named none
-	Offset              ledger.Offset
-	NodeID              int32
-	ReassignmentCounter int64
+	SynchronizerID      *string       `json:"synchronizer_id"` // nil: the updates named none
+	Offset              ledger.Offset `json:"activated_offset"`
+	NodeID              int32         `json:"activated_node_id"`
+	ReassignmentCounter int64         `json:"reassignment_counter"`
 }
 
-// ContractLifetime is a time in which a contract was active on a synchronizer: at the offsets from Activated on, and
-// not at Deactivated any more.
+// ContractLifetime is a time in which a contract was active on a synchronizer: at the offsets from Activated on, and not at Deactivated
+// any more.
 type ContractLifetime struct {
-	SynchronizerID         *string
-	Activated, Deactivated ledger.Offset
-	NodeID                 int32 // of the activation
+	SynchronizerID *string       `json:"synchronizer_id"`
+	Activated      ledger.Offset `json:"activated_offset"`
+	NodeID         int32         `json:"activated_node_id"` // of the activation
+	Deactivated    ledger.Offset `json:"deactivated_offset"`
 }
 
-// ContractLookup is how the look-up of a contract ended whose creation was never seen.
+// ContractLookup is the outcome of the look-up of a contract whose creation is not stored.
 type ContractLookup struct {
-	Status ledger.LookupStatus // or "wanted": it has not ended
-	Reason string              // why the answer could not be used
-	At     time.Time           // zero where it has not ended
-	Offset ledger.Offset       // of the event for which it was asked for
-	NodeID int32
+	Status ledger.LookupStatus `json:"status"`           // or "wanted": it has not ended
+	Reason string              `json:"reason,omitempty"` // why the answer could not be used
+	At     ledger.Time         `json:"looked_up_at"`     // not valid where it has not ended
+	Offset ledger.Offset       `json:"ledger_offset"`    // of the event that it was asked for
+	NodeID int32               `json:"node_id"`
 }
 
 // ContractHistory tells what is known of a contract, whatever text its id is: an id that no column can hold is not
@@ -182,7 +183,7 @@ func (s *Store) contractLookup(ctx context.Context, db dbsqlc.DBTX, contractID s
 		return err
 	}
 	h.Lookup = &ContractLookup{
-		Status: ledger.LookupStatus(row.Status), Reason: textOf(row.Reason), At: row.LookedUpAt.Time, Offset: ledger.Offset(row.LedgerOffset),
+		Status: ledger.LookupStatus(row.Status), Reason: textOf(row.Reason), At: ledgerTime(row.LookedUpAt), Offset: ledger.Offset(row.LedgerOffset),
 		NodeID: row.NodeID,
 	}
 	if h.Contract == nil && h.Lookup.Status == ledger.LookupFound {

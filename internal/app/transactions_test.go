@@ -222,7 +222,7 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			var log journal
-			h := &history{indexer: &indexer{logger: log.logger()}, known: known}
+			h := &transactions{indexer: &indexer{logger: log.logger()}, known: known}
 			require.True(t, h.miss(ledger.ErrNotOffered))
 			asked := 0
 			for range 3600 {
@@ -413,6 +413,7 @@ func TestABadRecordEndsTheHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			l := sandbox.NewLedger(sandbox.Options{Seed: 66})
 			l.Grow(300)
 			const page = 20

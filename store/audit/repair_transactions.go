@@ -14,24 +14,24 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// onlyHistory is for repairs of the history that leave the dictionaries alone.
-var onlyHistory = []session.Role{session.RoleTransactions}
+// onlyTransactions is for repairs of the history that leave the dictionaries alone.
+var onlyTransactions = []session.Role{session.RoleTransactions}
 
 // History writes the transaction history in the role of repairing: a repair writes all of it again, as its writer does.
 func (r *Repairer) History() *store.TransactionsWriter {
 	return &store.TransactionsWriter{Leader: r.Leader}
 }
 
-// RestartHistory begins a generation of the transaction history whatever is stored of it: what is wrong goes with the generation that is
+// RestartTransactions begins a generation of the transaction history whatever is stored of it: what is wrong goes with the generation that is
 // shown, when the new one takes its place. Rows are removed that would be in the way.
-func (r *Repairer) RestartHistory(ctx context.Context) error {
-	err := r.repair(ctx, onlyHistory, func(ctx context.Context, tx pgx.Tx) error {
+func (r *Repairer) RestartTransactions(ctx context.Context) error {
+	err := r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		q := r.stored.db.Queries
-		at, err := held.HistoryPosition(ctx, r.stored.db, tx)
+		at, err := held.TransactionsPosition(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
 		}
-		seqs, err := q.HistoryEnds(ctx, tx)
+		seqs, err := q.TransactionsEnds(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("look for the newest record: %w", err)
 		}
@@ -49,7 +49,7 @@ func (r *Repairer) RestartHistory(ctx context.Context) error {
 		if err := q.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: at.ReadAfter}); err != nil {
 			return fmt.Errorf("begin the totals of a generation: %w", err)
 		}
-		return writing.PutHistory(ctx, tx, at, "")
+		return writing.PutPosition(ctx, tx, at, "")
 	})
 	if err != nil {
 		return fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))

@@ -178,7 +178,7 @@ func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &found, h.Contract)
 	require.Equal(t, ledger.LookupFound, h.Lookup.Status)
-	require.True(t, at.Equal(h.Lookup.At))
+	require.True(t, at.Equal(h.Lookup.At.Time))
 	h, err = l.store.ContractHistory(t.Context(), "unheard of")
 	require.NoError(t, err)
 	require.Equal(t, "nonsense", h.Lookup.Reason)

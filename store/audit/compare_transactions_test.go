@@ -21,7 +21,7 @@ import (
 func storedPage(t *testing.T) (*testHistory, []ledger.Transaction) {
 	t.Helper()
 	h := newHistory(t)
-	page, err := ledger.DecodeTransactions([]byte(storetest.HistoryPage))
+	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
 	at, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page))
 	require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 func TestARepairBeginsAGeneration(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]string{
-		"the position":     "DELETE FROM indexer.history_position",
+		"the position":     "DELETE FROM indexer.transactions_position",
 		"a record":         "DELETE FROM indexer.transactions WHERE seq = 2",
 		"a record too far": "UPDATE indexer.taps SET seq = 9 WHERE seq = 2",
 		"the checkpoint":   "DELETE FROM indexer.checkpoints",
@@ -160,10 +160,10 @@ func TestARepairBeginsAGeneration(t *testing.T) {
 			h.append("a", "b", "c")
 			h.Exec(damage)
 			r := h.repairs(h.l.store)
-			require.NoError(t, r.RestartHistory(t.Context()))
+			require.NoError(t, r.RestartTransactions(t.Context()))
 			_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"d"})))
 			require.ErrorIs(t, err, store.ErrPositionMoved)
-			h.at, _, err = r.History().HistoryPosition(t.Context())
+			h.at, _, err = r.History().TransactionsPosition(t.Context())
 			require.NoError(t, err)
 			h.append("a", "b", "c", "d")
 			h.moved(h.l.ShowGeneration(t.Context(), h.at))

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// historyService is a service of the transaction history.
-type historyService interface {
+// transactionsService is a service of the transaction history.
+type transactionsService interface {
 	ingest.TransactionsSource
 	// Version returns the service's release. The error may be ledger.ErrNotOffered.
 	Version(ctx context.Context) (string, error)
@@ -26,11 +26,11 @@ type historyService interface {
 	Close()
 }
 
-// newHistoryService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client for another
+// newTransactionsService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client for another
 // kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here.
-func newHistoryService(
+func newTransactionsService(
 	cfg config.Sources, logger *slog.Logger, observe func(operation string, status int, d time.Duration, bytes int64), notJSON func(operation string),
-) (historyService, error) {
+) (transactionsService, error) {
 	client, err := scan.New(scan.Config{
 		URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger, Observe: observe, NotJSON: notJSON,
 	})
@@ -40,10 +40,10 @@ func newHistoryService(
 	return client, nil
 }
 
-// history implements role for the transaction history of a Scan service.
-type history struct {
+// transactions implements role for the transaction history of a Scan service.
+type transactions struct {
 	*indexer
-	service historyService
+	service transactionsService
 
 	known    bool            // the service last reported a release or a network, so it is a Scan
 	absent   *ledger.Problem // there is no history; nil: there is, as far as is known
@@ -53,18 +53,18 @@ type history struct {
 	nameless bool            // logged that it does not
 }
 
-func newHistory(x *indexer) (*history, error) {
-	service, err := newHistoryService(x.cfg.Sources, x.logger, func(operation string, status int, d time.Duration, bytes int64) {
+func newTransactions(x *indexer) (*transactions, error) {
+	service, err := newTransactionsService(x.cfg.Sources, x.logger, func(operation string, status int, d time.Duration, bytes int64) {
 		x.metrics.Request("scan-"+operation, status, d, bytes) // the participant has an operation of the same name
 	}, func(operation string) { x.metrics.NotJSON("scan-" + operation) })
 	if err != nil {
 		return nil, err
 	}
-	return &history{indexer: x, service: service}, nil
+	return &transactions{indexer: x, service: service}, nil
 }
 
 // ping asks for the service's release. A service that does not offer that has answered too.
-func (h *history) ping(ctx context.Context) error {
+func (h *transactions) ping(ctx context.Context) error {
 	_, err := h.service.Version(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return nil
@@ -74,7 +74,7 @@ func (h *history) ping(ctx context.Context) error {
 
 // connect asks the service for its network, and checks that the stored history is of the same. A service that does not answer is
 // no error: the leader asks again, and can record why there is nothing to read.
-func (h *history) connect(ctx context.Context) error {
+func (h *transactions) connect(ctx context.Context) error {
 	service, err := h.service.Describe(ctx)
 	switch {
 	case err == nil:
@@ -86,7 +86,7 @@ func (h *history) connect(ctx context.Context) error {
 }
 
 // connectAsLeader does the same for a leader, with what the loop was told, and records the network in a new database.
-func (h *history) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter, service ledger.HistoryService) error {
+func (h *transactions) connectAsLeader(ctx context.Context, leader *store.TransactionsWriter, service ledger.TransactionsService) error {
 	h.network = service.NetworkID != ""
 	h.known = h.network || service.Release != ""
 	if !h.known {
@@ -101,7 +101,7 @@ func (h *history) connectAsLeader(ctx context.Context, leader *store.Transaction
 
 // blocker reports that there was no history at the last request, until it is time to ask again. A process that waits for it is
 // ready if the service is a Scan, which has no history from Splice 0.7 on.
-func (h *history) blocker(context.Context) (state string, ready bool, err error) {
+func (h *transactions) blocker(context.Context) (state string, ready bool, err error) {
 	if h.absent == nil || !time.Now().Before(h.askAt) {
 		return "", false, nil
 	}
@@ -109,7 +109,7 @@ func (h *history) blocker(context.Context) (state string, ready bool, err error)
 }
 
 // absence describes the wait for a service without a history.
-func (h *history) absence() string {
+func (h *transactions) absence() string {
 	again := "it is asked again soon"
 	if h.known {
 		again = fmt.Sprintf("it is asked again every %v", lookAgainAfter)
@@ -117,7 +117,7 @@ func (h *history) absence() string {
 	return fmt.Sprintf("waiting: %s; %s. What to do: %s", h.absent.What, again, h.absent.Do)
 }
 
-func (h *history) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
+func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
 	writer, ok, err := h.store.LeadTransactions(ctx)
 	if err != nil || !ok {
 		return nil, nil, false, err
@@ -126,8 +126,8 @@ func (h *history) take(ctx context.Context) (*store.Leader, func(context.Context
 }
 
 // run reads the history.
-func (h *history) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
-	t := &historyTerm{history: h, stream: s, report: h.report(s.name(), leader.Leader)}
+func (h *transactions) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
+	t := &transactionsTerm{transactions: h, stream: s, report: h.report(s.name(), leader.Leader)}
 	if h.absent == nil { // else the state stays until the service has answered
 		t.tell()
 	}
@@ -141,7 +141,7 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Transactions
 	watch.Progress = tell
 	loop := ingest.Transactions{
 		Source: h.service, Sink: datedSink{TransactionsWriter: leader, dated: h.metrics.TransactionStored},
-		Check: func(ctx context.Context, service ledger.HistoryService) error {
+		Check: func(ctx context.Context, service ledger.TransactionsService) error {
 			return h.connectAsLeader(ctx, leader, service)
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
@@ -161,7 +161,7 @@ func (h *history) run(ctx context.Context, s *stream, leader *store.Transactions
 
 // notOffered reports once that the service has no history, with the cure. The updates go on without it; if there are none, or with
 // --until-current, the stream fails.
-func (t *historyTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
+func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
 	news := t.miss(err)
 	reason := ingest.Reason(t.absent)
 	t.report.Note(ctx, reason)
@@ -177,7 +177,7 @@ func (t *historyTerm) notOffered(ctx context.Context, err error) (done bool, _ e
 }
 
 // miss records that there is no history, and when to ask again. It reports whether that is news.
-func (h *history) miss(err error) (news bool) {
+func (h *transactions) miss(err error) (news bool) {
 	problem := h.problem(err)
 	news = h.absent == nil || h.absent.What != problem.What
 	wait := lookAgainAfter
@@ -189,7 +189,7 @@ func (h *history) miss(err error) (news bool) {
 }
 
 // found records that there is a history. It reports whether there was none before.
-func (h *history) found(ctx context.Context) (news bool) {
+func (h *transactions) found(ctx context.Context) (news bool) {
 	news = h.absent != nil
 	if news {
 		h.logger.InfoContext(ctx, "the Scan service has a transaction history now")
@@ -204,7 +204,7 @@ func (h *history) found(ctx context.Context) (news bool) {
 }
 
 // problem returns the error for a service without a history. If it is not known to be a Scan, the URL may be wrong.
-func (h *history) problem(err error) *ledger.Problem {
+func (h *transactions) problem(err error) *ledger.Problem {
 	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
 	do := "give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings"
 	if !h.known {
@@ -214,9 +214,9 @@ func (h *history) problem(err error) *ledger.Problem {
 	return &ledger.Problem{What: what, Do: do, Err: err}
 }
 
-// historyTerm reports the reading of the history in one term.
-type historyTerm struct {
-	*history
+// transactionsTerm reports the reading of the history in one term.
+type transactionsTerm struct {
+	*transactions
 	stream *stream
 	report ingest.TaskReport // why there are no records, for `indexer status`
 
@@ -225,9 +225,9 @@ type historyTerm struct {
 }
 
 // watch returns the callbacks that report to metrics and health.
-func (t *historyTerm) watch(ctx context.Context) ingest.TransactionsWatch {
+func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 	return ingest.TransactionsWatch{
-		Resumed: func(at ledger.HistoryPosition) {
+		Resumed: func(at ledger.TransactionsPosition) {
 			if at.LastSeq > 0 {
 				t.service.WasThere()
 			}
@@ -237,7 +237,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 				t.tell()
 			}
 		},
-		Committed: func(at ledger.HistoryPosition, records int) {
+		Committed: func(at ledger.TransactionsPosition, records int) {
 			t.metrics.TransactionsCommitted(at.LastSeq, at.Rereading(), records)
 			t.works(ctx)
 			if !at.Rereading() && t.rereading != "" {
@@ -277,7 +277,7 @@ func (t *historyTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 
 // tell sets the state of the stream. Waiting for the service counts as ready: neither another process nor an operator could do
 // anything about it.
-func (t *historyTerm) tell() {
+func (t *transactionsTerm) tell() {
 	state, text := admin.Leads, "leading"
 	switch {
 	case t.waiting != "":
@@ -289,7 +289,7 @@ func (t *historyTerm) tell() {
 }
 
 // works records that the history was read; an earlier term may have found none.
-func (t *historyTerm) works(ctx context.Context) {
+func (t *transactionsTerm) works(ctx context.Context) {
 	t.stream.retry.Worked() // both sides answered
 	if t.found(ctx) {
 		t.noteFailure(t.stream, nil)
@@ -306,8 +306,8 @@ type datedSink struct {
 
 // AppendTransactions implements ingest.TransactionsSink.
 func (d datedSink) AppendTransactions(
-	ctx context.Context, at ledger.HistoryPosition, order ingest.CommitOrder, batch ledger.HistoryBatch,
-) (ledger.HistoryPosition, error) {
+	ctx context.Context, at ledger.TransactionsPosition, order ingest.CommitOrder, batch ledger.TransactionsBatch,
+) (ledger.TransactionsPosition, error) {
 	position, err := d.TransactionsWriter.AppendTransactions(ctx, at, order, batch)
 	if err != nil {
 		return position, err

@@ -1,23 +1,23 @@
--- name: HistoryPositionGet :one
+-- name: TransactionsPositionGet :one
 -- The row, or its copy if the row is damaged: the next write depends on it.
 SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
-FROM history_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
+FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
 
--- name: HistoryPositionHold :many
+-- name: TransactionsPositionHold :many
 -- Keeps the position as it is until the transaction ends. No row: it is not what the writer expected.
-SELECT revision FROM history_position WHERE revision = @revision FOR UPDATE;
+SELECT revision FROM transactions_position WHERE revision = @revision FOR UPDATE;
 
--- name: HistoryPositionPut :exec
-INSERT INTO history_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+-- name: TransactionsPositionPut :exec
+INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, @revision::bigint AS revision, @shown_after::bigint AS shown_after, @shown_to::bigint AS shown_to,
     @read_after::bigint AS read_after, @last_seq::bigint AS last_seq, @leftovers::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
     read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, digest = excluded.digest;
 
--- name: HistoryMarks :many
+-- name: TransactionsMarks :many
 -- The marks of the records after one seq up to another, and whether each one's event id is unique in the generation that begins after
--- a third. PostgreSQL runs the subquery row by row, by index. For "+ 0" see HistoryIDsStored.
+-- a third. PostgreSQL runs the subquery row by row, by index. For "+ 0" see TransactionsIDsStored.
 SELECT t.seq, t.event_id, t.fingerprint, ((
     SELECT count(*) FROM (
         SELECT o.seq FROM transactions o
@@ -26,7 +26,7 @@ SELECT t.seq, t.event_id, t.fingerprint, ((
 ) = 1)::boolean AS alone
 FROM transactions t WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint ORDER BY t.seq;
 
--- name: HistoryIDsStored :many
+-- name: TransactionsIDsStored :many
 -- The event ids among those given that a record after one seq up to another has. "+ 0" keeps PostgreSQL from reading all seqs
 -- between the two for each id: it expects few of them in a table that grew since the last ANALYZE.
 SELECT w.event_id::text AS event_id
@@ -36,18 +36,18 @@ WHERE (
     WHERE t.event_id = w.event_id AND t.seq + 0 > @from_exclusive::bigint AND t.seq + 0 <= @to_inclusive::bigint LIMIT 1
 ) IS NOT NULL;
 
--- name: HistoryEnds :one
+-- name: TransactionsEnds :one
 -- The seq before the oldest record, and the seq of the newest one.
 SELECT coalesce(min(t.seq) - 1, 0)::bigint AS before, coalesce(max(t.seq), 0)::bigint AS newest FROM transactions t;
 
--- name: HistoryCheckpoint :exec
+-- name: TransactionsCheckpoint :exec
 INSERT INTO checkpoints_both (stream, event_id, updated_at, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT @stream::text AS stream, sqlc.narg('event_id')::text AS event_id, now() AS updated_at) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (stream, is_copy) DO UPDATE
 SET event_id = excluded.event_id, ledger_offset = NULL, updated_at = excluded.updated_at, digest = excluded.digest;
 
--- name: HistorySeqs :many
+-- name: TransactionsSeqs :many
 -- The seqs of the stored records after one seq up to another.
 SELECT t.seq FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// HistoryService is what a service of the transaction history reports of itself.
-type HistoryService struct {
+// TransactionsService is what a service of the transaction history reports of itself.
+type TransactionsService struct {
 	Release     string // empty: not reported
 	NetworkID   string // the party that operates the network (the DSO); empty: not reported
 	Backfilling bool   // the service's own history is not complete yet
 }
 
-// HistoryPosition is how far the transaction history has been read. Each reading of it from the beginning is a generation, whose
+// TransactionsPosition is how far the transaction history has been read. Each reading of it from the beginning is a generation, whose
 // records have greater seqs than those of all earlier generations. One generation is shown to readers; mostly that is the one that
 // is read. The zero value: not begun.
-type HistoryPosition struct {
+type TransactionsPosition struct {
 	Revision            int64 // grows with each change; a writer with an older one must read the position again
 	ShownAfter, ShownTo int64 // the seqs of the shown generation: after one, up to the other
 	ReadAfter, LastSeq  int64 // the seqs of the generation that is read: after one, up to the other
@@ -23,13 +23,13 @@ type HistoryPosition struct {
 }
 
 // Rereading reports that the generation that is read is not the shown one, and will replace it when it is complete.
-func (p *HistoryPosition) Rereading() bool { return p.ReadAfter != p.ShownAfter }
+func (p *TransactionsPosition) Rereading() bool { return p.ReadAfter != p.ShownAfter }
 
 // Records returns the number of records of the generation that is read.
-func (p *HistoryPosition) Records() int64 { return p.LastSeq - p.ReadAfter }
+func (p *TransactionsPosition) Records() int64 { return p.LastSeq - p.ReadAfter }
 
 // Behind returns the position after n more records are stored in one write.
-func (p HistoryPosition) Behind(n int) HistoryPosition {
+func (p TransactionsPosition) Behind(n int) TransactionsPosition {
 	if !p.Rereading() {
 		p.ShownTo += int64(n)
 	}
@@ -38,29 +38,29 @@ func (p HistoryPosition) Behind(n int) HistoryPosition {
 	return p
 }
 
-// HistoryCursor is a position in a service's history, opaque to everybody else. The empty one is the beginning.
-type HistoryCursor string
+// TransactionsCursor is a position in a service's history, opaque to everybody else. The empty one is the beginning.
+type TransactionsCursor string
 
 // Cursor returns the position after the record.
-func (t *Transaction) Cursor() HistoryCursor { return HistoryCursor(t.EventID) }
+func (t *Transaction) Cursor() TransactionsCursor { return TransactionsCursor(t.EventID) }
 
-// HistoryMark identifies a stored record, and the position after it.
-type HistoryMark struct {
-	Cursor      HistoryCursor
+// TransactionsMark identifies a stored record, and the position after it.
+type TransactionsMark struct {
+	Cursor      TransactionsCursor
 	Fingerprint int64 // see [Transaction.Fingerprint]
 	Unique      bool  // no other record has this cursor, as far as the history was read
 }
 
 // Is reports whether a record is the stored one, or equal to it.
-func (m HistoryMark) Is(record *Transaction) bool {
+func (m TransactionsMark) Is(record *Transaction) bool {
 	return m.Cursor == record.Cursor() && m.Fingerprint == record.Fingerprint()
 }
 
-// HistoryBatch is consecutive records to be stored.
-type HistoryBatch struct {
+// TransactionsBatch is consecutive records to be stored.
+type TransactionsBatch struct {
 	Records []Transaction
-	New     []string      // their event ids that no record stored before them in the generation may have
-	Cursor  HistoryCursor // the newest unique one, after them; empty: there is none
+	New     []string           // their event ids that no record stored before them in the generation may have
+	Cursor  TransactionsCursor // the newest unique one, after them; empty: there is none
 }
 
 // KnownEventIDError is the error for a record whose event id another, not adjacent record of the generation has.
