@@ -53,7 +53,7 @@ BEGIN ATOMIC
     FROM ledger.contract_lifetimes l
     WHERE l.active_from <= (SELECT ledger.state_offset(at_offset))
       AND (l.active_until IS NULL OR l.active_until > (SELECT ledger.state_offset(at_offset))); END;
-COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a subquery, not a function of a row.';
+COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
