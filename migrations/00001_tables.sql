@@ -524,7 +524,8 @@ CREATE INDEX active_contracts_template ON active_contracts (template_ref, activa
 CREATE INDEX active_contracts_position ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id)
     WHERE position_id IS NOT NULL;
 -- Only a contract that has moved can be active on two synchronizers.
-CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) WHERE position_id IS NOT NULL AND reassignment_counter > 0;
+CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id)
+    WHERE position_id IS NOT NULL AND reassignment_counter > 0;
 COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchronizer, active at the watermark. The key is the event that activated it, which is also its creation event: no event activates twice.';
 COMMENT ON COLUMN active_contracts.position_id IS 'What the contract is a holding of. NULL: it is none.';
 COMMENT ON COLUMN active_contracts.amount IS 'How much it holds. NULL: not readable, or it is no holding.';

@@ -6,6 +6,8 @@
 -- all carried rows where a join needs a few. So the condition is around the union, on shown_at, which is NULL for these rows. There the
 -- watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No view joins
 -- floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
+-- A joined list of parties is shown where it is that of the event. A condition on the column then needs both, so that no function of a
+-- reader gets a list before it is known that he may see the event (docs/access.md).
 
 -- +goose Up
 
@@ -88,8 +90,10 @@ WHERE u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.created_events AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash, si.parties AS signatories,
-       ob.parties AS observers, wi.parties AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
+       t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash,
+       CASE WHEN si.party_list_ref = c.signatories_ref THEN si.parties END AS signatories,
+       CASE WHEN ob.party_list_ref = c.observers_ref THEN ob.parties END AS observers,
+       CASE WHEN wi.party_list_ref = c.witness_parties_ref THEN wi.parties END AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.origin, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time, x.created_at, x.acs_delta,
@@ -114,7 +118,7 @@ CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
        t.entity_name, a.choice,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = a.acting_parties_ref) AS acting_parties,
-       wi.parties AS witness_parties, a.acs_delta, a.implemented_interfaces,
+       CASE WHEN wi.party_list_ref = a.witness_parties_ref THEN wi.parties END AS witness_parties, a.acs_delta, a.implemented_interfaces,
        (SELECT u.update_id FROM updates u WHERE u.ledger_offset = a.ledger_offset) AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = a.synchronizer_ref) AS synchronizer_id, a.record_time, a.extra
 FROM (
@@ -134,8 +138,9 @@ WHERE a.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 
 CREATE VIEW ledger.exercised_events AS
 SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result, ac.parties AS acting_parties, e.consuming,
-       e.last_descendant_node_id, wi.parties AS witness_parties, e.acs_delta, e.implemented_interfaces,
+       t.entity_name, e.interface_id, e.choice, e.choice_argument, e.exercise_result,
+       CASE WHEN ac.party_list_ref = e.acting_parties_ref THEN ac.parties END AS acting_parties, e.consuming, e.last_descendant_node_id,
+       CASE WHEN wi.party_list_ref = e.witness_parties_ref THEN wi.parties END AS witness_parties, e.acs_delta, e.implemented_interfaces,
        (SELECT u.update_id FROM updates u WHERE u.ledger_offset = e.ledger_offset) AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = e.synchronizer_ref) AS synchronizer_id, e.record_time, e.extra
 FROM exercised e
@@ -147,7 +152,8 @@ WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 CREATE VIEW ledger.reassignments AS
 SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
-       r.reassignment_counter, r.assignment_exclusivity, wi.parties AS witness_parties, r.update_id,
+       r.reassignment_counter, r.assignment_exclusivity,
+       CASE WHEN wi.party_list_ref = r.witness_parties_ref THEN wi.parties END AS witness_parties, r.update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
        r.record_time, r.extra
 FROM (

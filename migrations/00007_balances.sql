@@ -180,8 +180,7 @@ RETURN (
 );
 COMMENT ON FUNCTION balances_are_known(bigint) IS 'Whether, as far as is known, every transfer up to the round is stored and has its balance changes.';
 
--- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
-CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+CREATE FUNCTION ledger.reported_balance_at(party text, round bigint) RETURNS numeric LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT CASE WHEN b.balance >= 0 THEN b.balance END
     FROM (
@@ -196,7 +195,7 @@ RETURN (
 COMMENT ON FUNCTION ledger.reported_balance_at(text, bigint) IS 'The sum of the balance changes that the Scan service reported for a party in rounds up to and including this one, less the holding fees that they report up to the end of the round. This is not what the party holds: taps, mints, expiry and everything else that is not a transfer cause no balance change. See ledger.holdings for what is held. NULL: the balance is not known, because a transfer up to this round has no balance changes (recent services send none), a transfer has no round, a record of an unknown kind may be such a transfer, or no record of this round or a later one has been seen. NULL also if the sum is negative, because the party got more in other ways than by transfers, and if no balance change up to the round names the party (check its spelling). The newest round, max(round) in ledger.transactions, may still grow.';
 
 -- MATERIALIZED: each balance is computed once, and balances_are_known is called once.
-CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
+CREATE FUNCTION ledger.reported_balances_at(round bigint) RETURNS TABLE (party text, balance numeric) LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     WITH known AS MATERIALIZED (
         SELECT balances_are_known(reported_balances_at.round) AS are

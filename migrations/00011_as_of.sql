@@ -53,7 +53,7 @@ BEGIN ATOMIC
     FROM ledger.contract_lifetimes l
     WHERE l.active_from <= (SELECT ledger.state_offset(at_offset))
       AND (l.active_until IS NULL OR l.active_until > (SELECT ledger.state_offset(at_offset))); END;
-COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a subquery, not a function of a row.';
+COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
@@ -175,16 +175,21 @@ BEGIN ATOMIC
 COMMENT ON FUNCTION ledger.contract_history(text) IS 'What happened to a contract, in the order of the ledger. No rows: nothing is known of it.';
 
 -- Time and offsets -----------------------------------------------------------------------------------------------
--- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. SECURITY DEFINER: like views they
--- read with their owner's rights.
+CREATE VIEW ledger.synchronizers AS SELECT s.synchronizer_id, s.synchronizer_ref AS number FROM synchronizers s;
+COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something stored names.';
+COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
+COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
+
+-- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. These functions read what
+-- their caller may read, through views: the times of updates that he may not see are not told.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     floor  bigint := ledger.oldest_offset();
     answer bigint := ledger.latest_offset();
-    ref    integer;
+    of     text;
     low    bigint; -- no update up to here is later than the time
     upto   bigint; -- the offsets that are still to be searched are lower than this
     later  bigint; -- the first update found that is later than the time
@@ -197,20 +202,20 @@ BEGIN
     ELSIF answer IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
-    ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
+    ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM ledger.synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
         RAISE EXCEPTION 'no update names the synchronizer %', synchronizer_id
             USING ERRCODE = 'invalid_parameter_value',
-                HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.synchronizer_ref) FROM synchronizers s), 'none');
+                HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.number) FROM ledger.synchronizers s), 'none');
     END IF;
-    FOR ref IN SELECT s.synchronizer_ref FROM synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
+    FOR of IN SELECT s.synchronizer_id FROM ledger.synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
         low := floor;
         later := answer + 1;
         upto := later;
         WHILE low + 1 < upto LOOP
             middle := low + (upto - low) / 2;
             SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
-            FROM updates u
-            WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.synchronizer_ref = ref AND u.record_time IS NOT NULL
+            FROM ledger.updates u
+            WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.synchronizer_id = of AND u.record_time IS NOT NULL
             ORDER BY u.ledger_offset LIMIT 1;
             IF NOT FOUND THEN
                 upto := middle;
@@ -223,7 +228,7 @@ BEGIN
         END LOOP;
         answer := later - 1;
     END LOOP;
-    IF floor > 0 AND NOT EXISTS (SELECT FROM updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
+    IF floor > 0 AND NOT EXISTS (SELECT FROM ledger.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
         RAISE EXCEPTION 'the offset at % is not known: the first update after offset % is later', at_time, floor
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
     END IF;
@@ -235,7 +240,7 @@ COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up t
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 BEGIN
     IF at_offset IS NULL THEN
         RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
@@ -247,7 +252,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.oldest_offset() and ledger.latest_offset().';
     END IF;
     RETURN (
-        SELECT u.record_time FROM updates u
+        SELECT u.record_time FROM ledger.updates u
         WHERE u.ledger_offset <= at_offset AND u.ledger_offset > ledger.oldest_offset() AND u.record_time IS NOT NULL
         ORDER BY u.ledger_offset DESC LIMIT 1
     );

@@ -13,7 +13,7 @@ DECLARE
 BEGIN
     FOR one IN
         WITH keys (relation, columns) AS (VALUES
-            ('updates', 'ledger_offset'), ('created_events', 'ledger_offset, node_id'), ('archived_events', 'ledger_offset, node_id'),
+            ('updates', 'ledger_offset'), ('synchronizers', 'synchronizer_id'), ('created_events', 'ledger_offset, node_id'), ('archived_events', 'ledger_offset, node_id'),
             ('exercised_events', 'ledger_offset, node_id'), ('interface_views', 'ledger_offset, node_id, ordinal'),
             ('reassignments', 'ledger_offset, node_id'), ('topology_events', 'ledger_offset, node_id'), ('events', 'ledger_offset, node_id'),
             ('active_contracts', 'activated_offset, activated_node_id'), ('contracts', 'contract_id'),

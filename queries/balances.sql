@@ -7,7 +7,8 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 
 -- name: BalanceTotalsAdd :exec
 -- Adds the balance changes of a range of records to the running totals. A change counts in its round and in all later
 -- ones: it raises the party's rows from its round on. A round without a row gets one, based on the round before. The party's last row
--- always changes, and latest_totals gets it too. Everything is computed and sorted before the first row is written: else the
+-- always changes, and latest_totals gets it too. Both look-ups go by the index for each change: OFFSET 0 keeps PostgreSQL from a join, for which
+-- it would read all of balance_totals for each change while its statistics say that there is next to nothing. Everything is computed and sorted before the first row is written: else the
 -- look-ups would step over the rows that this statement wrote and can't see.
 WITH added AS MATERIALIZED (
     SELECT c.party, c.round,
@@ -21,7 +22,11 @@ WITH added AS MATERIALIZED (
 ), changed AS MATERIALIZED (
     SELECT t.party, t.round, t.initial_amount + a.initial_amount AS initial_amount, t.holding_fees_rate + a.holding_fees_rate AS holding_fees_rate
     FROM added a
-    JOIN balance_totals t ON t.generation = @generation::bigint AND t.party = a.party AND t.round BETWEEN a.round AND a.last_round
+    CROSS JOIN LATERAL (
+        SELECT * FROM balance_totals b
+        WHERE b.generation = @generation::bigint AND b.party = a.party AND b.round BETWEEN a.round AND a.last_round
+        OFFSET 0
+    ) t
     UNION ALL
     SELECT a.party, a.round, coalesce(b.initial_amount, 0) + a.initial_amount, coalesce(b.holding_fees_rate, 0) + a.holding_fees_rate
     FROM added a

@@ -14,9 +14,10 @@ type Elements interface {
 
 // NewPrepared returns the history of a ledger that does not grow. Serving it costs next to nothing: updates are sent as
 // prepared, whatever a request's format says, and so are the entries of a snapshot at the ledger's end. Give only one of
-// the two. Everything else is as in an empty ledger.
+// the two. Everything else is as in an empty ledger of seed 1,
+// whose synchronizers have the names of those in updates of the same seed.
 func NewPrepared(updates, snapshot Elements) History {
-	p := &prepared{Ledger: NewLedger(Options{}), never: make(chan struct{}), updates: updates, entries: snapshot}
+	p := &prepared{Ledger: NewLedger(Options{Seed: 1}), never: make(chan struct{}), updates: updates, entries: snapshot}
 	if updates == nil {
 		p.updates = none{snapshot.End()}
 	}
@@ -74,7 +75,7 @@ func (none) Named(string) (int, bool) { return 0, false }
 
 // NewPreparedScan returns a service of a transaction history that does not grow, whose records are sent as prepared.
 func NewPreparedScan(records Elements) *Scan {
-	s := NewScan(NewLedger(Options{}), ScanOptions{})
+	s := NewScan(NewLedger(Options{Seed: 1}), ScanOptions{})
 	s.prepared = records
 	return s
 }

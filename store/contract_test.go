@@ -125,7 +125,7 @@ func TestContractIsCommented(t *testing.T) {
 		ORDER BY 1`), "without COMMENT")
 }
 
-// becomeAnalyst continues as a role that has rights on schema ledger alone.
+// becomeAnalyst continues as a role that was granted to read everything.
 func (d *testDB) becomeAnalyst() {
 	d.T.Helper()
 	role := d.Row("SELECT current_database()") + "_analyst"
@@ -136,12 +136,12 @@ func (d *testDB) becomeAnalyst() {
 			require.NoError(d.T, err, statement)
 		}
 	})
-	d.Exec("GRANT USAGE ON SCHEMA ledger TO " + role)
-	d.Exec("GRANT SELECT ON ALL TABLES IN SCHEMA ledger TO " + role)
+	_, err := d.store().Grant(d.T.Context(), Reader{Role: role, AllParties: true})
+	require.NoError(d.T, err)
 	d.Exec("SET ROLE " + role)
 }
 
-// Who has rights on schema ledger alone reads all of it, and nothing beneath.
+// Who was granted to read everything reads all of schema ledger, and nothing beneath.
 func TestContractNeedsNoRightsBeneath(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)

@@ -137,8 +137,8 @@ func (d *testDB) shown() map[string][]string {
 		all[relation] = storetest.Sorted(d.Rows("SELECT to_jsonb(r)::text FROM ledger." + relation + " r"))
 	}
 	for _, relation := range []string{"lifetimes", "active_contracts"} {
-		all["indexer."+relation] = storetest.Sorted(d.Rows(`SELECT ((to_jsonb(x) - '{template_ref,synchronizer_ref}'::text[])
-			|| jsonb_build_object('template', to_jsonb(t) - '{template_ref,digest}'::text[], 'synchronizer', s.synchronizer_id))::text
+		all["indexer."+relation] = storetest.Sorted(d.Rows(`SELECT ((to_jsonb(x) - '{template_ref,synchronizer_ref,stakeholders_ref}'::text[])
+			|| jsonb_build_object('stakeholders', (SELECT to_jsonb(p.parties) FROM indexer.party_lists p WHERE p.party_list_ref = x.stakeholders_ref), 'template', to_jsonb(t) - '{template_ref,digest}'::text[], 'synchronizer', s.synchronizer_id))::text
 			FROM indexer.` + relation + ` x JOIN indexer.templates t USING (template_ref) LEFT JOIN indexer.synchronizers s USING (synchronizer_ref)`))
 	}
 	all["snapshots"] = d.Rows("SELECT snapshot_offset, entries, finished_at IS NOT NULL FROM indexer.snapshots")

@@ -24,7 +24,9 @@ import (
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
 // processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
-	if err := s.CheckSchema(ctx); !errors.Is(err, ErrSchemaOlder) {
+	if err := s.CheckSchema(ctx); err == nil {
+		return nil, s.settled(ctx)
+	} else if !errors.Is(err, ErrSchemaOlder) {
 		return nil, err
 	}
 	db := stdlib.OpenDBFromPool(s.db.Pool)
@@ -47,7 +49,15 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return applied, s.db.Unusable(s.blocked(fmt.Errorf("migrate database %s: %w", s.Address(), err)))
 	}
-	return applied, nil
+	return applied, s.settled(ctx)
+}
+
+// settled gives readers what a migration made. One that was cut off before it did is made up for by the next one.
+func (s *Store) settled(ctx context.Context) error {
+	if err := s.settleReaders(ctx); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: give readers their rights: %w", s.Address(), err))
+	}
+	return nil
 }
 
 // createSchema makes the schema that holds the tables, and the table of versions, where there is none: IF NOT EXISTS would ask for

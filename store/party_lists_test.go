@@ -77,7 +77,7 @@ func TestPartyListsAreStoredAsServed(t *testing.T) {
 	for _, list := range read("SELECT witness_parties FROM ledger.archived_events UNION ALL SELECT witness_parties FROM ledger.exercised_events") {
 		require.Nil(t, list)
 	}
-	require.Equal(t, "19 1 19", d.Row("SELECT count(*), min(party_list_ref), max(party_list_ref) FROM indexer.party_lists"))
+	require.Equal(t, "20 1 20", d.Row("SELECT count(*), min(party_list_ref), max(party_list_ref) FROM indexer.party_lists"))
 	var list []findings.Difference
 	require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), page, storetest.Collect(&list)))
 	require.Empty(t, list)

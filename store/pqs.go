@@ -48,8 +48,10 @@ func (s *Store) EnablePQS(ctx context.Context, name string) error {
 				return err
 			}
 		}
-		_, err := tx.Exec(ctx, script)
-		return err
+		if _, err := tx.Exec(ctx, script); err != nil {
+			return err
+		}
+		return s.settleAccess(ctx, tx)
 	})
 }
 

@@ -152,6 +152,9 @@ func (s *Store) ChangeTypedViews(ctx context.Context, of TypedView, change func(
 	if err := change(&TypedViewsChange{store: s, tx: tx, schema: of.Schema, Registered: registered}); err != nil {
 		return err
 	}
+	if err := s.settleAccess(ctx, tx); err != nil {
+		return fmt.Errorf("give readers their rights to typed views: %w", err)
+	}
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("change typed views: %w", err)
 	}

@@ -29,6 +29,9 @@ type grammar struct {
 	Views       viewsCommand       `cmd:"" help:"Make, refresh, list or drop views with typed columns, for analysts."`
 	Codegen     codegenCommand     `cmd:"" help:"Write the types of views for programs in Go or TypeScript."`
 	Index       indexCommand       `cmd:"" help:"Make, list or drop indexes of fields of payloads, for analysts."`
+	Grant       grantCommand       `cmd:"" help:"Let a role of the database read: everything, or what parties may see."`
+	Revoke      revokeCommand      `cmd:"" help:"Take from a role what it was granted."`
+	Grants      grantsCommand      `cmd:"" help:"List the roles that may read, and what they see."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`

@@ -51,8 +51,8 @@ func (c *pqsEnable) Run(ctx context.Context, logger *slog.Logger, out config.Out
 	if err := db.EnablePQS(ctx, c.PQSSchema); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "schema %[1]s answers queries of the Participant Query Store; let a role read it with\n\n"+
-		"GRANT USAGE ON SCHEMA %[1]s TO role;\nGRANT SELECT ON ALL TABLES IN SCHEMA %[1]s TO role;\nALTER ROLE role SET search_path = %[1]s;\n", c.PQSSchema)
+	fmt.Fprintf(out, "schema %[1]s answers queries of the Participant Query Store; roles that were granted something with\n"+
+		"indexer grant read it, with\n\nALTER ROLE role SET search_path = %[1]s;\n", c.PQSSchema)
 	return nil
 }
 

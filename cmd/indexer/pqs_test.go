@@ -21,17 +21,14 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// pqsReader makes a role that may read schema pqs alone, and returns a connection of it.
+// pqsReader makes a role that may read, with schema pqs in its search path, and returns a connection of it.
 func pqsReader(t *testing.T, database string) *pgx.Conn {
 	t.Helper()
 	role, as := throwaway.Login(t, database, "")
-	owner := connect(t, database)
-	for _, statement := range []string{
-		"GRANT USAGE ON SCHEMA pqs TO role", "GRANT SELECT ON ALL TABLES IN SCHEMA pqs TO role", "ALTER ROLE role SET search_path = pqs",
-	} {
-		_, err := owner.Exec(t.Context(), strings.ReplaceAll(statement, "role", pgx.Identifier{role}.Sanitize()))
-		require.NoError(t, err, statement)
-	}
+	code, _, stderr := command(t, map[string]string{"INDEXER_DATABASE_URL": database}, "grant", role, "--all-parties")
+	require.Zero(t, code, stderr)
+	_, err := connect(t, database).Exec(t.Context(), "ALTER ROLE "+pgx.Identifier{role}.Sanitize()+" SET search_path = pqs")
+	require.NoError(t, err)
 	return connect(t, as)
 }
 
@@ -178,7 +175,7 @@ func TestPQSCommands(t *testing.T) {
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	database := environ["INDEXER_DATABASE_URL"]
 	stdout, _ := printed(t, config.ExitDone, environ, "pqs", "enable")
-	require.Contains(t, stdout, "GRANT USAGE ON SCHEMA pqs")
+	require.Contains(t, stdout, "ALTER ROLE role SET search_path = pqs")
 	reader := pqsReader(t, database)
 	count := func() (n int) {
 		t.Helper()

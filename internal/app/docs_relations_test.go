@@ -30,7 +30,7 @@ var relationThemes = []struct {
 		"transactions", "transfers", "transfer_receivers", "balance_changes", "party_transfers", "mints", "taps", "aborted_transfer_instructions"}},
 	{"Packages, types and parties", true, []string{
 		"packages", "templates", "interfaces", "choices", "fields", "vetted_packages", "vetting_changes", "parties"}},
-	{"Where the data stand", false, []string{"stream_checkpoints", "offset_checkpoints", "coverage", "rewrites", "verifications"}},
+	{"Where the data stand", false, []string{"stream_checkpoints", "offset_checkpoints", "synchronizers", "coverage", "rewrites", "verifications"}},
 	{"What is not known, or fits no column", false, []string{"unknown_updates", "unknown_transactions", "exact_payloads"}},
 }
 

@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 // mayBeEmpty are the beginnings of examples that answer nothing where all is well.
@@ -69,8 +70,13 @@ func reader(t *testing.T, database string) *pgx.Conn {
 	defer owner.Close(context.WithoutCancel(t.Context()))
 	recipe := statements(section(t, "../../docs/operations.md", "Analysts get a role", "A session can set"))
 	require.Contains(t, recipe[0], "CREATE ROLE analyst LOGIN")
+	db, err := store.Open(store.Config{URL: database})
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Grant(t.Context(), store.Reader{Role: role, AllParties: true}) // as the command beside these statements does
+	require.NoError(t, err)
 	for _, statement := range recipe[1:] {
-		statement = strings.NewReplacer("analyst", pgx.Identifier{role}.Sanitize(), "ROLE indexer", "ROLE current_user").Replace(statement)
+		statement = strings.ReplaceAll(statement, "analyst", pgx.Identifier{role}.Sanitize())
 		_, err := owner.Exec(t.Context(), statement)
 		require.NoError(t, err, statement)
 	}

@@ -186,7 +186,7 @@ func (w *fillWorld) requireWhole(t *testing.T) {
 	whole := throwaway.Migrated(t, migrate)
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(whole, w.ledgerURL, w.scope), testLogger(t)))
 	for _, table := range []string{"lifetimes", "active_contracts"} {
-		query := fmt.Sprintf("SELECT (to_jsonb(x) - 'template_ref' - 'synchronizer_ref' || jsonb_build_object('template', to_jsonb(t) - '{template_ref,digest}'::text[], 'synchronizer', s.synchronizer_id))::text "+
+		query := fmt.Sprintf("SELECT (to_jsonb(x) - 'template_ref' - 'synchronizer_ref' - 'stakeholders_ref' || jsonb_build_object('stakeholders', (SELECT p.parties FROM indexer.party_lists p WHERE p.party_list_ref = x.stakeholders_ref), 'template', to_jsonb(t) - '{template_ref,digest}'::text[], 'synchronizer', s.synchronizer_id))::text "+
 			"FROM indexer.%s x JOIN indexer.templates t USING (template_ref) JOIN indexer.synchronizers s USING (synchronizer_ref) ORDER BY 1", table)
 		require.Equal(t, texts(t, whole, query), texts(t, w.database, query), table)
 	}

@@ -41,6 +41,10 @@ var notVerified = map[string]string{
 	"schema_version":            "of the migrations",
 	"progress":                  "how far long work has come",
 	"rewrites":                  "a help for readers that keep copies",
+	"readers":                   "the operator's choice",
+	"reader_parties":            "as readers",
+	"unlimited":                 "always the same row",
+	"position_stakeholders":     "more of them may be there: they are written before the contracts",
 	"fill_active":               "empty unless lifetimes of filled history are computed",
 }
 

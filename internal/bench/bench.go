@@ -14,7 +14,7 @@ import (
 
 // flags are the command line.
 type flags struct {
-	Only        []string      `sep:"," placeholder:"PART" help:"Parts to run: ${parts}. Default: all of them."`
+	Only        []string      `sep:"," placeholder:"PART" help:"Parts to run: ${parts}. Default: all of them but sql, which is run alone."`
 	Runs        int           `default:"5" help:"How often each measurement is repeated; the median counts. Default: ${default}."`
 	Out         string        `type:"path" placeholder:"FILE" help:"Write the report into this file, below its mark. Default: standard output."`
 	Data        string        `type:"path" placeholder:"DIR" help:"Keep the simulated ledgers in this folder, and reuse existing ones. Default: make new ones and remove them."`
@@ -29,6 +29,8 @@ type flags struct {
 	Contracts   int           `default:"1000000" help:"Active contracts of a snapshot. Default: ${default}."`
 	Records     int           `default:"1000000" help:"Records of a transaction history. Default: ${default}."`
 	Growth      int           `default:"8000000" help:"Updates of the measurement of growth. Default: ${default}."`
+	Cold        bool          `default:"true" negatable:"" help:"Ask each question in SQL after a restart of PostgreSQL too."`
+	Scale       float64       `default:"1" help:"Size of the database that is asked in SQL: 1 has two million creations and as many transfers. Default: ${default}."`
 	TailTime    time.Duration `default:"1m" help:"How long the tail is measured at each rate. Default: ${default}."`
 }
 
@@ -47,6 +49,7 @@ var parts = []part{
 	{apartName, (*harness).apart},
 	{"growth", (*harness).growth},
 	{"tail", (*harness).tail},
+	{sqlName, (*harness).sql},
 }
 
 func partNames() []string {
@@ -55,6 +58,17 @@ func partNames() []string {
 		names = append(names, p.name)
 	}
 	return names
+}
+
+// asks reports whether the part sql is to be run.
+func (f *flags) asks() bool { return slices.Contains(f.Only, sqlName) }
+
+// report returns the empty report of the parts to be run.
+func (f *flags) report() *report {
+	if f.asks() {
+		return &report{command: "make bench-sql", title: "Questions in SQL: goals"}
+	}
+	return &report{command: "make bench", title: "Targets"}
 }
 
 // Validate refuses unknown parts and servers, and invalid counts.
@@ -68,6 +82,12 @@ func (f *flags) Validate() error {
 		if !slices.Contains(variantNames(), name) {
 			return fmt.Errorf("--servers: there is no server %q: choose from %s", name, strings.Join(variantNames(), ", "))
 		}
+	}
+	if f.asks() && len(f.Only) > 1 {
+		return fmt.Errorf("--only: the part %s has a report of its own: run it alone", sqlName)
+	}
+	if !(f.Scale > 0 && f.Scale <= 100) {
+		return errors.New("--scale must be above 0, and at most 100")
 	}
 	if min(f.Runs, f.Updates, f.Contracts, f.Records, f.Growth) < 1 || f.TailTime <= 0 || f.WarmUp < 0 {
 		return errors.New("--runs and how many of something there are must be at least 1, --warm-up at least 0 and --tail-time more than that")
@@ -113,7 +133,7 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) (e
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
 	for _, p := range parts {
-		if len(f.Only) > 0 && !slices.Contains(f.Only, p.name) {
+		if chosen := slices.Contains(f.Only, p.name); !chosen && (len(f.Only) > 0 || p.name == sqlName) {
 			continue
 		}
 		began := time.Now()

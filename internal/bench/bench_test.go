@@ -47,6 +47,41 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// Every question is asked in every form of a small database, and the answers are the same; the report keeps its place.
+func TestQuestions(t *testing.T) {
+	brief.Long(t, "writes a database and asks it all questions")
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("the benchmark needs go in PATH")
+	}
+	var out, log bytes.Buffer
+	code := Main(t.Context(), []string{"--only=sql", "--scale=0.002", "--runs=1", "--no-cold", "--warm-up=0", "--no-fsync"}, strings.NewReader(""), &out, &log)
+	t.Log(log.String())
+	require.Zero(t, code)
+	for _, theme := range questionThemes {
+		questions, err := readQuestions(theme)
+		require.NoError(t, err)
+		require.NotEmpty(t, questions)
+		for _, q := range questions {
+			require.Contains(t, out.String(), "\n| "+q.title+" | ")
+		}
+	}
+}
+
+func TestQuestionsAreFilledIn(t *testing.T) {
+	filled, err := fill("SELECT :n::bigint, :'n', '%:Ent', x::text[:n]", map[string]string{"n": "1'2"})
+	require.NoError(t, err)
+	require.Equal(t, "SELECT 1'2::bigint, '1''2', '%:Ent', x::text[1'2]", filled)
+	_, err = fill("SELECT :nothing", nil)
+	require.ErrorContains(t, err, "nothing")
+}
+
+// An answer that differs in one row, or in how often it has one, is another answer.
+func TestAnswersAreCompared(t *testing.T) {
+	require.NoError(t, sameRows([]string{"a", "b"}, []string{"a", "b"}))
+	require.ErrorContains(t, sameRows([]string{"a", "b"}, []string{"a", "c"}), "only ours has b; only this one has c")
+	require.Error(t, sameRows([]string{"a", "a"}, []string{"a"}))
+}
+
 // What a server takes is what its processes took, those that have ended included.
 func TestProcessorTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -115,7 +150,7 @@ func TestApartIsLeftOut(t *testing.T) {
 
 func TestCommandLine(t *testing.T) {
 	var out bytes.Buffer
-	for _, wrong := range []string{"--only=nothing", "--servers=nothing", "--runs=0", "--tail-time=0s"} {
+	for _, wrong := range []string{"--only=nothing", "--only=sql,tail", "--scale=0", "--servers=nothing", "--runs=0", "--tail-time=0s"} {
 		_, err := parse([]string{wrong}, &out)
 		name, _, _ := strings.Cut(wrong, "=")
 		require.ErrorContains(t, err, name)

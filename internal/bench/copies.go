@@ -2,25 +2,45 @@ package bench
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // copies repeats a data set with other offsets, update ids and contract ids, so that a ledger can be larger than the data
-// set. Offsets have the same number of digits in all copies.
+// set. Offsets have the same number of digits in all copies. Its records of a transaction history have other event ids.
 type copies struct {
-	data *dataset
-	n    int
-	span int64 // of offsets, from one copy to the next
+	data  *dataset
+	n     int
+	span  int64 // of offsets, from one copy to the next
+	later later
 
 	edits []edit // what changes, in the order of the text
 	from  []int  // for each element, the index of its first edit
 }
 
+// later is by how much each copy is later than the one before. The zero value changes no times and no rounds.
+type later struct {
+	Time   time.Duration // whole seconds
+	Rounds int64
+}
+
 // edit is a part of an element that differs in each copy.
 type edit struct {
-	at     int   // in the element
-	offset int64 // the offset at this position; 0: an id
+	at, end int // in the element
+	kind    editKind
+	value   int64 // an offset, a round, or a time in seconds since 1970
 }
+
+type editKind int
+
+const (
+	editID editKind = iota
+	editNumber
+	editRound
+	editTime
+)
 
 // idDigits is how many digits of an id identify the copy. They are the first ones after the prefix of ids of its kind, and
 // random in the data set.
@@ -28,19 +48,28 @@ const idDigits = 8
 
 const updateIDPrefix = "1220" // of every update id
 
+// secondsLayout is a time's text up to its seconds.
+const secondsLayout = "2006-01-02T15:04:05"
+
 // The words before what changes, and the length of the prefix of an id after them.
 var changing = []struct {
 	word string
 	skip int
-	isID bool
+	kind editKind
 }{
-	{word: `"offset":`},
-	{word: `"updateId":"`, skip: len(updateIDPrefix), isID: true},
-	{word: `"contractId":"`, skip: len("00"), isID: true},
+	{word: `"offset":`, kind: editNumber},
+	{word: `"updateId":"`, skip: len(updateIDPrefix)},
+	{word: `"contractId":"`, skip: len("00")},
+	{word: `"event_id":"`, skip: len("#" + updateIDPrefix)},
+	{word: `"round":`, kind: editRound},
+	{word: `"recordTime":"`, kind: editTime},
+	{word: `"effectiveAt":"`, kind: editTime},
+	{word: `"createdAt":"`, kind: editTime},
+	{word: `"date":"`, kind: editTime},
 }
 
-func newCopies(data *dataset, n int) *copies {
-	c := &copies{data: data, n: n, span: data.End() - data.Offset(0) + 1}
+func newCopies(data *dataset, n int, l later) *copies {
+	c := &copies{data: data, n: n, span: data.End() - data.Offset(0) + 1, later: l}
 	for i := range data.Len() {
 		c.from = append(c.from, len(c.edits))
 		text := data.Element(i)
@@ -54,19 +83,37 @@ func newCopies(data *dataset, n int) *copies {
 				if !bytes.HasPrefix(text[at:], []byte(w.word)) {
 					continue
 				}
-				p := edit{at: at + len(w.word) + w.skip}
-				if !w.isID {
-					digits := text[at+len(w.word):]
-					end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
-					p.offset, _ = strconv.ParseInt(string(digits[:end]), 10, 64) // can't fail for digits
+				if e, ok := l.editAt(text, at+len(w.word)+w.skip, w.kind); ok {
+					c.edits = append(c.edits, e)
 				}
-				c.edits = append(c.edits, p)
 			}
 			at++
 		}
 	}
 	c.from = append(c.from, len(c.edits))
 	return c
+}
+
+// editAt is what changes at a place of an element; ok is false where nothing does.
+func (l later) editAt(text []byte, at int, kind editKind) (e edit, ok bool) {
+	e = edit{at: at, end: at, kind: kind}
+	switch kind {
+	case editID:
+		e.end = at + idDigits
+		return e, true
+	case editNumber, editRound:
+		for e.end < len(text) && '0' <= text[e.end] && text[e.end] <= '9' {
+			e.end++
+		}
+		var err error
+		e.value, err = strconv.ParseInt(string(text[at:e.end]), 10, 64)
+		return e, err == nil && (kind == editNumber || l.Rounds > 0)
+	default:
+		e.end = min(at+len(secondsLayout), len(text))
+		found, err := time.Parse(secondsLayout, string(text[at:e.end]))
+		e.value = found.Unix()
+		return e, err == nil && l.Time > 0
+	}
 }
 
 // Len implements sandbox.Elements, as the methods below do.
@@ -82,19 +129,40 @@ func (c *copies) After(offset int64) int {
 	return int(number)*c.data.Len() + c.data.After(offset-number*c.span)
 }
 
-// Element returns an element of the data set with the offsets and ids of its copy.
+// Element returns an element of the data set with the offsets, ids, times and rounds of its copy.
 func (c *copies) Element(i int) []byte {
 	number, at := i/c.data.Len(), i%c.data.Len()
-	text := bytes.Clone(c.data.Element(at))
-	var digits [20]byte
-	for _, p := range c.edits[c.from[at]:c.from[at+1]] {
-		if p.offset > 0 {
-			copy(text[p.at:], strconv.AppendInt(digits[:0], p.offset+int64(number)*c.span, 10))
-			continue
+	text := c.data.Element(at)
+	edited, done := make([]byte, 0, len(text)+idDigits), 0
+	for _, e := range c.edits[c.from[at]:c.from[at+1]] {
+		edited = append(edited, text[done:e.at]...)
+		done = e.end
+		switch e.kind {
+		case editID:
+			edited = append(edited, text[e.at:e.end]...)
+			mix(edited[len(edited)-idDigits:], number)
+		case editNumber:
+			edited = strconv.AppendInt(edited, e.value+int64(number)*c.span, 10)
+		case editRound:
+			edited = strconv.AppendInt(edited, e.value+int64(number)*c.later.Rounds, 10)
+		case editTime:
+			edited = time.Unix(e.value, 0).UTC().Add(time.Duration(number)*c.later.Time).AppendFormat(edited, secondsLayout)
 		}
-		mix(text[p.at:p.at+idDigits], number)
 	}
-	return text
+	return append(edited, text[done:]...)
+}
+
+// last returns the latest time of a data set, and its last round.
+func (c *copies) last() (at time.Time, round int64) {
+	for _, e := range c.edits {
+		switch e.kind {
+		case editTime:
+			at = slices.MaxFunc([]time.Time{at, time.Unix(e.value, 0)}, time.Time.Compare)
+		case editRound:
+			round = max(round, e.value)
+		}
+	}
+	return at, round
 }
 
 // mix changes the digits of an id to those of a copy, and back.
@@ -113,14 +181,20 @@ func unhex(digit byte) byte {
 	return digit - '0'
 }
 
-// Named returns the index of the update with an id.
-func (c *copies) Named(updateID string) (i int, ok bool) {
+// Named returns the index of the update, or of the record, with an id.
+func (c *copies) Named(id string) (i int, ok bool) {
+	at := len(updateIDPrefix)
+	if strings.HasPrefix(id, "#") { // of a record
+		at++
+	}
 	for number := range c.n {
-		id := []byte(updateID)
-		if len(id) >= len(updateIDPrefix)+idDigits {
-			mix(id[len(updateIDPrefix):len(updateIDPrefix)+idDigits], number)
+		original := []byte(id)
+		if len(original) >= at+idDigits {
+			mix(original[at:at+idDigits], number)
 		}
-		if i, ok := c.data.Named(string(id)); ok {
+		if i, ok := c.data.Named(string(original)); ok && i < 0 {
+			return i, true
+		} else if ok {
 			return number*c.data.Len() + i, true
 		}
 	}

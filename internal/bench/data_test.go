@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -60,7 +61,7 @@ func TestUpdatesAreCounted(t *testing.T) {
 // Copies differ from the data set in offsets and ids and in nothing else, and no id comes twice.
 func TestCopies(t *testing.T) {
 	d, _ := madeUpdates(t, updatesOptions{N: 300, Events: 1, Shape: sandbox.ACSDelta, First: growthFirst})
-	c := newCopies(d, 3)
+	c := newCopies(d, 3, later{})
 	require.Equal(t, 3*d.Len(), c.Len())
 	d.index("updateId")
 	updates := map[string]bool{}
@@ -105,6 +106,48 @@ func TestCopies(t *testing.T) {
 	require.Zero(t, c.After(growthFirst-1))
 	require.Zero(t, c.After(0))
 	require.Equal(t, c.Len(), c.After(c.End()))
+}
+
+// Copies that follow each other in time are later by the same time and rounds, and records have other event ids too.
+func TestCopiesAreLater(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "records")
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	l.Grow(600)
+	o := sandbox.ScanOptions{BalanceChanges: true}
+	require.NoError(t, buildRecords(t.Context(), name, l, o, len(sandbox.NewScan(l, o).EventIDs())))
+	d, err := openDataset(name)
+	require.NoError(t, err)
+	d.index("event_id")
+	type record struct {
+		EventID string `json:"event_id"`
+		Date    time.Time
+		Round   *int64
+	}
+	read := func(text []byte) (r record) {
+		require.NoError(t, json.Unmarshal(text, &r))
+		return r
+	}
+	c := newCopies(d, 12, later{Time: 90 * time.Minute, Rounds: 7})
+	ids := map[string]bool{}
+	for i := range d.Len() {
+		first, last := read(c.Element(i)), read(c.Element(11*d.Len()+i))
+		require.Equal(t, string(d.Element(i)), string(c.Element(i)), "the first copy is the data set")
+		require.Equal(t, 11*90*time.Minute, last.Date.Sub(first.Date))
+		require.Equal(t, first.Round == nil, last.Round == nil)
+		if first.Round != nil {
+			require.EqualValues(t, 77, *last.Round-*first.Round)
+		}
+		require.NotEqual(t, first.EventID, last.EventID)
+		at, ok := c.Named(last.EventID)
+		require.True(t, ok)
+		if one, _ := d.Named(first.EventID); one < 0 {
+			require.Negative(t, at, "two records share the id")
+		} else {
+			require.Equal(t, 11*d.Len()+i, at)
+		}
+		ids[first.EventID], ids[last.EventID] = true, true
+	}
+	require.Greater(t, len(ids), d.Len())
 }
 
 func TestMeterCounts(t *testing.T) {

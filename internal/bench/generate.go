@@ -80,16 +80,29 @@ type updatesOptions struct {
 	Shape  string // of package sandbox
 	// First, if not 0, is the first offset, and offsets have no gaps.
 	First int64
+	// Parties is how many the participant hosts; 0: as many as the simulated ledger has by itself.
+	Parties int
+	// Views are of all interfaces.
+	Views bool
+}
+
+// ledger configures the ledger that the updates are of.
+func (o updatesOptions) ledger() sandbox.Options {
+	return sandbox.Options{Seed: seed, EventsPerUpdate: o.Events, FirstOffset: o.First, NoGaps: o.First > 0, Parties: o.Parties}
 }
 
 // buildUpdates makes a data set of updates.
 func buildUpdates(ctx context.Context, name string, o updatesOptions) error {
 	return build(name, countUpdate, func(b *builder) error {
-		l := sandbox.NewLedger(sandbox.Options{Seed: seed, EventsPerUpdate: o.Events, FirstOffset: o.First, NoGaps: o.First > 0})
+		l := sandbox.NewLedger(o.ledger())
+		scope := sandbox.Scope{Shape: o.Shape}
+		if o.Views {
+			scope.Interfaces = sandbox.InterfaceNames()
+		}
 		for at := 0; at < o.N; {
 			step := min(20_000, o.N-at)
 			l.Grow(step)
-			if err := eachUpdate(ctx, l, sandbox.Scope{Shape: o.Shape}, at, b.add); err != nil {
+			if err := eachUpdate(ctx, l, scope, at, b.add); err != nil {
 				return err
 			}
 			at += step
@@ -145,6 +158,7 @@ func countUpdate(rows map[string]int64, raw []byte) (events int64) {
 	archived := count(raw, `{"ArchivedEvent":{`)
 	exercised := count(raw, `{"ExercisedEvent":{`)
 	topology := count(raw, `{"event":{"ParticipantAuthorization`)
+	rows["interface_views"] += count(raw, `"viewStatus":{`)
 	rows["updates"]++
 	rows["created"] += created + assigned
 	rows["archived"] += archived

@@ -25,7 +25,7 @@ func (h *harness) growth(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := grown{data: newCopies(data, max(h.Growth/data.Len(), 1))}
+	g := grown{data: newCopies(data, max(h.Growth/data.Len(), 1), later{})}
 	for i := range h.Runs {
 		h.say("round %d of %d", i+1, h.Runs)
 		if err := h.grow(ctx, path, &g); err != nil {

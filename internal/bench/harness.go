@@ -25,7 +25,7 @@ type harness struct {
 
 // newHarness builds the programs and starts the database.
 func newHarness(ctx context.Context, f *flags, say func(format string, args ...any)) (h *harness, err error) {
-	h = &harness{flags: f, say: say, report: &report{}}
+	h = &harness{flags: f, say: say, report: f.report()}
 	if h.folder, err = os.MkdirTemp("", "bench-"); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, stri
 	if o.Shape == sandbox.LedgerEffects {
 		effects = 1
 	}
-	name := fmt.Sprintf("updates-%d-%d-%d-%d", o.N, o.Events, effects, o.First)
+	name := fmt.Sprintf("updates-%d-%d-%d-%d-%d-%t", o.N, o.Events, effects, o.First, o.Parties, o.Views)
 	return h.dataset(name, func(name string) error { return buildUpdates(ctx, name, o) })
 }
 

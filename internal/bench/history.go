@@ -49,22 +49,27 @@ func (h *harness) readHistory(ctx context.Context, path string, data *dataset) (
 
 // buildHistory makes a data set of the first n records of a transaction history.
 func buildHistory(ctx context.Context, name string, n int) error {
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	for len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs()) < n {
+		l.Grow(max(20_000, l.Len()))
+	}
+	return buildRecords(ctx, name, l, sandbox.ScanOptions{}, n)
+}
+
+// buildRecords makes a data set of the first n records of a ledger's transaction history.
+func buildRecords(ctx context.Context, name string, l *sandbox.Ledger, o sandbox.ScanOptions, n int) error {
 	return build(name, countRecord, func(b *builder) error {
-		l := sandbox.NewLedger(sandbox.Options{Seed: seed})
 		known := 0 // how many of the next page's records were added before
-		service := sandbox.NewScan(l, sandbox.ScanOptions{Rewrite: func(e sandbox.Element) []byte {
+		o.Rewrite = func(e sandbox.Element) []byte {
 			if known > 0 {
 				known--
 			} else if b.Elements < int64(n) {
 				b.add(e.Offset, e.Raw)
 			}
 			return nil
-		}})
-		ids := service.EventIDs()
-		for len(ids) < n {
-			l.Grow(max(20_000, l.Len()))
-			ids = service.EventIDs()
 		}
+		service := sandbox.NewScan(l, o)
+		ids := service.EventIDs()
 		share := map[string]int{} // how many records have an id
 		for _, id := range ids {
 			share[id]++
@@ -91,5 +96,6 @@ func buildHistory(ctx context.Context, name string, n int) error {
 // countRecord adds the rows that a record must leave.
 func countRecord(rows map[string]int64, raw []byte) (events int64) {
 	rows["transactions"]++
+	rows["transfers"] += count(raw, `"transfer":{`)
 	return 1
 }

@@ -24,10 +24,18 @@ func (h *harness) describeMachine(ctx context.Context) error {
 	h.report.note(
 		fmt.Sprintf("measured %s at commit %s, with medians of %d", time.Now().UTC().Format(time.DateOnly), commit(ctx), h.Runs),
 		fmt.Sprintf("%d cores, %s of memory, %s; fdatasync of 8 kB takes %.2f ms", runtime.NumCPU(), memory(), kernel(), milliseconds(sync)),
-		fmt.Sprintf("PostgreSQL %s with its default settings, %s, pgx %s", version, runtime.Version(), moduleVersion("github.com/jackc/pgx/v5")),
+		fmt.Sprintf("PostgreSQL %s with its default settings%s, %s, pgx %s", version, h.otherSettings(), runtime.Version(), moduleVersion("github.com/jackc/pgx/v5")),
 		"the server, the indexer, PostgreSQL and psql share the machine",
 	)
 	return nil
+}
+
+// otherSettings names the settings that are no defaults.
+func (h *harness) otherSettings() string {
+	if h.asks() {
+		return " but shared_buffers of " + sharedBuffers
+	}
+	return ""
 }
 
 // commit returns the tree's commit, with a plus if files are changed.

@@ -10,6 +10,8 @@ import (
 
 // report holds the results so far.
 type report struct {
+	command  string   // the make target that writes it
+	title    string   // of the targets
 	machine  []string // about machine and versions
 	targets  []target
 	sections []section
@@ -77,7 +79,7 @@ func (r *report) append(md []byte) []byte {
 		for _, t := range r.targets {
 			table = append(table, t.row())
 		}
-		writeSection(out, section{title: "Targets", table: table})
+		writeSection(out, section{title: r.title, table: table})
 	}
 	for _, s := range r.sections {
 		writeSection(out, s)
@@ -101,18 +103,31 @@ func writeSection(out *bytes.Buffer, s section) {
 	}
 }
 
-// mark is the line of a report's file below which everything is replaced.
-const mark = "<!-- Below this line: written by make bench. -->\n"
+// marks begin the lines that divide a report's file: each command replaces what is below its own mark, up to the next one.
+const marks = "<!-- Below this line: written by "
 
-// write replaces everything below the mark in a file, or the whole file if it has none.
+func (r *report) mark() string { return marks + r.command + ". -->\n" }
+
+// write replaces everything between the mark and the next mark in a file, or adds it where the file has no such mark.
 func (r *report) write(path string) error {
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	head, _, found := bytes.Cut(old, []byte(mark))
-	if !found {
-		head = []byte("# Benchmarks\n\n")
+	if len(old) == 0 {
+		old = []byte("# Benchmarks\n\n")
 	}
-	return os.WriteFile(path, r.append(append(bytes.Clone(head), mark+"\n"...)), 0o644)
+	head, below, found := bytes.Cut(old, []byte(r.mark()))
+	var others []byte
+	if next := bytes.Index(below, []byte(marks)); next >= 0 {
+		others = below[next:]
+	}
+	if !found {
+		head = append(bytes.TrimRight(head, "\n"), "\n\n"...)
+	}
+	text := r.append(append(bytes.Clone(head), r.mark()+"\n"...))
+	if len(others) > 0 {
+		text = append(append(text, '\n'), others...)
+	}
+	return os.WriteFile(path, text, 0o644)
 }

@@ -24,7 +24,7 @@ const serveCommand = "serve"
 const (
 	serveUpdates  = "updates"  // an updates data set
 	serveSnapshot = "snapshot" // the data set of a snapshot
-	serveHistory  = "history"  // the data set of a transaction history
+	serveHistory  = "history"  // the data set of a transaction history, repeated where there are copies
 	serveCopies   = "copies"   // an updates data set, repeated
 	serveGrowing  = "growing"  // a ledger that grows on request
 )
@@ -36,6 +36,7 @@ type serveOptions struct {
 	Pages   bool          // serve pages of 2,000; else only lists of 200
 	Latency time.Duration // before every answer
 	Copies  int           // of the data set
+	Later   later         // each copy than the one before
 }
 
 // handler returns the handler for the options.
@@ -58,12 +59,12 @@ func (o serveOptions) handler() (http.Handler, error) {
 		next = sandbox.NewServer(sandbox.NewPrepared(data, nil), options)
 	case serveCopies:
 		data.index("updateId")
-		next = sandbox.NewServer(sandbox.NewPrepared(newCopies(data, o.Copies), nil), options)
+		next = sandbox.NewServer(sandbox.NewPrepared(newCopies(data, o.Copies, o.Later), nil), options)
 	case serveSnapshot:
 		next = sandbox.NewServer(sandbox.NewPrepared(nil, data), sandbox.ServerOptions{})
 	case serveHistory:
 		data.index("event_id")
-		next = sandbox.NewPreparedScan(data)
+		next = sandbox.NewPreparedScan(newCopies(data, max(o.Copies, 1), o.Later))
 	default:
 		return nil, fmt.Errorf("no server is of the kind %q", o.Kind)
 	}

@@ -142,7 +142,7 @@ func (v *View) SQL(ledger string) []string {
 		columns = append(columns, expr+" AS "+quoted(c.Name))
 		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
 	}
-	return append([]string{"CREATE OR REPLACE VIEW " + name + " AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
+	return append([]string{"CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
 }
 
 // base returns what a column is of that does not come from the value.

@@ -61,8 +61,8 @@ CREATE OR REPLACE FUNCTION pqs.oldest_checkpoint() RETURNS SETOF pqs.checkpoint 
 BEGIN ATOMIC SELECT o, o FROM pqs.oldest_offset() o WHERE o IS NOT NULL; END;
 COMMENT ON FUNCTION pqs.oldest_checkpoint() IS 'oldest_offset() and its ix. No row: nothing has been indexed.';
 
--- Functions in PL/pgSQL have their owner's rights, and the search path with which they were made, so that readers need rights in this
--- schema alone. None of them makes a statement of what it is given.
+-- Functions in PL/pgSQL have the search path with which they were made. Those with their owner's rights tell nothing about parties; the others
+-- read views. None of them makes a statement of what it is given.
 
 CREATE OR REPLACE FUNCTION pqs.validate_offset_exists("offset" bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -106,7 +106,7 @@ RETURN pqs.set_oldest("offset", false);
 COMMENT ON FUNCTION pqs.set_oldest(bigint) IS 'Has every function and view begin with an offset, until the connection ends: a pool hands that on. NULL: no bound. Returns the offset that counts now.';
 
 CREATE OR REPLACE FUNCTION pqs.nearest_offset(cutoff_ts timestamptz) RETURNS bigint
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE STRICT SET search_path FROM CURRENT AS $$
 DECLARE
     answer bigint;
 BEGIN
@@ -118,10 +118,10 @@ BEGIN
     EXCEPTION WHEN invalid_parameter_value THEN -- before the first update
         answer := NULL;
     END;
-    SELECT max(u.ledger_offset) INTO answer
-    FROM (SELECT x.ledger_offset FROM updates x
-          WHERE x.ledger_offset <= answer AND x.ledger_offset > ledger.oldest_offset() AND x.kind IN ('transaction', 'reassignment')
-          ORDER BY x.ledger_offset DESC LIMIT 1) u;
+    SELECT max(u."offset") INTO answer
+    FROM (SELECT x."offset" FROM pqs.__transactions x
+          WHERE x."offset" <= answer AND x."offset" > ledger.oldest_offset()
+          ORDER BY x."offset" DESC LIMIT 1) u;
     IF answer IS NULL THEN
         RAISE WARNING 'no transaction is as old as %: the offset is NULL', cutoff_ts
             USING HINT = 'set_latest(NULL) and set_oldest(NULL) take the bound away.';
@@ -255,7 +255,7 @@ $$;
 COMMENT ON FUNCTION pqs.__contract_type(text) IS 'What the name of a template or an interface stands for: numbers of templates; of an interface its ids, and the numbers of the templates that have shown a view of it. An error for a name that is not known, or is that of several.';
 
 CREATE OR REPLACE FUNCTION pqs.__choice_type(qname text, OUT choice_fqn text, OUT choice text, OUT template_refs integer[], OUT interface_ids text[])
-LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     parts text[] := string_to_array(qname, ':');
     n     integer := cardinality(string_to_array(qname, ':'));
@@ -267,17 +267,9 @@ BEGIN
     SELECT array_agg(DISTINCT x.fqn COLLATE "C"), array_agg(x.template_ref) FILTER (WHERE x.interface_id IS NULL), array_agg(DISTINCT x.interface_id) FILTER (WHERE x.interface_id IS NOT NULL)
     INTO found, template_refs, interface_ids
     FROM (
-        SELECT e.template_ref, e.interface_id, o.package_name || ':' || o.module_name || ':' || o.entity_name || ':' || parts[n] AS fqn
-        FROM (
-            SELECT DISTINCT y.template_ref, y.interface_id FROM exercised y WHERE y.choice = parts[n] AND y.ledger_offset <= (SELECT ledger.latest_offset())
-        ) e
-        CROSS JOIN LATERAL (
-            SELECT t.package_name, t.module_name, t.entity_name FROM templates t WHERE t.template_ref = e.template_ref AND e.interface_id IS NULL
-            UNION ALL
-            SELECT pqs.__interface_package(e.interface_id), split_part(e.interface_id, ':', 2), split_part(e.interface_id, ':', 3)
-            WHERE e.interface_id IS NOT NULL
-        ) o
-        WHERE n <= 4 AND (n < 2 OR o.entity_name = parts[n - 1]) AND (n < 3 OR o.module_name = parts[n - 2]) AND (n < 4 OR o.package_name = parts[n - 3])
+        SELECT o.template_ref, o.interface_id, o.package_name || ':' || o.module_name || ':' || o.entity_name || ':' || parts[n] AS fqn
+        FROM pqs.__choices o
+        WHERE o.choice = parts[n] AND n <= 4 AND (n < 2 OR o.entity_name = parts[n - 1]) AND (n < 3 OR o.module_name = parts[n - 2]) AND (n < 4 OR o.package_name = parts[n - 3])
     ) x;
     IF found IS NULL THEN
         RAISE EXCEPTION 'Identifier not found: %', qname

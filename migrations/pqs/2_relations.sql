@@ -1,4 +1,4 @@
--- The relations of the Participant Query Store, and what its functions read: views, with their owner's rights, of the tables of the indexer.
+-- The relations of the Participant Query Store, and what its functions read: views of the tables of the indexer, with the rights of who reads.
 -- What a contract's row needs of its creation or of its archival is looked up in a LEFT JOIN of at most one row: the planner leaves it
 -- out where no column of it is asked for, and makes it once where several are. Conditions on templates and offsets reach the tables; those that
 -- name no column of a table would keep the planner from leaving a join out, so a row says with its own_ref or its shown_ref which of both it
@@ -6,7 +6,7 @@
 
 -- Creations, of facts and of carried rows. What was carried began at the floor, as far as is known. created_offset is NULL of what is not
 -- shown: a condition here would have every carried row read where a few are looked up.
-CREATE OR REPLACE VIEW pqs.__creations AS
+CREATE OR REPLACE VIEW pqs.__creations WITH (security_invoker = true) AS
 SELECT c.ledger_offset, c.node_id, c.ledger_offset AS created_offset, c.origin, c.contract_id, c.template_ref, c.created_at, c.acs_delta, c.payload,
        c.contract_key, c.contract_key_hash, c.created_event_blob, c.signatories_ref, c.observers_ref, c.witness_parties_ref
 FROM created c
@@ -18,26 +18,26 @@ SELECT c.ledger_offset, c.node_id,
 FROM carried_created c;
 COMMENT ON VIEW pqs.__creations IS 'Creation events, to be looked up.';
 
-CREATE OR REPLACE VIEW pqs.__archivals AS
+CREATE OR REPLACE VIEW pqs.__archivals WITH (security_invoker = true) AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, a.template_ref, a.witness_parties_ref FROM archived a
 UNION ALL
 SELECT e.ledger_offset, e.node_id, e.contract_id, e.template_ref, e.witness_parties_ref FROM exercised e WHERE e.consuming;
 COMMENT ON VIEW pqs.__archivals IS 'Archivals, from archived events and consuming exercises, to be looked up.';
 
-CREATE OR REPLACE VIEW pqs.__views AS
+CREATE OR REPLACE VIEW pqs.__views WITH (security_invoker = true) AS
 SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM interface_views v WHERE coalesce(v.status_code, 0) = 0
 UNION ALL
 SELECT v.ledger_offset, v.node_id, v.interface_id, v.view_value FROM carried_interface_views v
 WHERE coalesce(v.status_code, 0) = 0 AND v.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 COMMENT ON VIEW pqs.__views IS 'Interface views of creation events, to be looked up.';
 
-CREATE OR REPLACE VIEW pqs.__assignments AS
+CREATE OR REPLACE VIEW pqs.__assignments WITH (security_invoker = true) AS
 SELECT r.contract_id, r.ledger_offset FROM reassignments r WHERE r.kind = 'assigned';
 COMMENT ON VIEW pqs.__assignments IS 'Where contracts were assigned: a contract that is active on two synchronizers is shown once, where it came last.';
 
 -- Types ----------------------------------------------------------------------------------------------------------
 
-CREATE OR REPLACE VIEW pqs.__contract_tpe AS
+CREATE OR REPLACE VIEW pqs.__contract_tpe WITH (security_invoker = true) AS
 SELECT pqs.__key(x.template_fqn) AS pk, x.payload_type,
        ARRAY[x.template_fqn, x.module_name || ':' || x.entity_name, x.entity_name] AS aliases,
        x.package_name, x.module_name, x.entity_name, x.template_fqn
@@ -51,32 +51,37 @@ FROM (
 ) x;
 COMMENT ON VIEW pqs.__contract_tpe IS 'Templates, and interfaces of which there are views, over all releases of their package.';
 
-CREATE OR REPLACE VIEW pqs.__exercise_tpe AS
+CREATE OR REPLACE VIEW pqs.__choices WITH (security_invoker = true) AS
+SELECT x.template_ref, x.interface_id, x.choice, x.consuming, o.package_name, o.module_name, o.entity_name
+FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice, e.consuming FROM exercised e WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())) x
+CROSS JOIN LATERAL (
+    SELECT t.package_name, t.module_name, t.entity_name FROM templates t WHERE t.template_ref = x.template_ref AND x.interface_id IS NULL
+    UNION ALL
+    SELECT pqs.__interface_package(x.interface_id), split_part(x.interface_id, ':', 2), split_part(x.interface_id, ':', 3)
+    WHERE x.interface_id IS NOT NULL
+) o;
+COMMENT ON VIEW pqs.__choices IS 'Choices that were exercised, by template or interface. Reads every exercise.';
+
+CREATE OR REPLACE VIEW pqs.__exercise_tpe WITH (security_invoker = true) AS
 SELECT pqs.__key(y.choice_fqn) AS pk, y.choice, y.consuming,
        ARRAY[y.choice_fqn, y.module_name || ':' || y.entity_name || ':' || y.choice, y.entity_name || ':' || y.choice, y.choice] AS aliases,
        y.package_name, y.module_name, y.entity_name, y.package_name || ':' || y.module_name || ':' || y.entity_name AS template_fqn, y.choice_fqn
 FROM (
-    SELECT o.package_name, o.module_name, o.entity_name, x.choice, bool_or(x.consuming) AS consuming,
-           o.package_name || ':' || o.module_name || ':' || o.entity_name || ':' || x.choice AS choice_fqn
-    FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice, e.consuming FROM exercised e WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())) x
-    CROSS JOIN LATERAL (
-        SELECT t.package_name, t.module_name, t.entity_name FROM templates t WHERE t.template_ref = x.template_ref AND x.interface_id IS NULL
-        UNION ALL
-        SELECT pqs.__interface_package(x.interface_id), split_part(x.interface_id, ':', 2), split_part(x.interface_id, ':', 3)
-        WHERE x.interface_id IS NOT NULL
-    ) o
-    GROUP BY o.package_name, o.module_name, o.entity_name, x.choice
+    SELECT x.package_name, x.module_name, x.entity_name, x.choice, bool_or(x.consuming) AS consuming,
+           x.package_name || ':' || x.module_name || ':' || x.entity_name || ':' || x.choice AS choice_fqn
+    FROM pqs.__choices x
+    GROUP BY x.package_name, x.module_name, x.entity_name, x.choice
 ) y;
 COMMENT ON VIEW pqs.__exercise_tpe IS 'Choices that were exercised: those of an interface under its name. Reads every exercise.';
 
-CREATE OR REPLACE VIEW pqs.__packages AS
+CREATE OR REPLACE VIEW pqs.__packages WITH (security_invoker = true) AS
 SELECT pqs.__key(p.package_id) AS pk, p.package_name AS name, p.package_version AS version, p.package_id AS id FROM ledger.packages p;
 COMMENT ON VIEW pqs.__packages IS 'Packages that a template id named, or that were vetted at some time.';
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
 -- Lifetimes: until_offset is the offset of the end, or beyond every offset.
-CREATE OR REPLACE VIEW pqs.__template_lives AS
+CREATE OR REPLACE VIEW pqs.__template_lives WITH (security_invoker = true) AS
 SELECT a.template_ref, a.active_from, a.node_id, a.until_offset,
        t.package_name || ':' || t.module_name || ':' || t.entity_name AS template_fqn, 'template'::pqs.__payload_type AS payload_type,
        (a.active_from << 21) + 2 * a.node_id::bigint AS create_event_pk, ROW(a.active_from, a.node_id)::pqs.event_id AS create_event_id,
@@ -109,7 +114,7 @@ LEFT JOIN LATERAL (
 ) x ON x.ledger_offset = a.until_offset AND x.contract_id = a.contract_id;
 COMMENT ON VIEW pqs.__template_lives IS 'Lifetimes of contracts as their templates show them.';
 
-CREATE OR REPLACE VIEW pqs.__lives AS
+CREATE OR REPLACE VIEW pqs.__lives WITH (security_invoker = true) AS
 SELECT l.template_ref AS own_ref, NULL::integer AS shown_ref, NULL::text AS interface_id, l.active_from, l.until_offset,
        l.template_fqn, l.payload_type, l.create_event_pk, l.create_event_id, l.created_at_ix, l.created_at_offset, l.archive_event_pk,
        l.archive_event_id, l.archived_at_ix, l.archived_at_offset, l.life_ix, l.contract_id, l.payload, l.contract_key, l.metadata,
@@ -128,7 +133,7 @@ CROSS JOIN LATERAL (SELECT * FROM pqs.__views w WHERE w.ledger_offset = l.active
 JOIN interface_names n ON n.interface_id = v.interface_id;
 COMMENT ON VIEW pqs.__lives IS 'Lifetimes of contracts, once for their template and once for each interface view: what active() reads.';
 
-CREATE OR REPLACE VIEW pqs.__template_contracts AS
+CREATE OR REPLACE VIEW pqs.__template_contracts WITH (security_invoker = true) AS
 SELECT k.template_ref, k.ledger_offset, k.node_id,
        t.package_name || ':' || t.module_name || ':' || t.entity_name AS template_fqn, 'template'::pqs.__payload_type AS payload_type,
        (k.ledger_offset << 21) + 2 * k.node_id::bigint AS create_event_pk, ROW(k.ledger_offset, k.node_id)::pqs.event_id AS create_event_id,
@@ -159,7 +164,7 @@ WHERE k.created_offset + 0 <= (SELECT ledger.latest_offset())
       WHERE f.contract_id = k.contract_id AND f.created_offset IS NOT NULL AND (f.ledger_offset < k.ledger_offset OR f.ledger_offset = k.ledger_offset AND f.node_id < k.node_id)));
 COMMENT ON VIEW pqs.__template_contracts IS 'Contracts as their templates show them: one row each, of the first creation event.';
 
-CREATE OR REPLACE VIEW pqs.__all_contracts AS
+CREATE OR REPLACE VIEW pqs.__all_contracts WITH (security_invoker = true) AS
 SELECT c.template_ref AS own_ref, NULL::integer AS shown_ref, NULL::text AS interface_id,
        c.template_fqn, c.payload_type, c.create_event_pk, c.create_event_id, c.created_at_ix, c.created_at_offset, c.archive_event_pk,
        c.archive_event_id, c.archived_at_ix, c.archived_at_offset, c.life_ix, c.contract_id, c.payload, c.contract_key, c.metadata,
@@ -178,7 +183,7 @@ CROSS JOIN LATERAL (SELECT * FROM pqs.__views w WHERE w.ledger_offset = c.ledger
 JOIN interface_names n ON n.interface_id = v.interface_id;
 COMMENT ON VIEW pqs.__all_contracts IS 'Contracts, once for their template and once for each interface view: what creates() reads.';
 
-CREATE OR REPLACE VIEW pqs.__ends AS
+CREATE OR REPLACE VIEW pqs.__ends WITH (security_invoker = true) AS
 SELECT z.ended_offset, c.template_ref, c.ledger_offset, c.node_id,
        c.template_fqn, c.payload_type, c.create_event_pk, c.create_event_id, c.created_at_ix, c.created_at_offset, (z.ended_offset << 21) +
        2 * z.ended_node_id::bigint + 1 AS archive_event_pk, ROW(z.ended_offset, z.ended_node_id)::pqs.event_id AS archive_event_id,
@@ -190,7 +195,7 @@ FROM (SELECT e.ledger_offset AS ended_offset, e.node_id AS ended_node_id, e.cont
 JOIN pqs.__template_contracts c ON c.contract_id = z.contract_id;
 COMMENT ON VIEW pqs.__ends IS 'Contracts by their archival, as their templates show them.';
 
-CREATE OR REPLACE VIEW pqs.__all_ends AS
+CREATE OR REPLACE VIEW pqs.__all_ends WITH (security_invoker = true) AS
 SELECT c.template_ref AS own_ref, NULL::integer AS shown_ref, NULL::text AS interface_id, c.ended_offset,
        c.template_fqn, c.payload_type, c.create_event_pk, c.create_event_id, c.created_at_ix, c.created_at_offset, c.archive_event_pk,
        c.archive_event_id, c.archived_at_ix, c.archived_at_offset, c.life_ix, c.contract_id, c.payload, c.contract_key, c.metadata,
@@ -209,7 +214,7 @@ CROSS JOIN LATERAL (SELECT * FROM pqs.__views w WHERE w.ledger_offset = c.ledger
 JOIN interface_names n ON n.interface_id = v.interface_id;
 COMMENT ON VIEW pqs.__all_ends IS 'Contracts by their archival, once for their template and once for each interface view: what archives() reads.';
 
-CREATE OR REPLACE VIEW pqs.__contracts AS
+CREATE OR REPLACE VIEW pqs.__contracts WITH (security_invoker = true) AS
 SELECT pqs.__key(c.template_fqn) AS tpe_pk, c.create_event_pk, c.created_at_ix, c.archive_event_pk, c.archived_at_ix, c.life_ix, c.contract_id, c.payload,
        c.contract_key, c.metadata, c.redaction_id, pqs.__key(c.package_id) AS package_pk, c.signatories, c.observers, c.witnesses, c.divulged_only,
        c.creation_package_id, c.contract_key_hash
@@ -218,7 +223,7 @@ COMMENT ON VIEW pqs.__contracts IS 'Contracts, once for their template and once 
 
 -- Exercises ------------------------------------------------------------------------------------------------------
 
-CREATE OR REPLACE VIEW pqs.__all_exercises AS
+CREATE OR REPLACE VIEW pqs.__all_exercises WITH (security_invoker = true) AS
 SELECT e.template_ref, e.interface_id,
        t.package_name || ':' || t.module_name || ':' || t.entity_name AS template_fqn,
        CASE WHEN e.interface_id IS NULL THEN t.package_name || ':' || t.module_name || ':' || t.entity_name || ':' || e.choice
@@ -245,7 +250,7 @@ LEFT JOIN LATERAL (
 WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 COMMENT ON VIEW pqs.__all_exercises IS 'Exercises: what exercises() reads.';
 
-CREATE OR REPLACE VIEW pqs.__exercises AS
+CREATE OR REPLACE VIEW pqs.__exercises WITH (security_invoker = true) AS
 SELECT pqs.__key(e.choice_fqn) AS tpe_pk, pqs.__key(e.template_fqn) AS contract_tpe_pk, e.exercise_event_pk, e.exercised_at_ix, e.contract_id, e.argument,
        e.result, e.redaction_id, pqs.__key(e.package_id) AS package_pk, e.controllers, e.last_descendant_node_id, e.witnesses
 FROM pqs.__all_exercises e;
@@ -253,7 +258,7 @@ COMMENT ON VIEW pqs.__exercises IS 'Exercises, as the table of this name of the 
 
 -- Transactions ---------------------------------------------------------------------------------------------------
 
-CREATE OR REPLACE VIEW pqs.__transactions AS
+CREATE OR REPLACE VIEW pqs.__transactions WITH (security_invoker = true) AS
 SELECT u.ledger_offset AS ix, u.ledger_offset AS "offset", u.update_id AS transaction_id, u.effective_at, u.workflow_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = u.synchronizer_ref) AS domain_id,
        CASE WHEN u.trace_parent IS NOT NULL OR u.trace_state IS NOT NULL THEN ROW(u.trace_parent, u.trace_state)::pqs.trace_context END AS trace_context,
@@ -262,19 +267,19 @@ FROM updates u
 WHERE u.kind IN ('transaction', 'reassignment') AND u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
 COMMENT ON VIEW pqs.__transactions IS 'Transactions and reassignments. ix is the offset.';
 
-CREATE OR REPLACE VIEW pqs.transactions AS
+CREATE OR REPLACE VIEW pqs.transactions WITH (security_invoker = true) AS
 SELECT t.ix, t."offset", t.transaction_id, t.effective_at, t.workflow_id, t.trace_context, t.external_transaction_hash, t.paid_traffic_cost
 FROM pqs.__transactions t
 WHERE t."offset" >= (SELECT pqs.oldest_offset()) AND t."offset" <= (SELECT pqs.latest_offset());
 COMMENT ON VIEW pqs.transactions IS 'Transactions and reassignments from oldest_offset() to latest_offset().';
 
-CREATE OR REPLACE VIEW pqs.__watermark AS
+CREATE OR REPLACE VIEW pqs.__watermark WITH (security_invoker = true) AS
 SELECT true AS singleton, o AS ix, o AS "offset", (SELECT p.participant_id FROM participant p) AS instance_id
 FROM ledger.latest_offset() o
 WHERE o IS NOT NULL;
 COMMENT ON VIEW pqs.__watermark IS 'How far the database is: ledger.latest_offset().';
 
-CREATE OR REPLACE VIEW pqs.__events AS
+CREATE OR REPLACE VIEW pqs.__events WITH (security_invoker = true) AS
 SELECT (x.ledger_offset << 21) + 2 * x.node_id::bigint + CASE x.type WHEN 'archive' THEN 1 ELSE 0 END AS pk, x.ledger_offset AS tx_ix,
        ROW(x.ledger_offset, x.node_id)::pqs.event_id AS event_id, x.type
 FROM (

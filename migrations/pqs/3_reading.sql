@@ -188,7 +188,7 @@ COMMENT ON FUNCTION pqs.__exercises(text) IS 'The rows of __exercises of a choic
 
 -- Relations that PQS's documentation shows and PQS does not have --------------------------------------------------
 
-CREATE OR REPLACE VIEW pqs.active_contracts AS
+CREATE OR REPLACE VIEW pqs.active_contracts WITH (security_invoker = true) AS
 SELECT t.module_name || ':' || t.entity_name AS template_id, l.contract_id, l.payload, l.payload AS create_arguments,
        ARRAY(SELECT DISTINCT p FROM unnest(l.signatories || l.observers) p ORDER BY p) AS stakeholders, l.template_fqn, l.package_id,
        l.created_at_offset, l.created_effective_at AS created_at, l.signatories, l.observers, l.witnesses
@@ -200,7 +200,7 @@ WHERE l.active_from + 0 <= (SELECT pqs.__state_offset(NULL)) AND l.until_offset 
       WHERE r.contract_id = l.contract_id AND r.ledger_offset > l.active_from AND r.ledger_offset <= (SELECT pqs.__state_offset(NULL))));
 COMMENT ON VIEW pqs.active_contracts IS 'Contracts that are active at latest_offset(), by Module:Template.';
 
-CREATE OR REPLACE VIEW pqs.contracts AS
+CREATE OR REPLACE VIEW pqs.contracts WITH (security_invoker = true) AS
 SELECT t.module_name || ':' || t.entity_name AS template_id, c.contract_id, c.payload, c.create_event_id, c.archive_event_id,
        c.created_effective_at AS effective_at, c.created_effective_at AS created_at, c.archived_effective_at AS archived_at, c.template_fqn,
        c.package_id, c.created_at_offset, c.archived_at_offset, c.signatories, c.observers
@@ -218,7 +218,7 @@ FROM pqs.creates(contracts.qname) c;
 END;
 COMMENT ON FUNCTION pqs.contracts(text) IS 'Contracts of a template or an interface, whether archived or not.';
 
-CREATE OR REPLACE VIEW pqs.events AS
+CREATE OR REPLACE VIEW pqs.events WITH (security_invoker = true) AS
 SELECT ROW(x.ledger_offset, x.node_id)::pqs.event_id AS event_id, x.event_type, t.module_name || ':' || t.entity_name AS template_id, x.contract_id,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = x.witness_parties_ref) AS witness_parties,
        (SELECT u.effective_at FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS effective_at, x.choice, x.ledger_offset AS "offset"

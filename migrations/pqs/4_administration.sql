@@ -2,7 +2,7 @@
 -- then a warning tells that nothing was done, where a program can continue without it, or an error what to do instead.
 
 CREATE OR REPLACE FUNCTION pqs.__check_pruning(of_offset bigint) RETURNS void
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 BEGIN
     IF ledger.latest_offset() IS NULL OR of_offset < ledger.oldest_offset() THEN
         RAISE EXCEPTION 'Illegal pruning offset % is outside lower bounds of contiguous history', of_offset;
@@ -48,7 +48,7 @@ BEGIN ATOMIC SELECT * FROM pqs.prune_to_offset(min_offset); END;
 COMMENT ON FUNCTION pqs.validate_pruning_offset(bigint) IS 'As prune_to_offset.';
 
 CREATE OR REPLACE FUNCTION pqs.validate_reset_offset(max_offset bigint) RETURNS TABLE (new_latest bigint, affected_transactions integer)
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE STRICT SET search_path FROM CURRENT AS $$
 BEGIN
     IF ledger.latest_offset() IS NULL OR max_offset < ledger.oldest_offset() THEN
         RAISE EXCEPTION 'Illegal reset offset % is outside lower bounds of contiguous history', max_offset;
@@ -71,9 +71,9 @@ $$;
 COMMENT ON FUNCTION pqs.reset_to_offset(bigint) IS 'An error that says how a database is reset.';
 
 CREATE OR REPLACE FUNCTION pqs.redact_contract(contract_id text, redaction_id text) RETURNS integer
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE STRICT SET search_path FROM CURRENT AS $$
 BEGIN
-    IF EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = redact_contract.contract_id) THEN
+    IF EXISTS (SELECT FROM ledger.active_contracts a WHERE a.contract_id = redact_contract.contract_id) THEN
         RAISE EXCEPTION 'Cannot redact contract % because it is active', contract_id;
     ELSIF NOT EXISTS (SELECT FROM pqs.__creations c WHERE c.contract_id = redact_contract.contract_id AND c.created_offset <= ledger.latest_offset()) THEN
         RAISE EXCEPTION 'Cannot find contract %', contract_id;
@@ -85,10 +85,10 @@ $$;
 COMMENT ON FUNCTION pqs.redact_contract(text, text) IS 'An error: nothing is redacted.';
 
 CREATE OR REPLACE FUNCTION pqs.redact_exercise(event_id pqs.event_id, redaction_id text) RETURNS void
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE STRICT SET search_path FROM CURRENT AS $$
 BEGIN
     IF NOT EXISTS (
-        SELECT FROM exercised e
+        SELECT FROM ledger.exercised_events e
         WHERE e.ledger_offset = (redact_exercise.event_id)."offset" AND e.node_id = (redact_exercise.event_id).node_id AND e.ledger_offset <= ledger.latest_offset()
     ) THEN
         RAISE EXCEPTION 'Cannot find exercise with event ID %', event_id;

@@ -141,8 +141,11 @@ func partySet(list, where string) string {
 	return fmt.Sprintf(`CASE WHEN %[1]s IS NOT NULL THEN ARRAY(SELECT p FROM unnest(%[1]s) p%[2]s ORDER BY p COLLATE "C") END`, list, where)
 }
 
-// onlyOf leaves those of a creation's witnesses that are stakeholders.
+// onlyOf leaves those of a creation's witnesses that are stakeholders, and of those who see an interface view.
 func (c *tableComparison) onlyOf(column column) string {
+	if creations, is := map[string]string{"interface_views": "created", "carried_interface_views": "shown_created"}[c.table.Name]; is && column.name == "seen_by_ref" {
+		return " WHERE p = ANY (" + partiesSQL("(SELECT k.stakeholders_ref FROM "+creations+" k WHERE k.ledger_offset = s.ledger_offset AND k.node_id = s.node_id)") + "::text[])"
+	}
 	if column.name != "witness_parties_ref" || columnNamed(c.table.columns, "signatories_ref") < 0 {
 		return ""
 	}

@@ -100,7 +100,7 @@ func TestStoredUpdate(t *testing.T) {
 	require.JSONEq(t, `{"ledger_offset": 1, "node_id": 1, "origin": "transaction", "contract_id": "transient-0", "template_id": "pkg-1:Main:Asset",
 		"package_name": "asset", "representative_package_id": "pkg-3", "synchronizer_id": "sync::1", "record_time": "2025-01-02T03:04:05.123456+00:00",
 		"created_at": "2025-01-02T03:04:05+00:00", "acs_delta": true, "payload": {"a": 1.50, "b": "<\u0001>"}, "contract_key": null,
-		"contract_key_hash": null, "signatories": ["alice"], "observers": null, "witness_parties": null, "created_event_blob": "01ff", "extra": null}`,
+		"contract_key_hash": null, "signatories": ["alice"], "observers": null, "witness_parties": null, "created_event_blob": "01ff", "extra": null, "stakeholders": ["alice"]}`,
 		string(r.Rows[2].Columns))
 	require.Contains(t, string(r.Rows[2].Columns), "1.50")
 	r, err = l.store.StoredUpdate(t.Context(), "update-2")

@@ -88,7 +88,8 @@ func TestSealUpdates(t *testing.T) {
 
 	// Compared again after it was put right.
 	d.Exec(`UPDATE indexer.created SET payload = '{"amount": "1.0"}', acs_delta = true WHERE ledger_offset = 6`)
-	d.Exec("INSERT INTO indexer.updates SELECT 7, 'update-7', kind, synchronizer_ref, record_time FROM indexer.updates WHERE ledger_offset = 8")
+	d.Exec(`INSERT INTO indexer.updates (ledger_offset, update_id, kind, synchronizer_ref, record_time, seen_by_ref)
+		SELECT 7, 'update-7', kind, synchronizer_ref, record_time, seen_by_ref FROM indexer.updates WHERE ledger_offset = 8`)
 	c, err = l.SealUpdates(t.Context(), page(4, 8))
 	require.NoError(t, err)
 	require.Empty(t, c.First)

@@ -24,16 +24,17 @@ func (k Key) String() string { return strconv.Itoa(int(k.SynchronizerRef)) + " "
 
 // Event activates or deactivates a contract on a synchronizer, or uses it.
 type Event struct {
-	key         Key
-	offset      int64
-	nodeID      int32
-	activates   bool
-	assigned    bool           // activates by assignment, which a contract can have several of; it is created once
-	isReference bool           // neither activates nor deactivates
-	wantsLookup bool           // is of a contract whose creation we should have seen: no creation, and not merely witnessed
-	templateRef int32          // of an activation
-	counter     int64          // of an activation
-	holding     *names.Holding // of an activation; nil: none
+	key          Key
+	offset       int64
+	nodeID       int32
+	activates    bool
+	assigned     bool           // activates by assignment, which a contract can have several of; it is created once
+	isReference  bool           // neither activates nor deactivates
+	wantsLookup  bool           // is of a contract whose creation we should have seen: no creation, and not merely witnessed
+	templateRef  int32          // of an activation
+	counter      int64          // of an activation
+	holding      *names.Holding // of an activation; nil: none
+	stakeholders *int32         // of an activation: the number of their list
 }
 
 // Step is what a range of updates does to the active set: what was active before and ends, what lived and died
@@ -116,7 +117,7 @@ func (s *Step) take(e *Event, state *keyState) {
 		s.Lifetimes = append(s.Lifetimes, dbsqlc.Lifetimes{
 			DeactivatedOffset: e.offset, ActivatedOffset: begun.ActivatedOffset, ActivatedNodeID: begun.ActivatedNodeID,
 			SynchronizerRef: begun.SynchronizerRef, TemplateRef: begun.TemplateRef, ContractID: begun.ContractID,
-			PositionID: begun.PositionID, Amount: begun.Amount, Locked: begun.Locked,
+			PositionID: begun.PositionID, Amount: begun.Amount, Locked: begun.Locked, StakeholdersRef: begun.StakeholdersRef,
 		})
 		begun.ActivatedOffset = ended
 	case !state.known && (!e.activates || e.assigned): // what the table says counts until the first event
@@ -131,6 +132,7 @@ func (s *Step) take(e *Event, state *keyState) {
 		row := dbsqlc.ActiveContracts{
 			ContractID: e.key.ContractID, SynchronizerRef: e.key.SynchronizerRef, TemplateRef: e.templateRef,
 			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
+			StakeholdersRef: e.stakeholders,
 		}
 		row.PositionID, row.Amount, row.Locked = e.holding.Columns()
 		s.Activations = append(s.Activations, row)
@@ -170,7 +172,7 @@ func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
 		c := &u.Created[i]
 		event := Event{
 			key: own(c.ContractID), offset: offset, nodeID: c.NodeID, activates: true,
-			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), holding: r.Holding(c),
+			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), holding: r.Holding(c), stakeholders: r.Stakeholders(c),
 		}
 		if c.Origin == ledger.OriginAssignment {
 			assigned := assignments[c.NodeID]
@@ -239,6 +241,7 @@ func StoredEvents(rows []dbsqlc.StepEventsRow) []Event {
 		switch row.Kind {
 		case kindCreation:
 			e.activates, e.assigned, e.templateRef, e.counter, e.holding = true, row.Flag, row.TemplateRef, row.Counter, storedHolding(row)
+			e.stakeholders = row.StakeholdersRef
 		case kindArchival, kindConsumption:
 			e.wantsLookup = row.Flag
 		case kindUse:

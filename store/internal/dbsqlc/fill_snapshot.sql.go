@@ -48,9 +48,9 @@ func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (Snapshots, erro
 
 const waitingSnapshotActivate = `-- name: WaitingSnapshotActivate :exec
 INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
-    position_id, amount, locked)
+    position_id, amount, locked, stakeholders_ref)
 SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter,
-    e.position_id, e.amount, e.locked
+    e.position_id, e.amount, e.locked, c.stakeholders_ref
 FROM carried_created c
 LEFT JOIN LATERAL (
     SELECT h.position_id, h.amount, h.locked FROM created_holdings h

@@ -32,6 +32,8 @@ type ActiveContracts struct {
 	Amount *ledger.Decimal `db:"amount"`
 	// Whether that is locked. NULL: not readable, or it is no holding.
 	Locked *bool `db:"locked"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Templates of amulets, which are read by their payload.
@@ -110,6 +112,8 @@ type CarriedCreated struct {
 	CreatedEventBlob    []byte             `db:"created_event_blob"`
 	Extra               []byte             `db:"extra"`
 	EntryExtra          []byte             `db:"entry_extra"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Like exact_payloads, for carried rows.
@@ -138,6 +142,8 @@ type CarriedInterfaceViews struct {
 	StatusDetails           []byte  `db:"status_details"`
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
+	// As in interface_views.
+	SeenByRef *int32 `db:"seen_by_ref"`
 }
 
 // Carried rows: reassignments that were in flight at a snapshot's offset.
@@ -255,6 +261,8 @@ type Created struct {
 	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
 	CreatedEventBlob  []byte             `db:"created_event_blob"`
 	Extra             []byte             `db:"extra"`
+	// Signatories and observers. NULL: not served.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Holdings as their creation events describe them, also those of the snapshot that waits.
@@ -348,6 +356,7 @@ type FillActive struct {
 	PositionID          pgtype.UUID     `db:"position_id"`
 	Amount              *ledger.Decimal `db:"amount"`
 	Locked              *bool           `db:"locked"`
+	StakeholdersRef     *int32          `db:"stakeholders_ref"`
 }
 
 type FillBoth struct {
@@ -448,6 +457,12 @@ type HeldPositions struct {
 	AdminSigned     interface{} `db:"admin_signed"`
 }
 
+// The stakeholders of all holdings that are stored. position_stakeholders must hold at least these.
+type HeldStakeholders struct {
+	PositionID      pgtype.UUID `db:"position_id"`
+	StakeholdersRef *int32      `db:"stakeholders_ref"`
+}
+
 // Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).
 type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -495,6 +510,8 @@ type InterfaceViews struct {
 	StatusDetails           []byte             `db:"status_details"`
 	ImplementationPackageID *string            `db:"implementation_package_id"`
 	Extra                   []byte             `db:"extra"`
+	// The parties that may see the creation event.
+	SeenByRef *int32 `db:"seen_by_ref"`
 }
 
 // The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.
@@ -596,7 +613,7 @@ type LedgerArchivedEvents struct {
 	// Parties that exercised the choice. NULL where choice is NULL. Costs a look-up per row.
 	ActingParties []string `db:"acting_parties"`
 	// The parties that the indexer reads for (its scope) and that saw this event.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// true: the contract was active for the reading parties until here; always so for archived events. false: they only witnessed it, or the same transaction created it. NULL: a consuming exercise of a server that does not say (release 3.3).
 	ACSDelta bool `db:"acs_delta"`
 	// The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.
@@ -776,11 +793,11 @@ type LedgerCreatedEvents struct {
 	// Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).
 	ContractKeyHash []byte `db:"contract_key_hash"`
 	// Parties that signed the contract.
-	Signatories []string `db:"signatories"`
+	Signatories interface{} `db:"signatories"`
 	// Parties that may see the contract beside its signatories. Never names a signatory.
-	Observers []string `db:"observers"`
+	Observers interface{} `db:"observers"`
 	// The parties that the indexer reads for (its scope) and that saw this event. Depends on the scope, unlike signatories and observers.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// Ledger time of the contract's creation; for an assignment too, so it can be older than the event. Microseconds, UTC.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// true: the event made the contract active for the reading parties. false: it did not; they only witnessed it, or the same transaction archived it again. NULL: the server does not say (release 3.3). Totals of what is held must leave out false; the shape acs-delta brings none of them.
@@ -890,13 +907,13 @@ type LedgerExercisedEvents struct {
 	// What the choice returned; NULL where the server sent null. Can be a stand-in with the key $exact.
 	ExerciseResult []byte `db:"exercise_result"`
 	// Parties that exercised the choice.
-	ActingParties []string `db:"acting_parties"`
+	ActingParties interface{} `db:"acting_parties"`
 	// true: the exercise archived the contract, and it is in ledger.archived_events too.
 	Consuming bool `db:"consuming"`
 	// Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.
 	LastDescendantNodeID int32 `db:"last_descendant_node_id"`
 	// The parties that the indexer reads for (its scope) and that saw this event.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// true: the exercise archived a contract that was active for the reading parties. false: it did not. NULL: the server does not say (release 3.3).
 	ACSDelta *bool `db:"acs_delta"`
 	// The interfaces named by --interfaces that the template implements. NULL where the server sent no such field.
@@ -1195,18 +1212,12 @@ type LedgerPackages struct {
 	TypesFailure interface{} `db:"types_failure"`
 }
 
-// One row per party that is a signatory, observer, witness or actor of something stored, or that a topology event is of. These are the names that are stored: they can be ahead of ledger.latest_offset(), and stay where a reset or a repair took the events away.
 type LedgerParties struct {
-	// The party.
-	Party interface{} `db:"party"`
-	// What stands before :: in it: a name that was chosen for people, and is not unique.
-	Hint string `db:"hint"`
-	// What stands after ::, a fingerprint of the key that the party belongs to. NULL where there is none.
-	Namespace bool `db:"namespace"`
-	// Whether an event names it.
-	InEvents bool `db:"in_events"`
-	// Whether a topology event names it.
-	InTopology bool `db:"in_topology"`
+	Party      interface{} `db:"party"`
+	Hint       string      `db:"hint"`
+	Namespace  bool        `db:"namespace"`
+	InEvents   bool        `db:"in_events"`
+	InTopology bool        `db:"in_topology"`
 }
 
 // One row per transfer and party that sent or received it; a party that sends to itself has two. Summed over all parties, each amount counts twice. The rows of a party come latest first, by date and then seq, without an ORDER BY: WHERE party = ... LIMIT 100 reads its latest 100, and a condition on date as well reads that time only. For the latest transfers of many parties use CROSS JOIN LATERAL with a subquery per party: a join with this view reads all of it.
@@ -1268,7 +1279,7 @@ type LedgerReassignments struct {
 	// Until this time, on the target, only the submitter may assign the contract. NULL for assignments, and where the server did not say.
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
 	// The parties that the indexer reads for (its scope) and that saw this event.
-	WitnessParties []string `db:"witness_parties"`
+	WitnessParties interface{} `db:"witness_parties"`
 	// Id of the event's update. Costs a look-up per row. NULL for rows of a snapshot.
 	UpdateID *string `db:"update_id"`
 	// Synchronizer of the event: the source of an unassignment, the target of an assignment.
@@ -1307,6 +1318,14 @@ type LedgerStreamCheckpoints struct {
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
 	// Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: records have a date, not a record time.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
+}
+
+// One row per synchronizer that something stored names.
+type LedgerSynchronizers struct {
+	// The synchronizer. Unique.
+	SynchronizerID string `db:"synchronizer_id"`
+	// In which order they were first seen.
+	Number int32 `db:"number"`
 }
 
 // One row per tap: coins that a party on a test network created for itself.
@@ -1606,6 +1625,8 @@ type Lifetimes struct {
 	PositionID        pgtype.UUID     `db:"position_id"`
 	Amount            *ledger.Decimal `db:"amount"`
 	Locked            *bool           `db:"locked"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // Like exact_payloads, for contracts that were looked up.
@@ -1642,6 +1663,22 @@ type Mints struct {
 	Owner  string             `db:"owner"`
 	Amount ledger.Decimal     `db:"amount"`
 	Extra  []byte             `db:"extra"`
+}
+
+type MyHistory struct {
+	Reader string `db:"reader"`
+}
+
+type MyLists struct {
+	Bits []byte `db:"bits"`
+}
+
+type MyParties struct {
+	Party string `db:"party"`
+}
+
+type MyPositions struct {
+	PositionID pgtype.UUID `db:"position_id"`
 }
 
 // The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.
@@ -1816,6 +1853,12 @@ type PartyTransfers struct {
 	Fee *ledger.Decimal `db:"fee"`
 }
 
+// The stakeholders of contracts that are holdings of a position. Written with positions, and as these never removed.
+type PositionStakeholders struct {
+	PositionID      pgtype.UUID `db:"position_id"`
+	StakeholdersRef int32       `db:"stakeholders_ref"`
+}
+
 // Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.
 type Positions struct {
 	PositionID      pgtype.UUID `db:"position_id"`
@@ -1847,6 +1890,28 @@ type Progress struct {
 	TimeLeft pgtype.Interval `db:"time_left"`
 	// When the row was written (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+}
+
+// The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on. A role has all chunks, and one more.
+type ReaderLists struct {
+	Reader string `db:"reader"`
+	Chunk  int32  `db:"chunk"`
+	Bits   []byte `db:"bits"`
+}
+
+// The parties to which roles are limited.
+type ReaderParties struct {
+	Reader string `db:"reader"`
+	Party  string `db:"party"`
+}
+
+// The database roles that `indexer grant` lets read. Limited are those without all_parties.
+type Readers struct {
+	Reader     string `db:"reader"`
+	AllParties bool   `db:"all_parties"`
+	// Whether a limited role sees the transaction history, which is about the whole network.
+	History   bool               `db:"history"`
+	GrantedAt pgtype.Timestamptz `db:"granted_at"`
 }
 
 // Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.
@@ -1946,6 +2011,7 @@ type ShownCreated struct {
 	CreatedEventBlob    []byte             `db:"created_event_blob"`
 	Extra               []byte             `db:"extra"`
 	EntryExtra          []byte             `db:"entry_extra"`
+	StakeholdersRef     *int32             `db:"stakeholders_ref"`
 }
 
 type ShownExactPayloads struct {
@@ -1972,6 +2038,7 @@ type ShownInterfaceViews struct {
 	StatusDetails           []byte  `db:"status_details"`
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
+	SeenByRef               *int32  `db:"seen_by_ref"`
 }
 
 type ShownReassignments struct {
@@ -2278,6 +2345,11 @@ type UnknownTransactions struct {
 	Raw []byte `db:"raw"`
 }
 
+// One row, which limited roles do not see.
+type Unlimited struct {
+	OnlyRow bool `db:"only_row"`
+}
+
 // Facts: one row per update. Shown as ledger.updates.
 type Updates struct {
 	LedgerOffset            int64              `db:"ledger_offset"`
@@ -2294,6 +2366,8 @@ type Updates struct {
 	TransactionHash         []byte             `db:"transaction_hash"`
 	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
 	Extra                   []byte             `db:"extra"`
+	// The parties that may see at least one of its events. NULL: none.
+	SeenByRef *int32 `db:"seen_by_ref"`
 }
 
 // Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.
@@ -2342,6 +2416,13 @@ type VettingChanges struct {
 type VettingStates struct {
 	SynchronizerRef int32 `db:"synchronizer_ref"`
 	TopologySerial  int32 `db:"topology_serial"`
+}
+
+// What reader_lists should hold.
+type WantedReaderLists struct {
+	Reader string      `db:"reader"`
+	Chunk  interface{} `db:"chunk"`
+	Bits   []byte      `db:"bits"`
 }
 
 // What balance_rounds should hold for the shown generation, computed from all its records.

@@ -12,24 +12,33 @@ import (
 )
 
 const positionsMissing = `-- name: PositionsMissing :many
-SELECT i.position_id::uuid FROM unnest($1::uuid[]) i (position_id)
+SELECT i.place::integer AS place
+FROM unnest($1::uuid[]) WITH ORDINALITY i (position_id, place)
+JOIN unnest($2::integer[]) WITH ORDINALITY r (stakeholders_ref, place) ON r.place = i.place
 WHERE NOT EXISTS (SELECT FROM positions p WHERE p.position_id = i.position_id)
+   OR r.stakeholders_ref > 0
+      AND NOT EXISTS (SELECT FROM position_stakeholders p WHERE p.position_id = i.position_id AND p.stakeholders_ref = r.stakeholders_ref)
 `
 
-// Which positions are not stored.
-func (q *Queries) PositionsMissing(ctx context.Context, db DBTX, positionIds []pgtype.UUID) ([]pgtype.UUID, error) {
-	rows, err := db.Query(ctx, positionsMissing, positionIds)
+type PositionsMissingParams struct {
+	PositionIds      []pgtype.UUID `db:"position_ids"`
+	StakeholdersRefs []int32       `db:"stakeholders_refs"`
+}
+
+// The places, from 1, of positions that are not stored, or not for these stakeholders (0: not served). The arrays are parallel.
+func (q *Queries) PositionsMissing(ctx context.Context, db DBTX, arg PositionsMissingParams) ([]int32, error) {
+	rows, err := db.Query(ctx, positionsMissing, arg.PositionIds, arg.StakeholdersRefs)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []pgtype.UUID
+	var items []int32
 	for rows.Next() {
-		var i_position_id pgtype.UUID
-		if err := rows.Scan(&i_position_id); err != nil {
+		var place int32
+		if err := rows.Scan(&place); err != nil {
 			return nil, err
 		}
-		items = append(items, i_position_id)
+		items = append(items, place)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

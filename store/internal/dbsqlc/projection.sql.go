@@ -36,23 +36,23 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.
     SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
 ), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
-    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked
+    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, e.stakeholders_ref
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
-        c.origin = 'assignment' AS flag
+        c.origin = 'assignment' AS flag, c.stakeholders_ref
     FROM created c
     WHERE c.ledger_offset > $1::bigint AND c.ledger_offset <= $2::bigint AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
     UNION ALL
-    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true
+    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL
     FROM archived a
     WHERE a.ledger_offset > $1 AND a.ledger_offset <= $2
     UNION ALL
     SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
-        x.acs_delta IS NOT FALSE
+        x.acs_delta IS NOT FALSE, NULL
     FROM exercised x
     WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 AND (x.consuming OR x.acs_delta IS NOT FALSE)
     UNION ALL
-    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false
+    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL
     FROM reassignments r
     WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 AND r.kind = 'unassigned'
 ) e
@@ -85,6 +85,7 @@ type StepEventsRow struct {
 	Amount          string      `db:"amount"`
 	LockKnown       bool        `db:"lock_known"`
 	Locked          bool        `db:"locked"`
+	StakeholdersRef *int32      `db:"stakeholders_ref"`
 }
 
 // The events of a range that concern the active set, in order, with the columns of stepEvent, up to a number of rows.
@@ -110,6 +111,7 @@ func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams)
 			&i.Amount,
 			&i.LockKnown,
 			&i.Locked,
+			&i.StakeholdersRef,
 		); err != nil {
 			return nil, err
 		}

@@ -95,8 +95,11 @@ type Wanted struct {
 	Templates     map[TemplateKey]struct{}
 	Synchronizers map[string]struct{}
 	Views         map[viewKey]struct{}
-	Lists         map[listKey]wantedList // of parties
-	places        map[listAddress]int    // of the lists, by where they are in memory
+	Lists         map[listKey]wantedList      // of parties
+	places        map[listAddress]int         // of the lists, by where they are in memory
+	stakes        map[[2]listAddress][]string // of signatories and observers, by where these are in memory
+	seenBy        map[*ledger.Update][]string
+	seenCreations map[*ledger.CreatedEvent][]string // of those with interface views
 	Positions     map[PositionID]Position
 	holdings      map[*ledger.CreatedEvent]*Holding
 }
@@ -111,6 +114,7 @@ func NewWanted() Wanted {
 	return Wanted{
 		Templates: map[TemplateKey]struct{}{}, Synchronizers: map[string]struct{}{}, Views: map[viewKey]struct{}{},
 		Lists: map[listKey]wantedList{}, places: map[listAddress]int{},
+		stakes: map[[2]listAddress][]string{}, seenBy: map[*ledger.Update][]string{}, seenCreations: map[*ledger.CreatedEvent][]string{},
 		Positions: map[PositionID]Position{}, holdings: map[*ledger.CreatedEvent]*Holding{},
 	}
 }
@@ -121,6 +125,10 @@ func (n Wanted) Created(c *ledger.CreatedEvent) {
 	n.Parties(c.Signatories)
 	n.Parties(c.Observers)
 	n.Parties(c.WitnessParties)
+	n.stakeholders(c)
+	if len(c.InterfaceViews) > 0 {
+		n.seenCreation(c)
+	}
 	for i := range c.InterfaceViews {
 		template := NewTemplateKey(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 		n.Views[viewKey{template, c.InterfaceViews[i].InterfaceID}] = struct{}{}
@@ -168,7 +176,7 @@ func (d *Dictionary) Resolve(ctx context.Context, wanted Wanted) (Numbers, error
 		numbers.Lists, err = d.lists.resolve(ctx, wanted.Lists)
 	}
 	if err == nil {
-		err = d.held.add(ctx, wanted.Positions)
+		err = d.held.add(ctx, numbers)
 	}
 	return numbers, err
 }

@@ -2,6 +2,7 @@ package names
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -76,7 +77,26 @@ func (n Wanted) Holding(c *ledger.CreatedEvent, position Position, amount ledger
 // Holding is what was collected of a creation event; nil where that is no holding.
 func (r Numbers) Holding(c *ledger.CreatedEvent) *Holding { return r.Wanted.holdings[c] }
 
-// positions keeps table positions. It is safe for concurrent use.
+// shownPosition is a position, and for whom: the number of the stakeholders of contracts that are holdings of it; 0: not served.
+type shownPosition struct {
+	position     PositionID
+	stakeholders int32
+}
+
+// shownPositions are the positions that were collected, each with the stakeholders of its contracts.
+func (r Numbers) shownPositions() map[shownPosition]struct{} {
+	shown := make(map[shownPosition]struct{}, len(r.Wanted.Positions))
+	for event, holding := range r.Wanted.holdings {
+		s := shownPosition{position: holding.Position}
+		if ref := r.Stakeholders(event); ref != nil {
+			s.stakeholders = *ref
+		}
+		shown[s] = struct{}{}
+	}
+	return shown
+}
+
+// positions keeps tables positions and position_stakeholders. It is safe for concurrent use.
 type positions struct {
 	queries *dbsqlc.Queries
 	db      dbsqlc.DBTX
@@ -84,37 +104,50 @@ type positions struct {
 	known   positionCache
 }
 
-// addPositionsSQL is no query of sqlc's, whose arrays have no NULL.
-const addPositionsSQL = `INSERT INTO positions (position_id, owner, instrument, instrument_admin, admin_signed)
-SELECT unnest($1::uuid[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]), unnest($5::boolean[])
+// addPositionsSQL is no query of sqlc's, whose arrays have no NULL. A position comes once for each list of stakeholders.
+const addPositionsSQL = `WITH wanted AS (
+    SELECT unnest($1::uuid[]) AS position_id, unnest($2::text[]) AS owner, unnest($3::text[]) AS instrument, unnest($4::text[]) AS instrument_admin,
+        unnest($5::boolean[]) AS admin_signed, unnest($6::integer[]) AS stakeholders_ref
+), shown AS (
+    INSERT INTO position_stakeholders (position_id, stakeholders_ref)
+    SELECT w.position_id, w.stakeholders_ref FROM wanted w WHERE w.stakeholders_ref > 0
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO positions (position_id, owner, instrument, instrument_admin, admin_signed)
+SELECT w.position_id, w.owner, w.instrument, w.instrument_admin, w.admin_signed FROM wanted w
 ON CONFLICT DO NOTHING`
 
 // add stores positions that are not stored, in a transaction before that of the contracts that are holdings of them.
-func (p *positions) add(ctx context.Context, wanted map[PositionID]Position) error {
-	unknown := p.known.unknown(wanted)
+func (p *positions) add(ctx context.Context, numbers Numbers) error {
+	unknown := p.known.unknown(numbers.shownPositions())
 	if len(unknown) == 0 {
 		return nil
 	}
-	asked := make([]pgtype.UUID, len(unknown))
-	for i, id := range unknown {
-		asked[i] = pgtype.UUID{Bytes: id, Valid: true}
-	}
-	missing, err := p.queries.PositionsMissing(ctx, p.db, asked)
+	// In this order, so that no two writers wait for each other.
+	slices.SortFunc(unknown, func(a, b shownPosition) int {
+		return cmp.Or(bytes.Compare(a.position[:], b.position[:]), cmp.Compare(a.stakeholders, b.stakeholders))
+	})
+	ids, refs := positionColumns(unknown)
+	places, err := p.queries.PositionsMissing(ctx, p.db, dbsqlc.PositionsMissingParams{PositionIds: ids, StakeholdersRefs: refs})
 	if err != nil {
 		return fmt.Errorf("look for %d positions: %w", len(unknown), err)
 	}
-	if len(missing) > 0 {
-		// In this order, so that no two writers wait for each other.
-		slices.SortFunc(missing, func(a, b pgtype.UUID) int { return bytes.Compare(a.Bytes[:], b.Bytes[:]) })
+	if len(places) > 0 {
+		slices.Sort(places)
+		missing := make([]shownPosition, len(places))
+		for i, place := range places {
+			missing[i] = unknown[place-1]
+		}
+		ids, refs := positionColumns(missing)
 		var owners, instruments, admins []*string
 		var signed []bool
-		for _, id := range missing {
-			position := wanted[id.Bytes]
+		for _, shown := range missing {
+			position := numbers.Wanted.Positions[shown.position]
 			owners, instruments = append(owners, nullable(position.Owner)), append(instruments, nullable(position.Instrument))
 			admins, signed = append(admins, nullable(position.InstrumentAdmin)), append(signed, position.AdminSigned)
 		}
 		err := p.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, addPositionsSQL, missing, owners, instruments, admins, signed)
+			_, err := tx.Exec(ctx, addPositionsSQL, ids, owners, instruments, admins, signed, refs)
 			return err
 		})
 		if err != nil {
@@ -123,6 +156,14 @@ func (p *positions) add(ctx context.Context, wanted map[PositionID]Position) err
 	}
 	p.known.keep(unknown)
 	return nil
+}
+
+// positionColumns are positions as statements take them.
+func positionColumns(list []shownPosition) (ids []pgtype.UUID, refs []int32) {
+	for _, shown := range list {
+		ids, refs = append(ids, pgtype.UUID{Bytes: shown.position, Valid: true}), append(refs, shown.stakeholders)
+	}
+	return ids, refs
 }
 
 func nullable(text []byte) *string {
@@ -139,14 +180,14 @@ const mostKnownPositions = 32_768
 // positionCache remembers which positions are stored, as listCache remembers lists.
 type positionCache struct {
 	mu             sync.Mutex
-	younger, older map[PositionID]struct{}
+	younger, older map[shownPosition]struct{}
 }
 
 // unknown are the positions that are not remembered.
-func (c *positionCache) unknown(wanted map[PositionID]Position) []PositionID {
+func (c *positionCache) unknown(wanted map[shownPosition]struct{}) []shownPosition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var list []PositionID
+	var list []shownPosition
 	for id := range wanted {
 		if _, known := c.younger[id]; known {
 			continue
@@ -161,7 +202,7 @@ func (c *positionCache) unknown(wanted map[PositionID]Position) []PositionID {
 }
 
 // keep remembers positions, which have to be committed.
-func (c *positionCache) keep(ids []PositionID) {
+func (c *positionCache) keep(ids []shownPosition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
@@ -169,9 +210,9 @@ func (c *positionCache) keep(ids []PositionID) {
 	}
 }
 
-func (c *positionCache) put(id PositionID) {
+func (c *positionCache) put(id shownPosition) {
 	if c.younger == nil || len(c.younger) >= mostKnownPositions {
-		c.younger, c.older = map[PositionID]struct{}{}, c.younger
+		c.younger, c.older = map[shownPosition]struct{}{}, c.younger
 	}
 	c.younger[id] = struct{}{}
 }

@@ -110,6 +110,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		active := dbsqlc.ActiveContracts{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
+			StakeholdersRef: row.StakeholdersRef,
 		}
 		active.PositionID, active.Amount, active.Locked = r.Holding(&a.Created).Columns()
 		c.Active = append(c.Active, active)
@@ -165,16 +166,17 @@ func (c *Carried) creation(
 		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, CreatedAt: row.CreatedAt,
 		ACSDelta: row.ACSDelta, Payload: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash,
 		SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef, WitnessPartiesRef: row.WitnessPartiesRef,
-		CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
+		StakeholdersRef: row.StakeholdersRef, CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
 		EntryExtra: exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e)),
 	}
 	var views []dbsqlc.CarriedInterfaceViews
 	for i := range created.InterfaceViews {
-		v := interfaceViewRow(created.Offset, created, i, &synchronizer, exact)
+		v := interfaceViewRow(r, created.Offset, created, i, &synchronizer, exact)
 		views = append(views, dbsqlc.CarriedInterfaceViews{
 			LedgerOffset: v.LedgerOffset, NodeID: v.NodeID, Ordinal: v.Ordinal, SnapshotOffset: int64(c.at), ContractID: v.ContractID,
 			InterfaceID: v.InterfaceID, SynchronizerRef: v.SynchronizerRef, ViewValue: v.ViewValue, StatusCode: v.StatusCode,
 			StatusMessage: v.StatusMessage, StatusDetails: v.StatusDetails, ImplementationPackageID: v.ImplementationPackageID, Extra: v.Extra,
+			SeenByRef: v.SeenByRef,
 		})
 	}
 	return carried, views

@@ -24,12 +24,12 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
 		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: r.Parties(c.Signatories), ObserversRef: r.Parties(c.Observers),
-		WitnessPartiesRef: r.Parties(c.WitnessParties), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+		WitnessPartiesRef: r.Parties(c.WitnessParties), StakeholdersRef: r.Stakeholders(c), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
 	}
 }
 
 // interfaceViewRow is what a creation event says of an interface view, by its place in the list.
-func interfaceViewRow(offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.InterfaceViews {
+func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.InterfaceViews {
 	v := &c.InterfaceViews[i]
 	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
 	return dbsqlc.InterfaceViews{
@@ -37,6 +37,7 @@ func interfaceViewRow(offset ledger.Offset, c *ledger.CreatedEvent, i int, synch
 		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
+		SeenByRef: r.SeenCreation(c),
 	}
 }
 

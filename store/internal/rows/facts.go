@@ -65,6 +65,7 @@ func UpdateNames(n names.Wanted, u *ledger.Update) {
 	for i := range u.Unassigned {
 		unassignedNames(n, &u.Unassigned[i])
 	}
+	n.SeenBy(u)
 }
 
 func unassignedNames(n names.Wanted, e *ledger.UnassignedEvent) {
@@ -129,6 +130,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
 		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value(at, "extra", u.Extra),
+		SeenByRef: r.SeenBy(u),
 	}
 	if u.ID != "" {
 		row.UpdateID = &u.ID
@@ -172,7 +174,7 @@ func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedE
 	row.Origin, row.RecordTime = string(c.Origin), Timestamp(u.RecordTime)
 	f.Created = append(f.Created, row)
 	for i := range c.InterfaceViews {
-		view := interfaceViewRow(u.Offset, c, i, synchronizer, &f.exact)
+		view := interfaceViewRow(r, u.Offset, c, i, synchronizer, &f.exact)
 		view.RecordTime = row.RecordTime
 		f.interfaceViews = append(f.interfaceViews, view)
 	}

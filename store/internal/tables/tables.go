@@ -67,6 +67,10 @@ type Table struct {
 	// Which chooses the family's rows of a table that families share, as a condition on a row s. Empty: all rows.
 	Which string
 
+	// Seen says which rows s a role that is limited to parties sees (see seen.go). Empty: readers have no right to the table, and no
+	// relation that they read may show it. A table that families share says it once.
+	Seen string
+
 	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset and put
 	// into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
 	Place       string

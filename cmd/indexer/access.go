@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/store"
+)
+
+// longestParty is how long the name of a party may be. Ledgers' have up to some 255 bytes.
+const longestParty = 1000
+
+type grantCommand struct {
+	config.Database
+	Role                   string   `arg:"" help:"Role of the database. It has to exist."`
+	Parties                []string `env:"-" xor:"sees" required:"" placeholder:"PARTY" help:"Limit the role to what these parties may see. Several are separated by commas."`
+	AllParties             bool     `env:"-" xor:"sees" required:"" help:"Let the role see everything."`
+	WithTransactionHistory bool     `env:"-" help:"With --parties: let the role see the transaction history too, which is about the whole network."`
+}
+
+// Help returns the text of the command's help above its flags.
+func (*grantCommand) Help() string {
+	return "Lets a role read what analysts read: the schema of --views-schema, typed views, and the schema of pqs enable, those that come later included. " +
+		"With --parties the database itself shows the role only what these parties may see, see docs/access.md. " +
+		"What was granted to the role before is replaced. The indexer may run meanwhile. Use the role that runs it, which owns the tables."
+}
+
+// Validate refuses parties that can't be.
+func (c *grantCommand) Validate() error {
+	for _, party := range c.Parties {
+		if party == "" || len(party) > longestParty || strings.ContainsRune(party, 0) {
+			return fmt.Errorf("--parties: %.100q is no party", party)
+		}
+	}
+	if !c.AllParties && len(c.Parties) == 0 {
+		return errors.New("--parties: name a party")
+	}
+	if c.AllParties && c.WithTransactionHistory {
+		return errors.New("--with-transaction-history goes with --parties: who sees everything sees the transaction history")
+	}
+	return c.Database.Validate()
+}
+
+// Run grants.
+func (c *grantCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	granted, err := db.Grant(ctx, store.Reader{Role: c.Role, AllParties: c.AllParties, Parties: c.Parties, History: c.WithTransactionHistory})
+	if err != nil {
+		return err
+	}
+	name := pgx.Identifier{c.Role}.Sanitize()
+	if c.AllParties {
+		fmt.Fprintf(out, "role %s sees everything\n", name)
+		return nil
+	}
+	fmt.Fprintf(out, "role %s sees what %s may see%s\n", name, printable(strings.Join(c.Parties, ", ")), historyText(c.WithTransactionHistory))
+	for _, party := range granted.Unknown {
+		fmt.Fprintf(out, "nothing that is stored names party %s yet: check the spelling\n", printable(party))
+	}
+	return nil
+}
+
+func historyText(with bool) string {
+	if with {
+		return ", and the transaction history"
+	}
+	return ""
+}
+
+type revokeCommand struct {
+	config.Database
+	Role string `arg:"" help:"Role of the database."`
+}
+
+// Run revokes.
+func (c *revokeCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	revoked, err := db.Revoke(ctx, c.Role)
+	if err != nil {
+		return err
+	}
+	name := pgx.Identifier{c.Role}.Sanitize()
+	if !revoked {
+		fmt.Fprintf(out, "nothing was granted to role %s\n", name)
+		return nil
+	}
+	fmt.Fprintf(out, "role %s reads nothing any more\n", name)
+	return nil
+}
+
+type grantsCommand struct{ config.Database }
+
+// Run lists what was granted, and roles that were changed since and see more.
+func (c *grantsCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	readers, err := db.Readers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(readers) == 0 {
+		fmt.Fprintln(out, "nothing was granted")
+		return nil
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(table, "ROLE", "GRANTED", "SEES")
+	var changed []string
+	for _, r := range readers {
+		sees := "everything"
+		if !r.AllParties {
+			sees = strings.Join(r.Parties, ", ") + historyText(r.History)
+		}
+		row(table, r.Role, r.GrantedAt.UTC().Format(time.RFC3339), sees)
+		if r.Unlimited != "" {
+			changed = append(changed, fmt.Sprintf("role %s was changed since: %s", pgx.Identifier{r.Role}.Sanitize(), r.Unlimited))
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, text := range changed {
+		fmt.Fprintln(out, text)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+)
+
+// mostTimes is how many times as long as its fastest form a question may take.
+const mostTimes = 1.5
+
+// reportAsked reports the times of questions.
+func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
+	facts := cells("creations", "exercises", "interface views", "active contracts", "of them holdings", "transfers", "MB of tables and indexes")
+	counted, err := queryOne[[]string](ctx, h.db, `SELECT ARRAY[(SELECT count(*) FROM indexer.created)::text, (SELECT count(*) FROM indexer.exercised)::text,
+		(SELECT count(*) FROM indexer.interface_views)::text, (SELECT count(*) FROM indexer.active_contracts)::text,
+		(SELECT count(*) FROM indexer.active_contracts WHERE position_id IS NOT NULL)::text, (SELECT count(*) FROM indexer.transfers)::text,
+		(SELECT sum(pg_total_relation_size(c.oid)) / 1000000 FROM pg_class c WHERE c.relkind = 'r' AND c.relnamespace = 'indexer'::regnamespace)::bigint::text]`)
+	if err != nil {
+		return err
+	}
+	h.add(section{title: "Questions in SQL: the database", table: [][]string{facts, counted}, notes: []string{
+		"Written by the indexer itself, with all views of interfaces and the shape of ledger effects, and vacuumed. Sessions have the settings of an analyst's " +
+			"role, one connection, and no parallel workers. Times are ms of processor time of the server's process, planning included, so that what " +
+			"else the machine does counts little."}})
+	table := [][]string{{"question", "rows", "ours", "fastest", "times", "PQS", "goal", "after a restart: ours", "fastest", "PQS"}}
+	for _, a := range list {
+		table = append(table, a.row())
+		if a.goal > 0 {
+			h.target(target{what: a.title, measured: a.warm[formOurs], wanted: a.goal, atMost: true, unit: "ms", digits: 1})
+		}
+	}
+	slow, behind := 0, 0
+	for _, a := range list {
+		if a.times() > mostTimes {
+			slow++
+		}
+		if pqs, asked := a.warm[formPQS]; asked && a.warm[formOurs] > pqs {
+			behind++
+		}
+	}
+	h.target(target{what: fmt.Sprintf("questions that take over %.1f times their fastest form", mostTimes), measured: float64(slow), atMost: true})
+	h.target(target{what: "questions that take longer than in PQS's layout", measured: float64(behind), atMost: true})
+	h.add(section{title: "Questions in SQL: times", table: table, notes: []string{
+		"Ours is what docs/sql.md and docs/types.md say; the fastest is the best that we know over the tables beneath, or over a prototype of another table or index; " +
+			"PQS is the same question in the layout of the Participant Query Store, in the same database. The run compares all answers. After a restart " +
+			"of PostgreSQL its own memory is empty, and the system's is not. The numbers are those of the tasks of an analyst that the questions come from."}})
+	return nil
+}
+
+// times is how many times as long as its fastest form a question takes; 0 where it has no other form.
+func (a *answered) times() float64 {
+	if a.warm[formFastest] == 0 {
+		return 0
+	}
+	return a.warm[formOurs] / a.warm[formFastest]
+}
+
+func (a *answered) row() []string {
+	ms := func(times map[string]float64, form string) string {
+		t, ok := times[form]
+		switch {
+		case !ok:
+			return ""
+		case t < 10:
+			return fmt.Sprintf("%.2f", t)
+		}
+		return thousands(t)
+	}
+	times, goal := "", ""
+	if a.times() > 0 {
+		times = fmt.Sprintf("%.2f", a.times())
+	}
+	if a.goal > 0 {
+		goal = fmt.Sprintf("%.0f", a.goal)
+	}
+	return cells(a.title, thousands(float64(a.rows)), ms(a.warm, formOurs), ms(a.warm, formFastest), times, ms(a.warm, formPQS), goal,
+		ms(a.cold, formOurs), ms(a.cold, formFastest), ms(a.cold, formPQS))
+}

@@ -1,0 +1,279 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
+)
+
+// Reader is a role of the database that may read, and what it sees.
+type Reader struct {
+	Role       string
+	AllParties bool     // sees everything
+	Parties    []string // else what these may see
+	History    bool     // and, of who is limited to parties, the transaction history
+
+	GrantedAt time.Time // of one that was granted
+	Unlimited string    // why the role sees more than its parties may; empty: it does not. The role was changed since
+}
+
+// Granted is what Grant found.
+type Granted struct {
+	Unknown []string // parties that nothing stored names
+}
+
+const (
+	// accessLockPatience is how long a statement that changes a table's policies waits for its lock: others wait behind it meanwhile.
+	accessLockPatience = time.Second
+	accessTries        = 60
+)
+
+// Grant lets a role read what analysts read: everything, or what parties may see. It takes the place of what was granted before. The
+// first role that is limited brings the policies: it locks each table for a moment. Errors are a *ledger.Problem for a role that there
+// is not, or that can't be limited.
+func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error) {
+	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
+		if err := s.checkReader(ctx, tx, r); err != nil {
+			return err
+		}
+		if _, err := s.removeReader(ctx, tx, r.Role); err != nil {
+			return err
+		}
+		parties := slices.Compact(slices.Sorted(slices.Values(r.Parties)))
+		add := dbsqlc.ReaderAddParams{Reader: r.Role, AllParties: r.AllParties, History: r.History, Parties: parties}
+		if err := s.db.Queries.ReaderAdd(ctx, tx, add); err != nil {
+			return err
+		}
+		// Who numbers lists afterwards sees the reader, and adds them.
+		if err := s.db.Queries.PartyListsTurn(ctx, tx, names.ListsClass); err != nil {
+			return err
+		}
+		if err := s.db.Queries.ReaderListsAdd(ctx, tx, r.Role); err != nil {
+			return err
+		}
+		if granted.Unknown, err = s.unknownParties(ctx, tx, parties); err != nil {
+			return err
+		}
+		return s.settleAccess(ctx, tx)
+	})
+	if err != nil {
+		return Granted{}, fmt.Errorf("let role %s read: %w", r.Role, err)
+	}
+	return granted, nil
+}
+
+// Revoke takes from a role what Grant gave it, and reports whether it was given anything. With the last role that is limited the
+// policies go too.
+func (s *Store) Revoke(ctx context.Context, role string) (revoked bool, err error) {
+	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
+		if revoked, err = s.removeReader(ctx, tx, role); err != nil {
+			return err
+		}
+		return s.settleAccess(ctx, tx)
+	})
+	if err != nil {
+		return false, fmt.Errorf("take from role %s what it may read: %w", role, err)
+	}
+	return revoked, nil
+}
+
+// Readers lists the roles that may read, by name.
+func (s *Store) Readers(ctx context.Context) (list []Reader, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		rows, err := s.db.Queries.ReaderList(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			r := Reader{Role: row.Reader, AllParties: row.AllParties, Parties: row.Parties, History: row.History, GrantedAt: row.GrantedAt.Time}
+			if exists, err := roleExists(ctx, tx, r.Role); err != nil {
+				return err
+			} else if !exists {
+				r.Unlimited = "there is no such role any more"
+			} else if !r.AllParties {
+				if r.Unlimited, err = s.whyUnlimited(ctx, tx, r.Role); err != nil {
+					return err
+				}
+			}
+			list = append(list, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the roles that may read: %w", err)
+	}
+	return list, nil
+}
+
+// changeAccess calls change in a transaction beside which nobody changes schemas. It is tried again where it can't lock a table.
+func (s *Store) changeAccess(ctx context.Context, change func(pgx.Tx) error) error {
+	for try := 1; ; try++ {
+		err := s.tryAccess(ctx, change)
+		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
+			return err
+		}
+		if try == accessTries {
+			return &ledger.Problem{
+				What: fmt.Sprintf("other transactions kept a table locked: %s", err),
+				Do:   "look in pg_stat_activity which are open for so long, and repeat the command", Err: err,
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(accessLockPatience / 2):
+		}
+	}
+}
+
+func (s *Store) tryAccess(ctx context.Context, change func(pgx.Tx) error) error {
+	tx, err := s.db.Pool.Begin(ctx)
+	if err != nil {
+		return s.db.Unusable(err)
+	}
+	defer pg.Rollback(ctx, tx)
+	if err := s.lockAccess(ctx, tx); err != nil {
+		return err
+	}
+	if err := change(tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// checkReader refuses a role that there is not, and, for one that is to be limited, one that can't be.
+func (s *Store) checkReader(ctx context.Context, tx pgx.Tx, r Reader) error {
+	exists, err := roleExists(ctx, tx, r.Role)
+	if err != nil {
+		return err
+	}
+	name := pgx.Identifier{r.Role}.Sanitize()
+	if !exists {
+		return &ledger.Problem{
+			What: "there is no such role",
+			Do:   fmt.Sprintf("have somebody who may create roles run: CREATE ROLE %s LOGIN PASSWORD '...'", name),
+		}
+	}
+	if r.AllParties {
+		return nil
+	}
+	why, err := s.whyUnlimited(ctx, tx, r.Role)
+	if err != nil || why == "" {
+		return err
+	}
+	return &ledger.Problem{
+		What: "it can't be limited to parties: " + why,
+		Do:   fmt.Sprintf("take that from it, or use a role that has no other rights: CREATE ROLE ... LOGIN PASSWORD '...'; what was granted to %s stays as it is", name),
+	}
+}
+
+func roleExists(ctx context.Context, tx pgx.Tx, role string) (exists bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", role).Scan(&exists)
+	return exists, err
+}
+
+// whyUnlimitedSQL says why a role sees more than policies let it, itself or by a role that it is a member of, which it could become.
+const whyUnlimitedSQL = `
+WITH RECURSIVE becomes (oid) AS (
+    SELECT r.oid FROM pg_roles r WHERE r.rolname = $1
+    UNION
+    SELECT m.roleid FROM pg_auth_members m JOIN becomes b ON b.oid = m.member
+), reasons (oid, place, reason) AS (
+    SELECT r.oid, 1, CASE WHEN r.rolsuper THEN 'is a superuser'
+        WHEN r.rolbypassrls THEN 'has BYPASSRLS'
+        WHEN r.rolcreaterole THEN 'has CREATEROLE, and could make itself a member of others'
+        WHEN r.rolreplication THEN 'has REPLICATION, and could copy the database'
+        WHEN r.rolname LIKE 'pg\_%' THEN 'is one of PostgreSQL''s own roles'
+        WHEN EXISTS (SELECT FROM pg_database d WHERE d.datname = current_database() AND d.datdba = r.oid) THEN 'owns the database'
+        WHEN EXISTS (SELECT FROM pg_namespace n WHERE n.nspname IN ($2, $3) AND n.nspowner = r.oid)
+            OR EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = $2::text::regnamespace AND c.relowner = r.oid) THEN 'owns the indexer''s tables'
+        WHEN r.rolname <> $1 AND EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname) THEN 'may read by a grant of its own' END
+    FROM pg_roles r JOIN becomes b ON b.oid = r.oid
+    UNION ALL
+    SELECT b.oid, 2, 'may use schema ' || $2 FROM becomes b
+    WHERE has_schema_privilege(b.oid, $2::text::regnamespace, 'USAGE') OR has_schema_privilege(b.oid, $2::text::regnamespace, 'CREATE')
+    UNION ALL
+    SELECT b.oid, 3, 'has rights to ' || c.oid::regclass::text
+    FROM becomes b JOIN pg_class c ON c.relnamespace = $2::text::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
+    WHERE has_table_privilege(b.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+       OR c.relkind <> 'v' AND NOT c.relname = ANY ($4::text[]) AND has_table_privilege(b.oid, c.oid, 'SELECT')
+)
+SELECT CASE WHEN r.rolname = $1 THEN 'it ' ELSE 'it is a member of ' || quote_ident(r.rolname) || ', which ' END || x.reason
+FROM reasons x JOIN pg_roles r ON r.oid = x.oid
+WHERE x.reason IS NOT NULL
+ORDER BY x.place, r.rolname <> $1, r.rolname, x.reason LIMIT 1`
+
+// whyUnlimited says why a role would see more than its parties may; empty: it would not.
+func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why string, err error) {
+	pair := s.db.Config.Schemas
+	rows, err := tx.Query(ctx, whyUnlimitedSQL, role, pair.Tables, pair.Views, readableNames())
+	if err != nil {
+		return "", err
+	}
+	reasons, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return strings.Join(reasons, ""), err
+}
+
+// removeReader takes from a role all rights to what analysts read, and to what lies beneath.
+func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (removed bool, err error) {
+	n, err := s.db.Queries.ReaderRemove(ctx, tx, role)
+	if err != nil {
+		return false, err
+	}
+	exists, err := roleExists(ctx, tx, role)
+	if err != nil || !exists {
+		return n > 0, err
+	}
+	schemas, err := s.readSchemas(ctx, tx)
+	if err != nil {
+		return false, err
+	}
+	rows, err := tx.Query(ctx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
+	if err != nil {
+		return false, err
+	}
+	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return false, err
+	}
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return false, err
+		}
+	}
+	return n > 0, nil
+}
+
+// revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with later relations.
+const revocationsSQL = `
+SELECT format('REVOKE ALL ON %I.%I FROM %I', n.nspname, c.relname, r.rolname)
+FROM pg_roles r, pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee = r.oid)
+UNION ALL
+SELECT format('REVOKE ALL ON SCHEMA %I FROM %I', n.nspname, r.rolname)
+FROM pg_roles r, pg_namespace n
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = r.oid)
+UNION ALL
+SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I REVOKE ALL ON TABLES FROM %I', (SELECT o.rolname FROM pg_roles o WHERE o.oid = d.defaclrole), n.nspname, r.rolname)
+FROM pg_roles r, pg_default_acl d JOIN pg_namespace n ON n.oid = d.defaclnamespace
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND d.defaclobjtype = 'r' AND pg_has_role(d.defaclrole, 'USAGE')
+  AND EXISTS (SELECT FROM aclexplode(d.defaclacl) a WHERE a.grantee = r.oid)`
+
+// unknownParties are those that nothing stored names.
+func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string) (unknown []string, err error) {
+	rows, err := tx.Query(ctx, "SELECT p.party FROM unnest($1::text[]) p (party) WHERE NOT EXISTS (SELECT FROM "+
+		pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+".parties x WHERE x.party = p.party) ORDER BY 1", parties)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

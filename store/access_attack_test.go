@@ -1,0 +1,281 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
+)
+
+// attacked is a database in which bob has what alice must not see: the texts of his rows all have the word secret.
+type attacked struct {
+	*testDB
+	role    string
+	alice   *pgx.Conn
+	notices *[]string
+	bobs    int64 // an offset of an update that bob alone sees
+}
+
+// secret is what only bob sees.
+const secret = "secret"
+
+// bobsUpdate has an event of each kind that bob alone sees.
+func bobsUpdate(offset ledger.Offset) ledger.Update {
+	bob := []string{"bob-" + secret}
+	u := storetest.NewUpdate(offset, "sync::1")
+	u.ID = "update-of-" + secret
+	c := storetest.Creation(0, "contract-"+secret)
+	c.Signatories, c.Observers, c.WitnessParties = bob, []string{"carol-" + secret}, bob
+	c.Argument = ledger.JSON(`{"note": "` + secret + `", "amount": "77.77"}`)
+	c.InterfaceViews = []ledger.InterfaceView{{InterfaceID: storetest.HoldingV1, Value: ledger.JSON(
+		`{"owner": "bob-` + secret + `", "amount": "77.77", "instrumentId": {"id": "` + secret + `", "admin": "bob-` + secret + `"}, "lock": null}`)}}
+	ended := storetest.Creation(1, "ended-"+secret)
+	ended.Signatories, ended.WitnessParties, ended.InterfaceViews = bob, bob, c.InterfaceViews
+	u.Created = append(u.Created, c, ended)
+	a := storetest.Archival(2, "ended-"+secret)
+	a.WitnessParties = bob
+	e := storetest.Exercise(3, "contract-"+secret, false, nil)
+	e.WitnessParties, e.ActingParties, e.Choice, e.Argument = bob, bob, "Choice_"+secret, ledger.JSON(`"`+secret+`"`)
+	u.Archived, u.Exercised = append(u.Archived, a), append(u.Exercised, e)
+	u.Topology = append(u.Topology, ledger.TopologyEvent{NodeID: 4, Kind: "added", PartyID: storetest.Ptr("bob-" + secret)})
+	u.Unknown = append(u.Unknown, ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{"of": "` + secret + `"}`)})
+	return u
+}
+
+func newAttacked(t *testing.T) *attacked {
+	t.Helper()
+	d := newDatabase(t)
+	l := d.started()
+	var updates []ledger.Update
+	for i := range 5 {
+		u := storetest.NewUpdate(ledger.Offset(2*i+1), "sync::1")
+		c := storetest.Creation(0, fmt.Sprint("contract-of-alice-", i))
+		c.Signatories, c.WitnessParties = []string{"alice"}, []string{"alice"}
+		u.Created = append(u.Created, c)
+		updates = append(updates, u)
+	}
+	updates = slices.Insert(updates, 2, bobsUpdate(4))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 10, Updates: updates}}))
+	history := d.leadTransactions(l.store)
+	writeRecords(t, d, history)
+	require.NoError(t, l.store.EnablePQS(t.Context(), "pqs"))
+	role, as := throwaway.Login(t, d.URL, "")
+	_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
+	require.NoError(t, err)
+	d.Exec("GRANT CREATE, TEMPORARY ON DATABASE " + pgx.Identifier{d.Row("SELECT current_database()")}.Sanitize() + " TO " + role)
+	a := &attacked{testDB: d, role: role, bobs: 4}
+	config, err := pgx.ParseConfig(as)
+	require.NoError(t, err)
+	var notices []string
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notices = append(notices, n.Message) }
+	a.notices = &notices
+	a.alice, err = pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = a.alice.Close(context.Background()) })
+	for _, statement := range []string{
+		// They are called before everything else, as far as the planner lets them: they cost nothing, and are strict.
+		"CREATE SCHEMA hers",
+		`CREATE FUNCTION hers.tell(anyelement) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT COST 0.0000001 PARALLEL SAFE AS $$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$`,
+		`CREATE FUNCTION hers.tell_any(anyelement) RETURNS boolean LANGUAGE plpgsql IMMUTABLE COST 0.0000001 AS $$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$`,
+		`CREATE FUNCTION hers.before(text, text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT COST 0.0000001 AS $$ BEGIN RAISE NOTICE '% %', $1, $2; RETURN true; END $$`,
+		`CREATE OPERATOR hers.<<< (LEFTARG = text, RIGHTARG = text, FUNCTION = hers.before)`,
+	} {
+		_, err := a.alice.Exec(t.Context(), statement)
+		require.NoError(t, err, statement)
+	}
+	return a
+}
+
+// writeRecords writes a transfer of bob's to the transaction history.
+func writeRecords(t *testing.T, d *testDB, history *TransactionsWriter) {
+	t.Helper()
+	fee := ledger.Decimal("0.1")
+	records := []ledger.Transaction{storetest.Payment("#"+secret+":0", "03:04:05", "bob-"+secret, &fee, storetest.Receiver("carol-"+secret, "5", &fee))}
+	_, err := history.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.BatchOf(records))
+	require.NoError(t, err)
+}
+
+// relations are all that she reads, with the columns.
+func (a *attacked) relations() map[string][]string {
+	a.T.Helper()
+	found := map[string][]string{}
+	rows, err := a.alice.Query(a.T.Context(), `SELECT c.oid::regclass::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE c.relnamespace IN ('ledger'::regnamespace, 'pqs'::regnamespace) AND c.relkind = 'v' ORDER BY 1, a.attnum`)
+	require.NoError(a.T, err)
+	var relation, column string
+	_, err = pgx.ForEachRow(rows, []any{&relation, &column}, func() error { found[relation] = append(found[relation], column); return nil })
+	require.NoError(a.T, err)
+	require.Greater(a.T, len(found), 50)
+	return found
+}
+
+// try runs a statement as she does. It returns what came of it: rows, notices and the error, as text.
+func (a *attacked) try(query string) string {
+	a.T.Helper()
+	*a.notices = nil
+	var b strings.Builder
+	rows, err := a.alice.Query(a.T.Context(), query)
+	if err == nil {
+		for rows.Next() {
+			values, err := rows.Values()
+			require.NoError(a.T, err)
+			fmt.Fprintf(&b, "%s\n", values)
+		}
+		err = rows.Err()
+	}
+	if err != nil {
+		fmt.Fprintln(&b, err)
+	}
+	return b.String() + strings.Join(*a.notices, "\n")
+}
+
+// requireNothing fails where something of bob's came of a statement, or where the statement did not run.
+func (a *attacked) requireNothing(query string) string {
+	a.T.Helper()
+	got := a.try(query)
+	require.NotContains(a.T, strings.ReplaceAll(got, query, ""), secret, query)
+	require.NotContains(a.T, got, "77.77", query)
+	return got
+}
+
+// Nothing of what a limited role may not see comes out of any column of any relation: not as a row, not by a function in a condition that
+// tells what it is given, strict or not, nor by a cast that fails with the value in its error.
+func TestAttackByConditions(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "runs a statement for each column, in several forms")
+	a := newAttacked(t)
+	seen := false
+	for relation, columns := range a.relations() {
+		require.NotContains(t, a.requireNothing("SELECT * FROM "+relation), "ERROR", relation)
+		require.NotContains(t, a.requireNothing("SELECT count(*) FROM "+relation), "ERROR", relation)
+		for _, column := range columns {
+			name := pgx.Identifier{column}.Sanitize()
+			got := a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell(x.%s)", relation, name))
+			seen = seen || strings.Contains(got, "alice")
+			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell(x.%s::text)", relation, name))
+			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell_any(x.%s)", relation, name))
+			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE x.%s::text OPERATOR(hers.<<<) 'x'", relation, name))
+			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE x.%s::text::integer > 0", relation, name))
+		}
+		first := pgx.Identifier{columns[0]}.Sanitize()
+		a.requireNothing(fmt.Sprintf("SELECT x.%[2]s FROM %[1]s x GROUP BY 1 HAVING hers.tell(x.%[2]s::text)", relation, first))
+		a.requireNothing(fmt.Sprintf("SELECT 1 FROM %[1]s x JOIN %[1]s y ON hers.tell(x.%[2]s::text || y.%[2]s::text)", relation, first))
+		a.requireNothing("SELECT 1 FROM " + relation + " x WHERE hers.tell(x::text)")
+	}
+	require.True(t, seen, "the functions were called with what she may see")
+}
+
+// Nor by a function of the schemas, whichever offset or id it is given; nor by the tables themselves, roles or settings.
+func TestAttackByFunctionsAndRights(t *testing.T) {
+	t.Parallel()
+	a := newAttacked(t)
+	for _, call := range []string{
+		"* FROM ledger.active_at(4)", "* FROM ledger.active_at(10)", "* FROM ledger.holdings_at(4)", "* FROM ledger.contract_history('contract-secret')",
+		"* FROM ledger.contract_history('ended-secret')", "ledger.reported_balance_at('bob-secret', 0)", "* FROM ledger.reported_balances_at(0)",
+		"* FROM pqs.active()", "* FROM pqs.creates()", "* FROM pqs.archives()", "* FROM pqs.exercises()", "* FROM pqs.lookup_contract('contract-secret')",
+		"* FROM pqs.lookup_exercises('contract-secret')", "* FROM pqs.summary_active()", "* FROM pqs.summary_exercises()", "* FROM pqs.__contracts(NULL)",
+		"pqs.set_latest(4)", "* FROM pqs.active(NULL, 4)", "pqs.set_latest(NULL)", "pqs.redact_exercise(ROW(4, 3)::pqs.event_id, 'x')",
+	} {
+		a.requireNothing("SELECT " + call)
+	}
+	// What is asked of her and of nobody is told alike.
+	require.Equal(t, strings.ReplaceAll(a.try("SELECT pqs.redact_contract('contract-of-x', 'x')"), "of-x", secret), a.try("SELECT pqs.redact_contract('contract-"+secret+"', 'x')"))
+	require.Equal(t, strings.ReplaceAll(a.try("SELECT * FROM pqs.exercises('Choice_none')"), "none", secret), a.try("SELECT * FROM pqs.exercises('Choice_"+secret+"')"))
+	require.Contains(t, a.try("SELECT affected_transactions::text FROM pqs.validate_reset_offset(3)"), "[3]", "bob's update is not counted")
+
+	// Sequences of queries by time: the update of bob's has a time of its own, which nothing tells.
+	var hers, his string
+	require.NoError(t, a.alice.QueryRow(t.Context(), "SELECT ledger.time_at(3)::text").Scan(&hers))
+	require.NoError(t, a.alice.QueryRow(t.Context(), "SELECT ledger.time_at(4)::text").Scan(&his))
+	require.Equal(t, hers, his)
+	require.Contains(t, a.try("SELECT count(*)::text FROM ledger.updates WHERE record_time > '2000-01-01'"), "[5]")
+
+	for _, statement := range []string{
+		"SELECT * FROM indexer.created", "SELECT * FROM indexer.my_lists", "SELECT * FROM indexer.reader_parties", "SELECT * FROM indexer.party_lists",
+		"SELECT indexer.receivers_of(1)", "SET SESSION AUTHORIZATION postgres", "SELECT set_config('session_authorization', 'postgres', false)",
+		"SELECT table_to_xml('indexer.created'::regclass, true, false, '')", "COPY indexer.created TO STDOUT", "LOCK TABLE ledger.updates IN ACCESS EXCLUSIVE MODE",
+		"CREATE POLICY p ON ledger.updates USING (true)", "ALTER VIEW ledger.updates SET (security_invoker = false)", "CREATE TRIGGER t AFTER INSERT ON indexer.created EXECUTE FUNCTION hers.tell(1)",
+	} {
+		require.Contains(t, a.requireNothing(statement), "ERROR", statement)
+	}
+	require.Contains(t, a.requireNothing("SET row_security = off; SELECT * FROM ledger.updates"), "ERROR")
+	a.requireNothing("RESET row_security")
+	for _, query := range []string{
+		"SELECT * FROM pg_stats", "SELECT * FROM pg_stats_ext", "SELECT * FROM pg_stats_ext_exprs", "SELECT query FROM pg_stat_activity WHERE usename <> current_user", "SELECT * FROM pg_policies WHERE qual LIKE '%bob%'",
+		"SELECT database_to_xml(true, false, '')",
+	} {
+		a.requireNothing(query)
+	}
+	// Plans name what is looked for, and no value of what is there.
+	for relation := range a.relations() {
+		a.requireNothing("EXPLAIN (ANALYZE, VERBOSE) SELECT * FROM " + relation)
+	}
+}
+
+// Prepared plans and cached functions follow the role that runs them.
+func TestAttackByPlansOfOthers(t *testing.T) {
+	t.Parallel()
+	a := newAttacked(t)
+	a.Exec("PREPARE all_contracts AS SELECT contract_id FROM ledger.active_contracts")
+	for range 7 {
+		require.Len(t, a.Rows("EXECUTE all_contracts"), 6)
+	}
+	a.Exec("SET ROLE " + a.role)
+	require.Len(t, a.Rows("EXECUTE all_contracts"), 5)
+	a.Exec("RESET ROLE")
+	require.Len(t, a.Rows("EXECUTE all_contracts"), 6)
+}
+
+// Every relation of the schemas shows tables for which it is decided what a limited role sees, and reads them with its rights. What comes
+// without a decision fails here.
+func TestEveryRelationIsDecidedOn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
+	readable := readableNames()
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(readable))), len(readable), "said once")
+	// From the relations and functions that are read, down to the tables.
+	beneath := d.Rows(`WITH RECURSIVE uses (classid, objid, refclassid, refobjid) AS (
+			SELECT CASE WHEN d.classid = 'pg_rewrite'::regclass THEN 'pg_class'::regclass ELSE d.classid END,
+				coalesce((SELECT r.ev_class FROM pg_rewrite r WHERE d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid), d.objid), d.refclassid, d.refobjid
+			FROM pg_depend d WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass)
+		), reached (classid, objid) AS (
+			SELECT 'pg_class'::regclass, c.oid FROM pg_class c WHERE c.relkind = 'v' AND c.relnamespace IN ('ledger'::regnamespace, 'pqs'::regnamespace)
+			UNION ALL SELECT 'pg_proc'::regclass, p.oid FROM pg_proc p WHERE p.pronamespace IN ('ledger'::regnamespace, 'pqs'::regnamespace) AND NOT p.prosecdef
+			UNION SELECT u.refclassid::regclass, u.refobjid FROM uses u JOIN reached r ON r.classid = u.classid AND r.objid = u.objid
+			WHERE u.refclassid IN ('pg_class'::regclass, 'pg_proc'::regclass)
+				AND NOT EXISTS (SELECT FROM pg_class c WHERE u.classid = 'pg_class'::regclass AND c.oid = u.objid AND c.relname = ANY ($1::text[]))
+				AND NOT EXISTS (SELECT FROM pg_proc p WHERE u.refclassid = 'pg_proc'::regclass AND p.oid = u.refobjid AND p.prosecdef)
+		)
+		SELECT DISTINCT c.relname::text FROM reached r JOIN pg_class c ON r.classid = 'pg_class'::regclass AND c.oid = r.objid
+		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND NOT (c.relispartition AND c.relname LIKE '%\_all') ORDER BY 1`, ownersViews)
+	require.Greater(t, len(beneath), 40)
+	for _, table := range beneath {
+		require.True(t, slices.Contains(readable, table), "%s is shown, and tables.All does not say to whom", table)
+	}
+	require.Equal(t, storetest.Sorted(ownersViews), d.Rows(`SELECT c.relname::text FROM pg_class c WHERE c.relkind = 'v'
+		AND c.relnamespace IN ('indexer'::regnamespace, 'ledger'::regnamespace, 'pqs'::regnamespace) AND coalesce('security_invoker=true' <> ALL (c.reloptions), true) ORDER BY 1`),
+		"a view without security_invoker shows all that its owner sees")
+	// With their owner's rights run functions of which each was looked at.
+	require.Equal(t, []string{
+		"indexer.receivers_of", "ledger.latest_offset", "ledger.oldest_offset", "ledger.state_floor", "ledger.verified_offset", "ledger.verified_seq",
+		"pqs.__contract_type", "pqs.__interface_package", "pqs.__state_offset", "pqs.validate_offset_exists",
+	}, storetest.Sorted(d.Rows(`SELECT n.nspname || '.' || p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE p.prosecdef AND n.nspname IN ('indexer', 'ledger', 'pqs')`)))
+	for _, table := range tables.Readable() {
+		if table.Seen == tables.Everyone {
+			require.Empty(t, d.Rows(`SELECT a.attname FROM pg_attribute a WHERE a.attrelid = ('indexer.' || $1::text)::regclass AND a.attname ~ 'part(y|ies)|stakeholders|seen_by'`, table.Name), table.Name)
+		}
+	}
+}

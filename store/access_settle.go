@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/tables"
+)
+
+// The policies of a table: what those who are limited see of it, and that the others see all. They are permissive, and the planner drops
+// the first one where the second one counts too.
+const (
+	partiesPolicy = "parties"
+	allPolicy     = "all_parties"
+)
+
+// ownersViews are the views in the schema of tables that keep their owner's rights: policies ask them, or they show nothing about parties.
+var ownersViews = []string{"my_lists", "my_parties", "my_positions", "my_history", "interface_names"}
+
+func readableNames() []string { return tables.Names(tables.Readable()) }
+
+// settleAccess gives every reader the rights that it should have, and every table the policies: after a grant, and after relations were
+// made or replaced. What is as it should be is left alone, without a lock. It waits for others who change schemas.
+func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
+	if err := s.lockAccess(ctx, tx); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY r.reader")
+	if err != nil {
+		return err
+	}
+	var all, limited []string
+	var reader string
+	var allParties bool
+	_, err = pgx.ForEachRow(rows, []any{&reader, &allParties}, func() error {
+		if allParties {
+			all = append(all, reader)
+		} else {
+			limited = append(limited, reader)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("list the readers: %w", err)
+	}
+	slices.Sort(all)
+	statements, err := s.policyStatements(ctx, tx, all, len(limited) > 0)
+	if err != nil {
+		return err
+	}
+	rights, err := s.rightStatements(ctx, tx, all, limited)
+	if err != nil {
+		return err
+	}
+	if len(statements) > 0 {
+		patience := fmt.Sprintf("SET LOCAL lock_timeout = %d", accessLockPatience.Milliseconds())
+		statements = append(append([]string{patience}, statements...), "RESET lock_timeout")
+	}
+	for _, statement := range append(statements, rights...) {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// lockAccess waits for others who change schemas or rights, and keeps them out until the transaction ends.
+func (s *Store) lockAccess(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
+		return fmt.Errorf("wait for others who change schemas: %w", err)
+	}
+	return nil
+}
+
+// settleReaders is settleAccess where anybody reads by a grant.
+func (s *Store) settleReaders(ctx context.Context) error {
+	var any bool
+	if err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM readers)").Scan(&any); err != nil || !any {
+		return err
+	}
+	return s.changeAccess(ctx, func(tx pgx.Tx) error { return s.settleAccess(ctx, tx) })
+}
+
+// readSchemas are the schemas of what analysts read: of the views, of typed views, and of EnablePQS.
+func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
+	rows, err := tx.Query(ctx, `SELECT n.nspname::text FROM pg_namespace n
+WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname) OR obj_description(n.oid, 'pg_namespace') = $2
+ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// missingRightsSQL lists what readers may not read yet and should: relations, and the schemas of what analysts read. Who is limited gets
+// no view that reads with its owner's rights, whoever made it.
+const missingRightsSQL = `
+SELECT r.role, r.schema, r.relation
+FROM (
+    SELECT q.role, n.nspname::text AS schema, c.relname::text AS relation, c.oid
+    FROM unnest($1::text[], $2::boolean[]) q (role, limited)
+    JOIN pg_namespace n ON n.nspname = ANY ($3::text[]) OR n.nspname = $4
+    JOIN pg_class c ON c.relnamespace = n.oid AND pg_has_role(c.relowner, 'USAGE')
+    WHERE n.nspname <> $4 AND c.relkind IN ('r', 'p', 'v', 'm') AND (NOT q.limited OR c.relkind = 'v' AND 'security_invoker=true' = ANY (c.reloptions))
+       OR n.nspname = $4 AND (c.relname = ANY ($5::text[]) OR c.relkind = 'v' AND ('security_invoker=true' = ANY (c.reloptions) OR c.relname = ANY ($6::text[])))
+) r
+WHERE NOT has_table_privilege(r.role, r.oid, 'SELECT')
+UNION ALL
+SELECT q.role, n.nspname::text, '' FROM unnest($1::text[]) q (role) JOIN pg_namespace n ON n.nspname = ANY ($3::text[])
+WHERE NOT has_schema_privilege(q.role, n.oid, 'USAGE')
+ORDER BY 1, 2, 3`
+
+// rightStatements give readers the rights that they lack.
+func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []string) (statements []string, err error) {
+	schemas, err := s.readSchemas(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("list the schemas of what is read: %w", err)
+	}
+	roles := slices.Concat(all, limited)
+	isLimited := make([]bool, len(roles))
+	for i := range limited {
+		isLimited[len(all)+i] = true
+	}
+	rows, err := tx.Query(ctx, missingRightsSQL, roles, isLimited, schemas, s.db.Config.Schemas.Tables, readableNames(), ownersViews)
+	if err != nil {
+		return nil, fmt.Errorf("list the rights that readers lack: %w", err)
+	}
+	var role, schema, relation string
+	_, err = pgx.ForEachRow(rows, []any{&role, &schema, &relation}, func() error {
+		if relation == "" {
+			statements = append(statements, "GRANT USAGE ON SCHEMA "+pgx.Identifier{schema}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
+			return nil
+		}
+		statements = append(statements, "GRANT SELECT ON "+pgx.Identifier{schema, relation}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the rights that readers lack: %w", err)
+	}
+	return statements, nil
+}
+
+// policies are a table's, as they are.
+type policies struct {
+	enabled   bool
+	condition string   // of partiesPolicy, which is its comment; empty: there is none
+	all       []string // the roles of allPolicy, by name; nil: there is none
+}
+
+// policyStatements give tables their policies, or take them away where nobody is limited.
+func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, wanted bool) (statements []string, err error) {
+	found, err := s.policiesOf(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the tables' policies: %w", err)
+	}
+	var quoted []string
+	for _, role := range all {
+		quoted = append(quoted, pgx.Identifier{role}.Sanitize())
+	}
+	for _, table := range tables.Readable() {
+		condition := table.Policy()
+		if condition == "" {
+			continue
+		}
+		is, name := found[table.Name], pgx.Identifier{table.Name}.Sanitize()
+		drop := func(policy string) { statements = append(statements, "DROP POLICY "+policy+" ON "+name) }
+		if is.condition != "" && (!wanted || is.condition != condition) {
+			drop(partiesPolicy)
+		}
+		if is.all != nil && (!wanted || !slices.Equal(is.all, all)) {
+			drop(allPolicy)
+		}
+		switch {
+		case !wanted && is.enabled:
+			statements = append(statements, "ALTER TABLE "+name+" DISABLE ROW LEVEL SECURITY")
+		case wanted && !is.enabled:
+			statements = append(statements, "ALTER TABLE "+name+" ENABLE ROW LEVEL SECURITY")
+		}
+		if wanted && is.condition != condition {
+			statements = append(statements, "CREATE POLICY "+partiesPolicy+" ON "+name+" FOR SELECT USING ("+condition+")",
+				"COMMENT ON POLICY "+partiesPolicy+" ON "+name+" IS '"+strings.ReplaceAll(condition, "'", "''")+"'")
+		}
+		if wanted && len(all) > 0 && !slices.Equal(is.all, all) {
+			statements = append(statements, "CREATE POLICY "+allPolicy+" ON "+name+" FOR SELECT TO "+strings.Join(quoted, ", ")+" USING (true)")
+		}
+	}
+	return statements, nil
+}
+
+// policiesOf are the policies of all tables, by name.
+func (s *Store) policiesOf(ctx context.Context, tx pgx.Tx) (map[string]policies, error) {
+	rows, err := tx.Query(ctx, `SELECT c.relname::text, c.relrowsecurity,
+    coalesce((SELECT coalesce(obj_description(p.oid, 'pg_policy'), '?') FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $2), ''),
+    (SELECT ARRAY(SELECT r.rolname::text FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY 1) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $3)
+FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p') AND c.relname = ANY ($4::text[])`,
+		s.db.Config.Schemas.Tables, partiesPolicy, allPolicy, readableNames())
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]policies{}
+	var name string
+	var is policies
+	_, err = pgx.ForEachRow(rows, []any{&name, &is.enabled, &is.condition, &is.all}, func() error {
+		slices.Sort(is.all)
+		found[name] = is
+		is = policies{}
+		return nil
+	})
+	return found, err
+}

@@ -1,0 +1,71 @@
+package tables
+
+import (
+	"regexp"
+	"strings"
+)
+
+// What a role that is limited to parties sees, as conditions on a row s. Policies ask the views my_lists, my_parties, my_positions and
+// my_history, which show a role what it was granted.
+const (
+	// Everyone: the table says nothing about parties. It has no policy.
+	Everyone = "true"
+	// Nobody: who is limited sees no row.
+	Nobody = "false"
+	// besideEvents lets all rows be seen, by a policy: relations show a list only beside an event that is seen, and a table with policies
+	// has no statistics that readers see.
+	besideEvents = "s.party_list_ref IS NOT NULL"
+
+	ofMyParty    = "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party_id)"
+	ofMyPosition = "EXISTS (SELECT FROM my_positions m WHERE m.position_id = s.position_id)"
+	ofHistory    = "EXISTS (SELECT FROM my_history)"
+	ofUpdates    = "s.stream = '" + StreamUpdates + "'"
+
+	// What belongs to another row is seen by who sees that row: the policies of its table apply here too.
+	ofSeenCreation        = "EXISTS (SELECT FROM created c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)"
+	ofSeenCarriedCreation = "EXISTS (SELECT FROM carried_created c" +
+		" WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND c.snapshot_offset = s.snapshot_offset)"
+	ofSeenCarriedEvent = ofSeenCarriedCreation + " OR EXISTS (SELECT FROM carried_reassignments c" +
+		" WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND c.snapshot_offset = s.snapshot_offset)"
+	ofSeenEnd = "EXISTS (SELECT FROM archived a WHERE a.ledger_offset = s.ledger_offset AND a.node_id = s.node_id)" +
+		" OR EXISTS (SELECT FROM exercised e WHERE e.ledger_offset = s.ledger_offset AND e.node_id = s.node_id)"
+	ofSeenEvent = ofSeenCreation + " OR " + ofSeenEnd +
+		" OR EXISTS (SELECT FROM reassignments r WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id)" +
+		" OR s.node_id IS NULL AND s.seq IS NULL AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = s.ledger_offset)"
+
+	// A contract that was found is seen by its stakeholders, and that one was not, by who sees the event that it was looked up for.
+	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) OR m.party = ANY (s.observers))" +
+		" ELSE " + ofSeenEnd + " END"
+	ofSeenLookup = "EXISTS (SELECT FROM lookups l WHERE l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)"
+)
+
+// seenByList is the condition that a list of parties in one of these columns has one of the role's. The planner takes <> 0 as true of
+// almost all rows, and so joins as it does for who sees all: what it takes as rare it would look up row by row.
+func seenByList(columns ...string) string {
+	conditions := make([]string, len(columns))
+	for i, column := range columns {
+		conditions[i] = "get_bit((SELECT m.bits FROM my_lists m), s." + column + ") <> 0"
+	}
+	return strings.Join(conditions, " OR ")
+}
+
+// ofRow is a column of a row s.
+var ofRow = regexp.MustCompile(`\bs\.`)
+
+// Policy is Seen as the condition of a policy, where a row goes by its table's name. Empty: the table needs none.
+func (t *Table) Policy() string {
+	if t.Seen == "" || t.Seen == Everyone {
+		return ""
+	}
+	return ofRow.ReplaceAllString(t.Seen, t.Name+".")
+}
+
+// Readable returns the tables that readers have a right to, each once.
+func Readable() (list []Table) {
+	for i := range all {
+		if all[i].Seen != "" {
+			list = append(list, all[i])
+		}
+	}
+	return list
+}
