@@ -160,7 +160,7 @@ func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 		says []string
 	}{
 		"both refused":           {says: []string{"; transactions: ", badRequest, "; transactions: " + seeScanURL}},
-		"a Scan without history": {scan: sandbox.ScanOptions{Release: "0.7.1"}, says: []string{"; transactions: the Scan service has no transaction history", "; transactions: give a Scan of Splice 0.6"}},
+		"a Scan without history": {scan: sandbox.ScanOptions{Release: "0.7.1"}, says: []string{"; transactions: the Scan service has no transaction history", "; transactions: read the updates of the network instead"}},
 	} {
 		for _, first := range []string{"updates first", "transactions first"} {
 			t.Run(name+", "+first, func(t *testing.T) {
