@@ -166,7 +166,8 @@ var notServed = names(`
 	carried_unknown_elements.kind carried_exact_payloads.interface_id
 	templates.package_id templates.module_name templates.entity_name
 	carried_created.snapshot_offset carried_interface_views.snapshot_offset carried_exact_payloads.snapshot_offset carried_interface_views.contract_id
-	carried_interface_views.synchronizer_ref carried_reassignments.snapshot_offset carried_reassignments.synchronizer_ref`)
+	carried_interface_views.synchronizer_ref carried_reassignments.snapshot_offset carried_reassignments.synchronizer_ref
+	created.stakeholders_ref carried_created.stakeholders_ref updates.seen_by_ref interface_views.seen_by_ref carried_interface_views.seen_by_ref`)
 
 // columnsToLose lists every column of the rows outside of primary keys, with a statement that spoils it.
 const columnsToLose = `
