@@ -84,7 +84,10 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 		return party, nil
 	}
 	now, err := member[string](ctx, u.client, "dso-party-id", pathNetwork, "dso_party_id")
+	var unanswered *Error
 	switch {
+	case errors.Is(err, ledger.ErrNotOffered) && party != "" && errors.As(err, &unanswered): // a proxy that finds no service behind it
+		return "", fmt.Errorf("ask for the network's party, which the service returned before: %w", unanswered)
 	case errors.Is(err, ledger.ErrNotOffered):
 		return "", &ledger.Problem{What: "the Scan service does not say of which network it is (GET " + pathNetwork + ")",
 			Do: "check --scan-url, mostly https://HOST/api/scan", Err: err}

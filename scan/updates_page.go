@@ -129,7 +129,8 @@ func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	return end, nil
 }
 
-// firstStep is how long before now the newest update is looked for first. Each next step is eight times as long.
+// firstStep is how long before now the newest update is looked for first, and how far behind an update that is later than that. Each
+// next step is eight times as long.
 const firstStep = 10 * time.Second
 
 // search keeps what it has learned where a request fails. What had no updates behind it may have some later: it only says where to look.
@@ -137,7 +138,7 @@ func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 	u.mu.Lock()
 	low, high := u.newest, u.quiet
 	u.mu.Unlock()
-	step := firstStep
+	step, ahead := firstStep, ledger.Offset(firstStep.Microseconds())
 	for at := low; ; {
 		page, err := u.page(ctx, "updates-end", at, newsPage, u.client.maxBody)
 		if err != nil {
@@ -160,7 +161,11 @@ func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 		if high <= low || endOfMigration(high) != endOfMigration(low) {
 			high, step = endOfMigration(low), firstStep
 		}
-		at = nextLook(low, high, step)
+		next := nextLook(low, high, step, ahead)
+		if next == low+ahead {
+			ahead *= 8
+		}
+		at = next
 	}
 }
 
@@ -170,13 +175,19 @@ func endOfMigration(offset ledger.Offset) ledger.Offset {
 	return ledger.LastOfMigration(migrationID)
 }
 
-// nextLook returns where to look for the newest update between an offset that has an update and one without updates behind it.
-func nextLook(low, high ledger.Offset, step time.Duration) ledger.Offset {
+// nextLook returns where to look for the newest update between an offset that has an update and one without updates behind it: at some
+// time before now, so far ahead of an update that is later, or in the middle.
+func nextLook(low, high ledger.Offset, step time.Duration, ahead ledger.Offset) ledger.Offset {
 	migrationID, _ := low.NetworkPosition()
 	before := ledger.Time{Time: time.Now().Add(-step), Valid: true}
 	before.Time = before.Time.Truncate(time.Microsecond)
-	if at, err := ledger.NetworkOffset(migrationID, before); err == nil && at > low && at < high {
+	middle := low + (high-low)/2
+	at, err := ledger.NetworkOffset(migrationID, before)
+	switch {
+	case err == nil && at > low && at < high:
 		return at
+	case err == nil && at <= low && step == firstStep:
+		return min(low+ahead, middle)
 	}
-	return low + (high-low)/2
+	return middle
 }
