@@ -132,6 +132,9 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 			admin.Check{Name: "scan", Try: h.ping}, h.service.Close)
 	}
 	if x.cfg.ScanHistory.Updates() && x.cfg.ScanURL != "" {
+		if own := config.NetworkSchemas.Tables; len(x.streams) > 0 && x.cfg.TablesSchema == own {
+			return nil, closeAll, &config.UsageError{Err: fmt.Errorf("--tables-schema %s is for the updates of the network: name another pair of schemas for what else is read", own)}
+		}
 		n, err := newNetworkUpdates(x)
 		if err != nil {
 			return nil, closeAll, err

@@ -27,7 +27,9 @@ type networkUpdates struct {
 // no package read.
 func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: other.logger.With("ledger", "network"), metrics: other.metrics.OfNetwork()}
-	x.cfg.Show = nil
+	if x.cfg.LedgerURL != "" { // whose updates are shown
+		x.cfg.Show = nil
+	}
 	client, err := scan.New(scan.Config{
 		URL: x.cfg.ScanURL, Access: x.cfg.ScanAccess.Domain("scan"), Logger: x.logger,
 		Observe: func(operation string, status int, d time.Duration, bytes int64) {
@@ -51,7 +53,7 @@ func (n *networkUpdates) Close() {
 	waitOrAbandon(n.store.Close)
 }
 
-// ping asks for the network's party.
+// ping asks for the service's release. A service that does not return it has answered too.
 func (n *networkUpdates) ping(ctx context.Context) error {
 	_, err := n.client.Version(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
@@ -69,10 +71,10 @@ func (n *networkUpdates) identify(ctx context.Context) (identity, error) {
 	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}, nil
 }
 
-// refusal implements origin.
+// refusal implements origin. A problem that has a cause is the database's own.
 func (n *networkUpdates) refusal(err error) error {
 	var problem *ledger.Problem
-	if !errors.As(err, &problem) {
+	if !errors.As(err, &problem) || problem.Err != nil {
 		return err
 	}
 	return &ledger.Problem{
@@ -82,8 +84,8 @@ func (n *networkUpdates) refusal(err error) error {
 	}
 }
 
-// resumes implements origin. A Scan service that has not come as far as the watermark lags behind.
-func (n *networkUpdates) resumes(watermark ledger.Offset) { n.Expect(watermark) }
+// resumes implements origin. A Scan service that has not come as far as what is stored lags behind, and is no fork.
+func (n *networkUpdates) resumes(stored ledger.Offset) { n.Expect(stored) }
 
 // startTasks implements origin: there is nothing beside these updates.
 func (n *networkUpdates) startTasks(context.Context, *store.UpdatesWriter) *background {

@@ -14,6 +14,8 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/scan"
+	"ledgerindexer/store"
 )
 
 // networkFor is a configuration that reads the updates of a network until current, without a listener.
@@ -104,6 +106,14 @@ func TestNothingOfANetwork(t *testing.T) {
 	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--scan-history=none leaves nothing to be read without --ledger-url")
 }
 
+// The pair of schemas of a network holds nothing else.
+func TestTheSchemasOfANetworkAreItsOwn(t *testing.T) {
+	t.Parallel()
+	cfg := networkFor(throwaway.Database(t), "http://localhost")
+	cfg.ScanHistory, cfg.TablesSchema, cfg.ViewsSchema = "both", config.NetworkSchemas.Tables, config.NetworkSchemas.Views
+	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--tables-schema network_indexer is for the updates of the network")
+}
+
 // What can't be read says what to do, and a database belongs to one network.
 func TestNetworksThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -126,4 +136,58 @@ func TestNetworksThatAreRefused(t *testing.T) {
 		require.NotEmpty(t, problem.Do)
 	}
 	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+}
+
+// What was stored ahead of the watermark was served once: a node that has not come as far yet lags behind, and has no other history.
+func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
+	t.Parallel()
+	const all = 900
+	var shown, lookups atomic.Int64 // the ledger's updates that the node has; how often it was asked for one that it lacks
+	shown.Store(all / 3)
+	_, service := scanOf(76, all, sandbox.ScanOptions{
+		Rewrite: func(e sandbox.Element) []byte {
+			if e.Offset > shown.Load() {
+				return nil
+			}
+			return e.Raw
+		},
+		Fault: func(r *http.Request) *sandbox.Fault {
+			if strings.HasPrefix(r.URL.Path, "/v2/updates/") && lookups.Add(1) == 3 {
+				shown.Store(1 << 62) // it catches up
+			}
+			return nil
+		},
+	})
+	database, url := throwaway.Database(t), serveScan(t, service)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+
+	// A daemon that was killed has stored the rest, and not projected it.
+	shown.Store(1 << 62)
+	client, err := scan.New(scan.Config{URL: url})
+	require.NoError(t, err)
+	defer client.Close()
+	source := &networkUpdates{Updates: scan.NewUpdates(client)}
+	identity, err := source.identify(t.Context())
+	require.NoError(t, err)
+	db, err := store.Open(store.Config{URL: database, Schemas: config.NetworkSchemas, OffsetsPerUpdate: networkOffsets})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.LeadUpdates(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	watermark, _, err := leader.Watermark(t.Context())
+	require.NoError(t, err)
+	end, err := source.LedgerEnd(t.Context())
+	require.NoError(t, err)
+	page, err := source.ReadUpdates(t.Context(), watermark, end)
+	require.NoError(t, err)
+	require.Equal(t, end, page.To)
+	require.NoError(t, leader.Write(t.Context(), identity.scope, []ledger.Page{page}))
+	leader.Close()
+
+	shown.Store(all * 2 / 3)
+	lookups.Store(0)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	require.GreaterOrEqual(t, lookups.Load(), int64(3))
+	require.Empty(t, sandbox.Diff(service.NetworkTruth(), networkRelations(t, database)))
 }

@@ -28,8 +28,8 @@ type origin interface {
 	identify(ctx context.Context) (identity, error)
 	// refusal returns the error for a database of another ledger or scope, from that of the store.
 	refusal(err error) error
-	// resumes is called with the watermark before a leader reads on.
-	resumes(watermark ledger.Offset)
+	// resumes is called before a leader reads on, with the highest offset up to which something is stored.
+	resumes(stored ledger.Offset)
 	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx.
 	startTasks(ctx context.Context, leader *store.UpdatesWriter) *background
 }
@@ -62,11 +62,18 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	if now.id == "" {
 		u.logger.WarnContext(ctx, "the participant does not report its id: another one behind the URL would not be noticed")
 	}
-	watermark, _, err := leader.Watermark(ctx)
+	stored, _, err := leader.Watermark(ctx)
 	if err != nil {
 		return err
 	}
-	u.origin.resumes(watermark)
+	ahead, err := leader.Ahead(ctx)
+	if err != nil {
+		return err
+	}
+	if len(ahead) > 0 {
+		stored = ahead[len(ahead)-1].To
+	}
+	u.origin.resumes(stored)
 	return leader.RecordIdentity(ctx, now.id, now.scope)
 }
 
