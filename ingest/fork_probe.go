@@ -137,7 +137,7 @@ func restored(what string, agreed ledger.Offset) *ledger.Problem {
 	if agreed == 0 {
 		return &ledger.Problem{
 			What: what,
-			Do: "check --ledger-url; if it leads to the right participant, its ledger was created again, or restored from a backup older than " +
+			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, or restored from a backup older than " +
 				"what it still shows: index it into a new database, seeded with `backfill` where the participant is pruned",
 		}
 	}

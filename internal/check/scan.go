@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
 )
@@ -99,7 +100,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	}
 	c.scan.networkID = service.NetworkID
 	if c.cfg.ScanHistory.Updates() {
-		c.askForUpdates(ctx, s, client)
+		c.askForUpdates(ctx, s, client, service.Backfilling)
 	}
 	switch {
 	case !c.cfg.ScanHistory.Transactions():
@@ -115,14 +116,17 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	}
 }
 
-// askForUpdates looks for the newest update of the network.
-func (c *checker) askForUpdates(ctx context.Context, s section, client *scan.Client) {
+// askForUpdates looks for the newest update of the network. A service that is backfilling its history serves none until that is complete.
+func (c *checker) askForUpdates(ctx context.Context, s section, client *scan.Client, backfilling bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	end, err := scan.NewUpdates(client).LedgerEnd(within)
 	switch _, recordTime := end.NetworkPosition(); {
 	case errors.Is(err, ledger.ErrNotOffered):
 		s.problem("updates", "this Scan does not serve the updates of its network (POST /v2/updates)", "give a Scan of Splice 0.4.2 or later")
+	case backfilling && err != nil && !ingest.Lasting(err):
+		s.note("updates", "not served before the service's history is complete: %v", err)
+		c.scan.reads = true
 	case err != nil:
 		what, do := explainedScan(err)
 		s.problem("updates", what, do)
@@ -149,17 +153,17 @@ func reportService(s section, service ledger.TransactionsService) {
 		s.ok("network", "%s", service.NetworkID)
 	}
 	if service.Backfilling {
-		s.note("backfilling", "the service is still completing its history: `indexer run` waits until it has, however long that takes; the updates do not wait for it")
+		s.note("backfilling", "the service is still completing its history: `indexer run` waits until it has, however long that takes; the participant's updates do not wait for it")
 	}
 }
 
-// reportNoHistory reports a Scan of Splice 0.7 or later. If there are updates to read, the indexer runs without it.
+// reportNoHistory reports a Scan of Splice 0.7 or later. If there is something else to read, the indexer runs without it.
 func (c *checker) reportNoHistory(s section) {
 	const (
 		what = "this Scan has no transaction history (POST /v0/transactions): it is gone from Splice 0.7 on"
 		do   = "read the updates of the network instead, with --scan-history=updates, or leave --scan-url out, or give a Scan of Splice 0.6 or earlier; for holdings see ledger.holdings"
 	)
-	if c.cfg.LedgerURL == "" {
+	if c.cfg.LedgerURL == "" && !c.cfg.ScanHistory.Updates() {
 		s.problem("transactions", what, do)
 		return
 	}

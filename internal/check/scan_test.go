@@ -126,8 +126,15 @@ func TestScanWhoseUpdatesAreRead(t *testing.T) {
 	require.Contains(t, f.Text, "the newest update of the network is of 2026-01-01T")
 
 	report = look(t, Config{ScanURL: later, ScanHistory: "both"})
-	require.Contains(t, find(t, report, GroupScan, "transactions").Do, "--scan-history=updates")
+	f = find(t, report, GroupScan, "transactions")
+	require.Equal(t, Warning, f.Level, "the updates are read without it")
+	require.Contains(t, f.Do, "--scan-history=updates")
 	require.Equal(t, OK, find(t, report, GroupScan, "updates").Level)
+
+	waits := serve(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1", Backfilling: true})).URL
+	f = find(t, look(t, Config{ScanURL: waits, ScanHistory: "updates"}), GroupScan, "updates")
+	require.Equal(t, Note, f.Level, "the daemon waits")
+	require.Contains(t, f.Text, "has not yet replicated all data")
 
 	f = find(t, look(t, Config{ScanURL: earlier, ScanHistory: "updates"}), GroupScan, "updates")
 	require.Equal(t, Problem, f.Level)
