@@ -32,6 +32,8 @@ type Meter struct {
 	marks  []progressMark // of the last rateOver, the oldest first
 	logged time.Time      // when a line was logged, or the work began
 	told   time.Time      // when tell was called last; zero: not since the work began
+
+	genesis bool // the work is to read updates, and began at the beginning of a ledger
 }
 
 // progressMark is how far the work had come at a time.
@@ -54,7 +56,16 @@ func (m *Meter) begin() {
 	now := time.Now()
 	m.now.BeganAt, m.now.From, m.now.Done, m.now.Rate, m.now.Left, m.now.Ended = now, m.now.At, 0, 0, 0, false
 	m.marks = append(m.marks[:0], progressMark{when: now, at: m.now.At})
-	m.logged, m.told = now, time.Time{}
+	m.logged, m.told, m.genesis = now, time.Time{}, m.now.Stream == "updates" && m.now.At == 0
+}
+
+// startAt corrects the position of the start: how far the first unit lies from the beginning of a ledger says nothing about the work.
+// The offsets of a network are times.
+func (m *Meter) startAt(at int64) {
+	m.now.From = at
+	for i := range m.marks {
+		m.marks[i].at = at
+	}
 }
 
 // SetEnd sets the position at which the work ends, as far as it is known now.
@@ -70,6 +81,9 @@ func (m *Meter) Add(ctx context.Context, at int64, n int) {
 	defer m.mu.Unlock()
 	if m.now.Ended {
 		m.begin()
+	}
+	if m.genesis && m.now.Done == 0 {
+		m.startAt(at)
 	}
 	m.now.At, m.now.Done = at, m.now.Done+int64(n)
 	now := time.Now()

@@ -140,3 +140,22 @@ func TestMeterIsSafeForConcurrentUse(t *testing.T) {
 	require.EqualValues(t, 4000, m.now.Done)
 	m.Rest()
 }
+
+// What lies before the first update of a ledger is no work: the time left is that of what follows.
+func TestMeterCountsFromTheFirstUpdate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const first = 1_000_000_000
+		m := meterOf(ledger.Progress{Stream: "updates", Unit: "updates"})
+		m.SetEnd(first + 3000)
+		m.Add(t.Context(), first-1, 0)
+		for i := range 100 {
+			time.Sleep(100 * time.Millisecond)
+			m.Add(t.Context(), first+10*int64(i), 4)
+		}
+		require.Equal(t, []map[string]any{
+			{"level": "INFO", "msg": "progress", "stream": "updates", "at": first + 990.0, "end": first + 3000.0, "updates": 400.0, "updates_per_second": 40.0, "left": "20s"},
+		}, m.lines(t))
+		require.EqualValues(t, first, m.told[0].From)
+	})
+}
