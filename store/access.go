@@ -223,7 +223,7 @@ func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why s
 	return strings.Join(reasons, ""), err
 }
 
-// removeReader takes from a role all rights to what analysts read, and to what lies beneath.
+// removeReader takes from a role what was granted to it, and reports whether anything was.
 func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (removed bool, err error) {
 	n, err := s.db.Queries.ReaderRemove(ctx, tx, role)
 	if err != nil {
@@ -233,24 +233,29 @@ func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (remov
 	if err != nil || !exists {
 		return n > 0, err
 	}
+	return n > 0, s.takeRights(ctx, tx, role)
+}
+
+// takeRights takes from a role that exists all rights to what analysts read, and to what lies beneath.
+func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
 	schemas, err := s.readSchemas(ctx, tx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	rows, err := tx.Query(ctx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
 	if err != nil {
-		return false, err
+		return err
 	}
 	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return n > 0, nil
+	return nil
 }
 
 // revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with later relations.

@@ -237,6 +237,34 @@ func TestAttackByPlansOfOthers(t *testing.T) {
 	require.Len(t, a.Rows("EXECUTE all_contracts"), 6)
 }
 
+// A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is limited.
+func TestAttackByANewName(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(*attacked) error{
+		"another is granted": func(a *attacked) error {
+			_, err := a.store().Grant(a.T.Context(), Reader{Role: a.Row("SELECT current_user::text"), AllParties: true})
+			return err
+		},
+		"the old name is revoked": func(a *attacked) error {
+			_, err := a.store().Revoke(a.T.Context(), a.role)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAttacked(t)
+			a.Exec("ALTER ROLE " + a.role + " RENAME TO " + a.role + "_new")
+			t.Cleanup(func() {
+				_, err := a.Conn.Exec(context.Background(), "ALTER ROLE "+a.role+"_new RENAME TO "+a.role)
+				require.NoError(t, err)
+			})
+			require.NotContains(t, a.requireNothing("SELECT contract_id FROM ledger.created_events"), "alice")
+			require.NoError(t, settle(a))
+			require.Contains(t, a.requireNothing("SELECT contract_id FROM ledger.created_events"), "ERROR")
+		})
+	}
+}
+
 // Every relation of the schemas shows tables for which it is decided what a limited role sees, and reads them with its rights. What comes
 // without a decision fails here.
 func TestEveryRelationIsDecidedOn(t *testing.T) {

@@ -29,6 +29,9 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	if err := s.lockAccess(ctx, tx); err != nil {
 		return err
 	}
+	if err := s.removeRenamed(ctx, tx); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY r.reader")
 	if err != nil {
 		return err
@@ -72,6 +75,34 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 func (s *Store) lockAccess(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
 		return fmt.Errorf("wait for others who change schemas: %w", err)
+	}
+	return nil
+}
+
+// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. Who was given rights by hand may use the
+// schema of tables too, else they are of no use.
+const renamedSQL = `
+SELECT DISTINCT r.rolname::text
+FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+WHERE c.relnamespace = $1::text::regnamespace AND c.relname = 'my_lists' AND r.oid <> c.relowner
+  AND NOT has_schema_privilege(r.oid, c.relnamespace, 'USAGE') AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
+ORDER BY 1`
+
+// removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's rights follow the role.
+// Once nobody else is limited such a role would see everything.
+func (s *Store) removeRenamed(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, renamedSQL, s.db.Config.Schemas.Tables)
+	if err != nil {
+		return fmt.Errorf("look for readers that were renamed: %w", err)
+	}
+	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for readers that were renamed: %w", err)
+	}
+	for _, role := range roles {
+		if err := s.takeRights(ctx, tx, role); err != nil {
+			return fmt.Errorf("take the rights of role %s, which was renamed: %w", role, err)
+		}
 	}
 	return nil
 }
