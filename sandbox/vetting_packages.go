@@ -12,7 +12,7 @@ type Package struct {
 	ID, Name, Version string
 	// Dependencies are the ids of the packages that it needs directly.
 	Dependencies []string
-	// Uploaded tells whether the participant has the package. Of one that it does not
+	// Uploaded reports whether the participant has the package. Of one that it does not
 	// have it knows nothing but the id, from what others vetted: lists of vetted
 	// packages show it without name and version.
 	Uploaded bool

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -105,6 +106,7 @@ func TestContractHistoryFunction(t *testing.T) {
 // times lie beside one another.
 func TestOffsetAt(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "tries many random histories")
 	d := newDatabase(t)
 	d.requireError("nothing has been indexed yet", "SELECT ledger.offset_at(now())")
 	l := d.started()

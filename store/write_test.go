@@ -123,6 +123,7 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 // and their twins. Nothing is stored twice, and nobody waits for ever.
 func TestWritersRace(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "lets writers race many times")
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -310,6 +311,7 @@ func connectedRows(t *testing.T, environ map[string]string, query string) (list 
 // Whatever the id, it is asked for and printed, and does nothing to a terminal.
 func TestContractWithAStrangeID(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the command for each id")
 	l := grown(20)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	for _, id := range []string{"x", "'; DROP TABLE x; --", `"}`, "\x1b[2J\u009b\u202e", "a\tb\nc", "\x00", "--x", "é\\", "\ufffd", strings.Repeat("0", 1<<20)} {

@@ -83,6 +83,7 @@ var cannotRun = map[string]string{
 // Whoever brings the statements of the Participant Query Store's documentation runs them, with rights in schema pqs alone.
 func TestDocumentedStatementsOfPQS(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs a hundred statements")
 	names, documented := documentedPQS(t)
 	l := grown(400)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_INTERFACES": "#bank-api:Bank.Api.HoldingV1:Holding"})

@@ -20,6 +20,7 @@ import (
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the command against three releases")
 	l := grown(120)
 	for _, version := range []string{"3.4", "3.5", "3.6"} {
 		environ, truth := indexed(t, l, sandbox.ServerOptions{Version: version}, nil)

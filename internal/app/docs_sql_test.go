@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -34,6 +35,7 @@ type documented struct {
 // TestSQLDocuments runs what the documents for readers of schema ledger say, on one database.
 func TestSQLDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs every query of the documents")
 	d := document(t)
 	t.Run("cookbook", d.testCookbook)
 	t.Run("keys", d.testKeys)

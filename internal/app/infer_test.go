@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
@@ -34,6 +35,7 @@ func valueColumns(t *testing.T, database, view string) []string {
 // Types are inferred where no package can be had, from what round-trips; what is published stays when the packages come.
 func TestTypesAreInferredFromValues(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "infers the types of all templates")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 68})
 	l.Grow(500)
 	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: noPackages}, effects(), noTypeKnown)
@@ -224,6 +226,7 @@ func TestInferredColumnsStay(t *testing.T) {
 // Large objects are maps or have their first members as columns; deep ones end as jsonb.
 func TestInferenceHasLimits(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "infers from values with very many members")
 	member := func(n int) (list []string) {
 		for i := range n {
 			list = append(list, fmt.Sprintf(`"m%d":"%d"`, i, i))

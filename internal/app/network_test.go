@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -40,6 +41,7 @@ func scanOf(seed uint64, updates int, options sandbox.ScanOptions) (*sandbox.Led
 // Every row of the network's pair is the truth, whatever the service does, and if the program is stopped in the middle.
 func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "indexes 20,000 updates from a service that fails")
 	var requests atomic.Int64
 	faults := roughly(71, 15)
 	_, scan := scanOf(72, 20_000, sandbox.ScanOptions{Release: "0.7.1", Latency: time.Millisecond, Fault: func(r *http.Request) *sandbox.Fault {
@@ -70,6 +72,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 // A ledger and the network it belongs to lie in one database, each in schemas of its own, and follow their sources.
 func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "indexes two ledgers")
 	l, scan := scanOf(73, 1_500, sandbox.ScanOptions{})
 	database := throwaway.Database(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())

@@ -155,6 +155,7 @@ func TestTypedViewsBesideOthers(t *testing.T) {
 // Commands of several processes leave what one of them would.
 func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "waits for commands that run at the same time")
 	var packages []daml.Package
 	for i := range 5 {
 		packages = append(packages, daml.Package{Name: fmt.Sprintf("p%d", i), Version: "1.0", Modules: []daml.Module{{

@@ -234,6 +234,7 @@ func walkEvents(v any, f func(map[string]any)) {
 // A view is made before a later version is known, and refreshed after: columns come at its end, and what depends on it stays.
 func TestTypedViewsAreRefreshed(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads packages twice")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 65})
 	l.Grow(300)
 	newer := ""

@@ -149,10 +149,14 @@ func (c *checker) checkDatabaseServer(ctx context.Context, s section, db *store.
 // connections returns how many connections a process would hold with these settings.
 func (c *checker) connections() int {
 	streams := 0
-	for _, url := range []string{c.cfg.LedgerURL, c.cfg.ScanURL} {
-		if url != "" {
-			streams++
-		}
+	if c.cfg.LedgerURL != "" {
+		streams++
+	}
+	if c.cfg.ScanURL != "" && c.cfg.ScanHistory.Transactions() {
+		streams++
+	}
+	if c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates() {
+		return store.Connections(streams) + store.Connections(1) // the network's pair of schemas has a pool of its own
 	}
 	return store.Connections(max(1, streams))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -321,4 +322,20 @@ func settings(report Report) (text string) {
 		}
 	}
 	return text
+}
+
+// The updates of a network have a pool of their own beside the participant's, and the transaction history has none.
+func TestConnectionsOfEachSource(t *testing.T) {
+	t.Parallel()
+	const participant, service = "http://participant", "http://scan"
+	for _, c := range []struct {
+		ledger, scan string
+		history      config.ScanHistory
+		want         int
+	}{
+		{"", "", "", 11}, {participant, "", "", 11}, {participant, service, "transactions", 18}, {participant, service, "none", 11},
+		{participant, service, "updates", 22}, {participant, service, "both", 29}, {"", service, "updates", 15},
+	} {
+		require.Equal(t, c.want, (&checker{cfg: Config{LedgerURL: c.ledger, ScanURL: c.scan, ScanHistory: c.history}}).connections(), "%+v", c)
+	}
 }

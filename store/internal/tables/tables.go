@@ -1,5 +1,5 @@
-// Package tables describes every table, once. Whoever compares, repairs, seals, partitions or resets rows takes
-// its list of tables from here. The tests of package store hold the description against the database's catalog and against what
+// Package tables describes every table, once. Whoever compares, repairs, seals, partitions or resets rows, or
+// limits who sees them, takes its list of tables from here. The tests of package store hold the description against the database's catalog and against what
 // is written.
 //
 // A table that two families share is described once for each of them, with a condition that chooses the family's rows.
