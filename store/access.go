@@ -181,7 +181,8 @@ func roleExists(ctx context.Context, tx pgx.Tx, role string) (exists bool, err e
 	return exists, err
 }
 
-// whyUnlimitedSQL says why a role sees more than policies let it, itself or by a role that it is a member of, which it could become.
+// whyUnlimitedSQL says why a role sees more than policies let it, itself or by a role that it is a member of, which it could become. What
+// it was granted itself of what analysts read is no reason: Grant takes that away.
 const whyUnlimitedSQL = `
 WITH RECURSIVE becomes (oid) AS (
     SELECT r.oid FROM pg_roles r WHERE r.rolname = $1
@@ -206,6 +207,12 @@ WITH RECURSIVE becomes (oid) AS (
     FROM becomes b JOIN pg_class c ON c.relnamespace = $2::text::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'S')
     WHERE has_table_privilege(b.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
        OR c.relkind <> 'v' AND NOT c.relname = ANY ($4::text[]) AND has_table_privilege(b.oid, c.oid, 'SELECT')
+    UNION ALL
+    SELECT b.oid, 4, 'may read ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ', which shows what its owner sees'
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL aclexplode(c.relacl) a
+    JOIN pg_roles r ON r.rolname = $1 JOIN becomes b ON b.oid = a.grantee AND b.oid <> r.oid OR a.grantee = 0 AND b.oid = r.oid
+    WHERE n.nspname = ANY ($5::text[]) AND c.relkind IN ('r', 'p', 'v', 'm') AND a.privilege_type = 'SELECT'
+      AND NOT (c.relkind = 'v' AND coalesce('security_invoker=true' = ANY (c.reloptions), false))
 )
 SELECT CASE WHEN r.rolname = $1 THEN 'it ' ELSE 'it is a member of ' || quote_ident(r.rolname) || ', which ' END || x.reason
 FROM reasons x JOIN pg_roles r ON r.oid = x.oid
@@ -215,7 +222,11 @@ ORDER BY x.place, r.rolname <> $1, r.rolname, x.reason LIMIT 1`
 // whyUnlimited says why a role would see more than its parties may; empty: it would not.
 func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why string, err error) {
 	pair := s.db.Config.Schemas
-	rows, err := tx.Query(ctx, whyUnlimitedSQL, role, pair.Tables, pair.Views, readableNames())
+	schemas, err := s.readSchemas(ctx, tx)
+	if err != nil {
+		return "", err
+	}
+	rows, err := tx.Query(ctx, whyUnlimitedSQL, role, pair.Tables, pair.Views, readableNames(), schemas)
 	if err != nil {
 		return "", err
 	}
@@ -223,7 +234,7 @@ func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why s
 	return strings.Join(reasons, ""), err
 }
 
-// removeReader takes from a role all rights to what analysts read, and to what lies beneath.
+// removeReader takes from a role what was granted to it, and reports whether anything was.
 func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (removed bool, err error) {
 	n, err := s.db.Queries.ReaderRemove(ctx, tx, role)
 	if err != nil {
@@ -233,24 +244,29 @@ func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (remov
 	if err != nil || !exists {
 		return n > 0, err
 	}
+	return n > 0, s.takeRights(ctx, tx, role)
+}
+
+// takeRights takes from a role that exists all rights to what analysts read, and to what lies beneath.
+func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
 	schemas, err := s.readSchemas(ctx, tx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	rows, err := tx.Query(ctx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
 	if err != nil {
-		return false, err
+		return err
 	}
 	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return false, err
+		return err
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return n > 0, nil
+	return nil
 }
 
 // revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with later relations.

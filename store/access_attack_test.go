@@ -237,6 +237,91 @@ func TestAttackByPlansOfOthers(t *testing.T) {
 	require.Len(t, a.Rows("EXECUTE all_contracts"), 6)
 }
 
+// A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is limited.
+func TestAttackByANewName(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(*attacked) error{
+		"another is granted": func(a *attacked) error {
+			_, err := a.store().Grant(a.T.Context(), Reader{Role: a.Row("SELECT current_user::text"), AllParties: true})
+			return err
+		},
+		"the old name is revoked": func(a *attacked) error {
+			_, err := a.store().Revoke(a.T.Context(), a.role)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAttacked(t)
+			a.Exec("ALTER ROLE " + a.role + " RENAME TO " + a.role + "_new")
+			t.Cleanup(func() {
+				_, err := a.Conn.Exec(context.Background(), "ALTER ROLE "+a.role+"_new RENAME TO "+a.role)
+				require.NoError(t, err)
+			})
+			require.NotContains(t, a.requireNothing("SELECT contract_id FROM ledger.created_events"), "alice")
+			require.NoError(t, settle(a))
+			require.Contains(t, a.requireNothing("SELECT contract_id FROM ledger.created_events"), "ERROR")
+		})
+	}
+}
+
+// A schema of hers that looks like one of ours is none: others get no rights to it, which an owner that is no superuser could not give.
+func TestAttackByASchemaThatLooksLikeOurs(t *testing.T) {
+	t.Parallel()
+	a := newAttacked(t)
+	comment := strings.ReplaceAll(a.Row("SELECT obj_description('pqs'::regnamespace, 'pg_namespace')"), "'", "''")
+	for _, statement := range []string{"CREATE SCHEMA like_ours", "COMMENT ON SCHEMA like_ours IS '" + comment + "'"} {
+		require.Empty(t, a.try(statement))
+	}
+	other := a.newRole("_other")
+	_, err := a.store().Grant(t.Context(), Reader{Role: other, AllParties: true})
+	require.NoError(t, err)
+	require.Equal(t, "true false", a.Row("SELECT has_schema_privilege($1, 'pqs', 'USAGE') || ' ' || has_schema_privilege($1, 'like_ours', 'USAGE')", other))
+}
+
+// newRole makes a role.
+func (a *attacked) newRole(suffix string) string {
+	a.T.Helper()
+	role := a.role + suffix
+	a.Exec("CREATE ROLE " + role)
+	a.T.Cleanup(func() {
+		for _, statement := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
+			_, err := a.Conn.Exec(context.Background(), statement)
+			require.NoError(a.T, err, statement)
+		}
+	})
+	return role
+}
+
+// What shows what its owner sees is a reason not to limit a role that may read it with the rights of others. What it was granted itself is
+// taken away.
+func TestAttackByWhatOthersMayRead(t *testing.T) {
+	t.Parallel()
+	a := newAttacked(t)
+	team := a.newRole("_team")
+	a.Exec("CREATE MATERIALIZED VIEW ledger.by_hand AS SELECT contract_id FROM indexer.created")
+	grant := func() error {
+		_, err := a.store().Grant(t.Context(), Reader{Role: a.role, Parties: []string{"alice"}})
+		return err
+	}
+	a.Exec("GRANT SELECT ON ledger.by_hand TO " + a.role)
+	require.NoError(t, grant())
+	require.Contains(t, a.requireNothing("SELECT * FROM ledger.by_hand"), "ERROR")
+
+	a.Exec("GRANT SELECT ON ledger.by_hand TO " + team)
+	require.NoError(t, grant())
+	a.Exec("GRANT " + team + " TO " + a.role)
+	require.ErrorContains(t, grant(), "it is a member of "+team+", which may read ledger.by_hand, which shows what its owner sees")
+	a.Exec("REVOKE " + team + " FROM " + a.role)
+	require.NoError(t, grant())
+
+	a.Exec("GRANT SELECT ON ledger.by_hand TO PUBLIC")
+	require.ErrorContains(t, grant(), "it may read ledger.by_hand")
+	readers, err := a.store().Readers(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, readers[0].Unlimited, "it may read ledger.by_hand")
+}
+
 // Every relation of the schemas shows tables for which it is decided what a limited role sees, and reads them with its rights. What comes
 // without a decision fails here.
 func TestEveryRelationIsDecidedOn(t *testing.T) {

@@ -29,6 +29,9 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	if err := s.lockAccess(ctx, tx); err != nil {
 		return err
 	}
+	if err := s.removeRenamed(ctx, tx); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY r.reader")
 	if err != nil {
 		return err
@@ -76,6 +79,34 @@ func (s *Store) lockAccess(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
+// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. Who was given rights by hand may use the
+// schema of tables too, else they are of no use.
+const renamedSQL = `
+SELECT DISTINCT r.rolname::text
+FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
+WHERE c.relnamespace = $1::text::regnamespace AND c.relname = 'my_lists' AND r.oid <> c.relowner
+  AND NOT has_schema_privilege(r.oid, c.relnamespace, 'USAGE') AND NOT EXISTS (SELECT FROM readers x WHERE x.reader = r.rolname)
+ORDER BY 1`
+
+// removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's rights follow the role.
+// Once nobody else is limited such a role would see everything.
+func (s *Store) removeRenamed(ctx context.Context, tx pgx.Tx) error {
+	rows, err := tx.Query(ctx, renamedSQL, s.db.Config.Schemas.Tables)
+	if err != nil {
+		return fmt.Errorf("look for readers that were renamed: %w", err)
+	}
+	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("look for readers that were renamed: %w", err)
+	}
+	for _, role := range roles {
+		if err := s.takeRights(ctx, tx, role); err != nil {
+			return fmt.Errorf("take the rights of role %s, which was renamed: %w", role, err)
+		}
+	}
+	return nil
+}
+
 // settleReaders is settleAccess where anybody reads by a grant.
 func (s *Store) settleReaders(ctx context.Context) error {
 	var any bool
@@ -85,10 +116,12 @@ func (s *Store) settleReaders(ctx context.Context) error {
 	return s.changeAccess(ctx, func(tx pgx.Tx) error { return s.settleAccess(ctx, tx) })
 }
 
-// readSchemas are the schemas of what analysts read: of the views, of typed views, and of EnablePQS.
+// readSchemas are the schemas of what analysts read: of the views, of typed views, and of EnablePQS. Anybody can write a comment on a schema
+// of his own: one of EnablePQS belongs to a role with the rights of the tables' owner.
 func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT n.nspname::text FROM pg_namespace n
 WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname) OR obj_description(n.oid, 'pg_namespace') = $2
+    AND pg_has_role(n.nspowner, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'readers'::regclass), 'USAGE')
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 	if err != nil {
 		return nil, err
