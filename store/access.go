@@ -31,12 +31,6 @@ type Granted struct {
 	Unknown []string // parties that nothing stored names
 }
 
-const (
-	// accessLockPatience is how long a statement that changes a table's policies waits for its lock: others wait behind it meanwhile.
-	accessLockPatience = time.Second
-	accessTries        = 60
-)
-
 // Grant lets a role read what analysts read: everything, or what parties may see. It takes the place of what was granted before. The
 // first role that is limited brings the policies: it locks each table for a moment. Errors are a *ledger.Problem for a role that there
 // is not, or that can't be limited.
@@ -116,23 +110,7 @@ func (s *Store) Readers(ctx context.Context) (list []Reader, err error) {
 
 // changeAccess calls change in a transaction beside which nobody changes schemas. It is tried again where it can't lock a table.
 func (s *Store) changeAccess(ctx context.Context, change func(pgx.Tx) error) error {
-	for try := 1; ; try++ {
-		err := s.tryAccess(ctx, change)
-		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
-			return err
-		}
-		if try == accessTries {
-			return &ledger.Problem{
-				What: fmt.Sprintf("other transactions kept a table locked: %s", err),
-				Do:   "look in pg_stat_activity which are open for so long, and repeat the command", Err: err,
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(accessLockPatience / 2):
-		}
-	}
+	return patiently(ctx, lockPatience/2, func() error { return s.tryAccess(ctx, change) })
 }
 
 func (s *Store) tryAccess(ctx context.Context, change func(pgx.Tx) error) error {

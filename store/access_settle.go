@@ -60,7 +60,7 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if len(statements) > 0 {
-		patience := fmt.Sprintf("SET LOCAL lock_timeout = %d", accessLockPatience.Milliseconds())
+		patience := fmt.Sprintf("SET LOCAL lock_timeout = %d", lockPatience.Milliseconds())
 		statements = append(append([]string{patience}, statements...), "RESET lock_timeout")
 	}
 	for _, statement := range append(statements, rights...) {

@@ -62,9 +62,6 @@ func (s FieldSubject) tables() fieldTables {
 const (
 	// fieldComment begins the comment of such an index; its description follows, in JSON. It is stored nowhere else.
 	fieldComment = "Made by indexer index create: "
-	// fieldLockPatience is how long a statement that stops writers or readers waits for its lock: while it waits they wait behind it.
-	fieldLockPatience = time.Second
-	fieldLockTries    = 60
 	// fieldTurnTries is how often it is looked whether another command is at work, fieldTurnPause apart.
 	fieldTurnTries, fieldTurnPause = 20, 100 * time.Millisecond
 	// sameSample is how many of the last values are looked at, and sameShare of how many one may be the most frequent value. A hash index
@@ -155,7 +152,7 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 		}
 	}
 	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false) FROM pg_settings s
-		WHERE s.name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout')`, fieldLockPatience.Milliseconds())
+		WHERE s.name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout')`, lockPatience.Milliseconds())
 	if _, err := conn.Exec(ctx, limits); err != nil {
 		return s.db.Unusable(fmt.Errorf("database %s: set the limits on time: %w", s.Address(), err))
 	}
@@ -191,7 +188,7 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 	if !exists || !slices.Contains(index.Subjects, wanted.Subject) {
 		changed = true
 		index.Subjects = append(index.Subjects, wanted.Subject)
-		err := w.patiently(ctx, func() error {
+		err := patiently(ctx, lockPatience, func() error {
 			return pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
 				if !exists {
 					if _, err := tx.Exec(ctx, "CREATE INDEX "+quotedName(name)+" ON ONLY "+at.facts+" "+definition); err != nil {
@@ -237,7 +234,7 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
 		for _, partition := range partitions {
 			part := fieldPartName(partition, hash)
 			// A writer that attaches a partition, and so changes all of them, and a build can wait for one another: one of both is ended.
-			err := w.patiently(ctx, func() error {
+			err := patiently(ctx, lockPatience, func() error {
 				_, err := w.build(ctx, partition, part, definition)
 				return err
 			})
@@ -245,7 +242,7 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
 				return built, err
 			}
 			built = true
-			err = w.patiently(ctx, func() error {
+			err = patiently(ctx, lockPatience, func() error {
 				_, err := w.conn.Exec(ctx, "ALTER INDEX "+quotedName(name)+" ATTACH PARTITION "+quotedName(part))
 				return err
 			})
@@ -299,7 +296,7 @@ func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement strin
 	if _, err := w.conn.Exec(ctx, statement); err != nil {
 		return err
 	}
-	_, err := w.conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", fieldLockPatience.Milliseconds()))
+	_, err := w.conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", lockPatience.Milliseconds()))
 	return err
 }
 
@@ -317,29 +314,10 @@ func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIn
 			return err
 		}
 	}
-	return w.patiently(ctx, func() error {
+	return patiently(ctx, lockPatience, func() error {
 		_, err := w.conn.Exec(ctx, "DROP INDEX IF EXISTS "+quotedName(index.Name))
 		return err
 	})
-}
-
-// patiently tries again where a lock can't be had: readers and writers pass in between.
-func (w *fieldIndexWork) patiently(ctx context.Context, do func() error) error {
-	for try := 1; ; try++ {
-		err := do()
-		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
-			return err
-		}
-		if try == fieldLockTries {
-			return &ledger.Problem{What: fmt.Sprintf("other transactions kept the table locked at each of %d tries", fieldLockTries),
-				Do: "see in pg_stat_activity which are open for so long, and repeat the command: it continues where it ended", Err: err}
-		}
-		select {
-		case <-time.After(fieldLockPatience):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // refuseSameValues looks at the last values.
