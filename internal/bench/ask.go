@@ -19,6 +19,8 @@ type answered struct {
 	rows int
 	warm map[string]float64 // ms, by form: the median
 	cold map[string]float64 // ms, the first time after a restart of the server
+
+	prepared map[string]float64 // ms, by form: the median of a prepared statement, which was planned before
 }
 
 // longEnough ends the repetitions of a question: its forms together have taken this long.
@@ -52,7 +54,7 @@ func (h *harness) ask(ctx context.Context) error {
 				continue
 			}
 			list = append(list, a)
-			h.say("%s: %d rows; ms %v", a.title, a.rows, a.warm)
+			h.say("%s: %d rows; ms %v, prepared %v", a.title, a.rows, a.warm, a.prepared)
 		}
 	}
 	if failed != nil {
@@ -136,7 +138,7 @@ func answerOf(ctx context.Context, conn *pgx.Conn, query string) (rows []string,
 
 // askWarm asks a question in each form once, and compares the answers; then again and again, in turns.
 func (h *harness) askWarm(ctx context.Context, conn *pgx.Conn, q question, values map[string]string) (a *answered, err error) {
-	a = &answered{question: q, warm: map[string]float64{}, cold: map[string]float64{}}
+	a = &answered{question: q, cold: map[string]float64{}}
 	var first []string
 	for _, form := range forms {
 		if q.form[form] == "" {
@@ -156,24 +158,47 @@ func (h *harness) askWarm(ctx context.Context, conn *pgx.Conn, q question, value
 			return nil, fmt.Errorf("%s: %w", form, err)
 		}
 	}
+	if a.warm, err = h.inTurns(ctx, conn, a.form); err != nil {
+		return nil, err
+	}
+	executions := map[string]string{}
+	for form, query := range a.form {
+		if _, _, err := answerOf(ctx, conn, "PREPARE "+form+" AS "+query); err != nil {
+			return nil, err
+		}
+		executions[form] = "EXECUTE " + form
+		if _, _, err := answerOf(ctx, conn, executions[form]); err != nil { // this plans it
+			return nil, err
+		}
+	}
+	if a.prepared, err = h.inTurns(ctx, conn, executions); err != nil {
+		return nil, err
+	}
+	_, _, err = answerOf(ctx, conn, "DEALLOCATE ALL")
+	return a, err
+}
+
+// inTurns runs queries by form, each again and again, in turns, and returns how many ms each takes: the median.
+func (h *harness) inTurns(ctx context.Context, conn *pgx.Conn, queries map[string]string) (map[string]float64, error) {
 	times := map[string][]float64{}
 	began := time.Now()
 	for i := 0; i < h.Runs && (i == 0 || time.Since(began) < longEnough); i++ {
 		for _, form := range forms {
-			if q.form[form] == "" {
+			if queries[form] == "" {
 				continue
 			}
-			_, took, err := answerOf(ctx, conn, q.form[form])
+			_, took, err := answerOf(ctx, conn, queries[form])
 			if err != nil {
 				return nil, err
 			}
 			times[form] = append(times[form], milliseconds(took))
 		}
 	}
+	medians := map[string]float64{}
 	for form, list := range times {
-		a.warm[form] = median(list)
+		medians[form] = median(list)
 	}
-	return a, nil
+	return medians, nil
 }
 
 // sameRows returns an error that names the first rows that only one of two sorted answers has.

@@ -420,34 +420,6 @@ type FloorsCopy struct {
 	Digest          []byte `db:"digest"`
 }
 
-// Lifetimes of holdings.
-type Held struct {
-	Owner               *string            `db:"owner"`
-	Instrument          *string            `db:"instrument"`
-	InstrumentAdmin     *string            `db:"instrument_admin"`
-	Amount              *ledger.Decimal    `db:"amount"`
-	Locked              *bool              `db:"locked"`
-	LockedUntil         interface{}        `db:"locked_until"`
-	LockHolders         interface{}        `db:"lock_holders"`
-	ContractID          string             `db:"contract_id"`
-	CreatedAt           pgtype.Timestamptz `db:"created_at"`
-	ActivatedOffset     int64              `db:"activated_offset"`
-	ActivatedNodeID     int32              `db:"activated_node_id"`
-	CreatedRound        interface{}        `db:"created_round"`
-	HoldingFeeRate      interface{}        `db:"holding_fee_rate"`
-	Source              interface{}        `db:"source"`
-	AdminSigned         bool               `db:"admin_signed"`
-	TemplateID          *string            `db:"template_id"`
-	PackageID           *string            `db:"package_id"`
-	PackageName         *string            `db:"package_name"`
-	ModuleName          *string            `db:"module_name"`
-	EntityName          *string            `db:"entity_name"`
-	SynchronizerID      *string            `db:"synchronizer_id"`
-	ActiveUntil         *int64             `db:"active_until"`
-	ReassignmentCounter int64              `db:"reassignment_counter"`
-	IsActive            bool               `db:"is_active"`
-}
-
 // The positions of all holdings that are stored. positions must hold at least these.
 type HeldPositions struct {
 	PositionID      pgtype.UUID `db:"position_id"`
