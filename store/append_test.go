@@ -35,7 +35,8 @@ func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
 		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.lifetimes WHERE deactivated_offset > 4"))
 	}
 	nothing(t)
-	stored := strings.Join(d.Facts(0, 4), "\n") + "\n"
+	all := d.Facts(0, 4)
+	stored := strings.Join(all, "\n") + "\n"
 	for _, table := range storetest.FactTables {
 		require.Contains(t, stored, table+" ", "EveryKind has a row in each fact table")
 	}
@@ -98,7 +99,7 @@ func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
 		require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(4)))
 		require.Equal(t, []string{"0 8"}, d.Coverage())
 		require.Equal(t, "8", d.Watermark())
-		require.Len(t, d.Facts(4, 8), 13)
+		require.Len(t, d.Facts(4, 8), len(all))
 	})
 }
 

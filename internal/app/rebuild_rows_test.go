@@ -31,6 +31,17 @@ var rebuildRelations = map[string]string{
 	"exact":       "SELECT *, convert_from(exact, 'UTF8') AS text FROM ledger.exact_payloads",
 }
 
+// The members whose values have columns of their own, level by level. All other values are compared as a whole.
+var (
+	levels = names(`update Transaction Reassignment TopologyTransaction OffsetCheckpoint value
+		CreatedEvent ArchivedEvent ExercisedEvent JsAssignmentEvent JsUnassignedEvent createdEvent viewStatus traceContext
+		event ParticipantAuthorizationAdded ParticipantAuthorizationChanged ParticipantAuthorizationRevoked
+		ParticipantAuthorizationOnboarding contractEntry JsActiveContract JsIncompleteUnassigned JsIncompleteAssigned
+		JsEmpty assignedEvent unassignedEvent`)
+	lists = names("events interfaceViews synchronizerTimes")
+	times = names("recordTime effectiveAt createdAt assignmentExclusivity")
+)
+
 // row is a row as to_jsonb shows it. Columns that are NULL are left out.
 type row map[string]jsontext.Value
 
