@@ -104,11 +104,20 @@ func TestStoredUpdate(t *testing.T) {
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, pages))
 	r, err := l.store.StoredUpdate(t.Context(), "update-1")
 	require.NoError(t, err)
-	require.JSONEq(t, `{"ledger_offset": 1, "node_id": 1, "origin": "transaction", "contract_id": "transient-0", "template_id": "pkg-1:Main:Asset",
-		"package_name": "asset", "representative_package_id": "pkg-3", "synchronizer_id": "sync::1", "record_time": "2025-01-02T03:04:05.123456+00:00",
-		"created_at": "2025-01-02T03:04:05+00:00", "acs_delta": true, "payload": {"a": 1.50, "b": "<\u0001>"}, "contract_key": null,
-		"contract_key_hash": null, "signatories": ["alice"], "observers": null, "witness_parties": null, "created_event_blob": "01ff", "extra": null, "stakeholders": ["alice"]}`,
-		string(r.Rows[2].Columns))
+	var created map[string]any
+	require.NoError(t, json.Unmarshal(r.Rows[2].Columns, &created))
+	for column, want := range map[string]any{
+		"contract_id": "transient-0", "template_id": "pkg-1:Main:Asset", "package_name": "asset", "representative_package_id": "pkg-3",
+		"synchronizer_id": "sync::1", "record_time": "2025-01-02T03:04:05.123456+00:00", "acs_delta": true, "contract_key": nil,
+		"signatories": []any{"alice"}, "observers": nil, "stakeholders": []any{"alice"}, "created_event_blob": "01ff",
+		"payload": map[string]any{"a": 1.5, "b": "<\u0001>"},
+	} {
+		require.Contains(t, created, column)
+		require.Equal(t, want, created[column], column)
+	}
+	for column := range created {
+		require.NotContains(t, column, "_ref")
+	}
 	require.Contains(t, string(r.Rows[2].Columns), "1.50")
 	r, err = l.store.StoredUpdate(t.Context(), "update-2")
 	require.NoError(t, err)
