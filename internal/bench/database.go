@@ -122,7 +122,7 @@ var (
 		"unknown_transactions", "party_transfers",
 	}
 	// Only the part sql has many of these, and nothing copies its rows.
-	manyParties = []string{"positions", "balance_totals"}
+	manyParties = []string{"positions", "position_stakeholders", "balance_totals"}
 )
 
 // fewRows is the largest number of rows of all other tables.
