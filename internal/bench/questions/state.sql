@@ -99,8 +99,11 @@ JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk WHERE t.payload_type = 'templa
 
 -- # 25 Offers by receiver, and how many have expired
 -- ours
-WITH offers AS MATERIALIZED (SELECT payload FROM ledger.active_contracts WHERE package_name = 'trade' AND entity_name = 'Offer')
-SELECT payload ->> 'receiver', count(*), count(*) FILTER (WHERE (payload ->> 'executeBefore')::timestamptz < :'half_time') FROM offers GROUP BY 1;
+WITH offers AS MATERIALIZED (
+    SELECT payload ->> 'receiver' AS receiver, (payload ->> 'executeBefore')::timestamptz AS until
+    FROM ledger.created_events JOIN ledger.active_events USING (ledger_offset, node_id, template_number) WHERE package_name = 'trade' AND entity_name = 'Offer'
+)
+SELECT receiver, count(*), count(*) FILTER (WHERE until < :'half_time') FROM offers GROUP BY 1;
 -- fastest
 SELECT c.payload ->> 'receiver', count(*), count(*) FILTER (WHERE (c.payload ->> 'executeBefore')::timestamptz < :'half_time')
 FROM indexer.active_contracts a
@@ -113,8 +116,11 @@ FROM pqs_layout.contracts WHERE tpe_pk = :pqs_offer AND life_ix @> :latest::bigi
 
 -- # 26 Sum of a field by another one, active contracts
 -- ours
-WITH holdings AS MATERIALIZED (SELECT payload -> 'holding' AS holding FROM ledger.active_contracts WHERE package_name = 'bank' AND entity_name = 'Holding')
-SELECT holding -> 'instrument' ->> 'id' AS instrument, count(*), sum((holding -> 'amount' ->> 'initialAmount')::numeric) FROM holdings GROUP BY 1;
+WITH holdings AS MATERIALIZED (
+    SELECT payload -> 'holding' -> 'instrument' ->> 'id' AS instrument, (payload -> 'holding' -> 'amount' ->> 'initialAmount')::numeric AS amount
+    FROM ledger.created_events JOIN ledger.active_events USING (ledger_offset, node_id, template_number) WHERE package_name = 'bank' AND entity_name = 'Holding'
+)
+SELECT instrument, count(*), sum(amount) FROM holdings GROUP BY 1;
 -- fastest
 SELECT c.payload -> 'holding' -> 'instrument' ->> 'id', count(*), sum((c.payload -> 'holding' -> 'amount' ->> 'initialAmount')::numeric)
 FROM indexer.active_contracts a

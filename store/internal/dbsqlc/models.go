@@ -596,7 +596,7 @@ type LedgerActiveCounts struct {
 	TemplateID string `db:"template_id"`
 	// The part of template_id before the first colon.
 	PackageID string `db:"package_id"`
-	// Name of the package. NULL: not served.
+	// Name of the package, the same over its releases.
 	PackageName string `db:"package_name"`
 	// Module of the template.
 	ModuleName string `db:"module_name"`
