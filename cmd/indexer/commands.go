@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -75,4 +76,10 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 		return errors.New("not ready")
 	}
 	return nil
+}
+
+// copyShort copies at most a screenful.
+func copyShort(out io.Writer, from io.Reader) error {
+	_, err := io.Copy(out, io.LimitReader(from, 4096))
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/statuspage"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -64,6 +64,8 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	journal := &statuspage.Journal{}
+	logger = slog.New(journal.Handler(logger.Handler()))
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
 	if err := x.open(cfg.Schemas.Domain(), 0); err != nil {
@@ -86,14 +88,10 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	if cfg.Listen != "" {
-		var listen net.ListenConfig
-		listener, err := listen.Listen(ctx, "tcp", cfg.Listen)
-		if err != nil {
-			return fmt.Errorf("--listen: %w", err)
-		}
-		logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
-		group.Go(func() error { return admin.Serve(ctx, listener, x.health, x.metrics) })
+	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
+		stop()
+		_ = group.Wait() // what listens already ends
+		return err
 	}
 	group.Go(func() error {
 		defer stop() // ends the listener
