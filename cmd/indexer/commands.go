@@ -18,8 +18,11 @@ import (
 )
 
 // Run indexes until it is stopped.
-func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *progress.Bar) error {
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *progress.Bar, reload *config.Reload) error {
 	c.Show = bar.Show
+	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {
+		reload.OnHangup(ctx, logger, func(command any) []string { return apply(command.(*runCommand).Indexer) })
+	}
 	return app.RunIndexer(ctx, c.Indexer, logger)
 }
 

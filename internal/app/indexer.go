@@ -27,6 +27,9 @@ type Indexer struct {
 	config.Run
 	config.Pace
 	config.Profile
+	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns the names of the
+	// settings that are in force from then on; the others need a restart.
+	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
 	// Show, if set, is called with the progress of long work, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 
@@ -46,6 +49,7 @@ type indexer struct {
 type daemon struct {
 	health  *admin.Health
 	streams []*stream
+	rates   rates
 
 	mu       sync.Mutex
 	failures map[*stream]error // of the streams that can't continue
@@ -68,6 +72,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	logger = slog.New(journal.Handler(logger.Handler()))
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
+	x.rates.set(cfg)
 	if err := x.open(cfg.Schemas.Domain(), 0); err != nil {
 		return err
 	}
@@ -88,6 +93,12 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
+	if cfg.Changes != nil {
+		group.Go(func() error {
+			cfg.Changes(ctx, x.change)
+			return nil
+		})
+	}
 	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
 		stop()
 		_ = group.Wait() // what listens already ends

@@ -1,4 +1,4 @@
-// Package config turns flags and environment into typed configuration. The commands share the settings. Every flag has an
+// Package config turns flags, environment and a file into typed configuration. The commands share the settings. Every flag has an
 // environment variable: --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys
 // come from files, passwords from a URL's environment variable or a pgpass file.
 package config
@@ -187,12 +187,16 @@ type Verify struct {
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Logger returns a logger that writes to w.
-func (l Log) Logger(w io.Writer) *slog.Logger {
-	var level slog.Level
+// Level returns the least level that is logged.
+func (l Log) Level() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
 		panic(err) // the flag's enum lets no other level through
 	}
+	return level
+}
+
+// Logger returns a logger that writes to w what has a level at least.
+func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if l.ForPrograms() {
 		return slog.New(slog.NewJSONHandler(w, options))
