@@ -170,6 +170,39 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	}
 }
 
+// What is asked of one template begins with that template's contracts, whatever the number of its versions: no relation is read whole, and none
+// again for each version.
+func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
+	d.Exec(`INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name)
+		SELECT 100 + i, format('%s:M%s:T%s', i, i / 5, i / 5), i::text, 'p' || i / 5, 'M' || i / 5, 'T' || i / 5 FROM generate_series(0, 99) i`)
+	d.Exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta)
+		SELECT 1000 + i, 0, 'transaction', 'c' || i, 100 + i % 100, 1, true FROM generate_series(1, 10000) i`)
+	d.Exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+		SELECT 'c' || i, 1, 100 + i % 100, 1000 + i, 0, 0 FROM generate_series(5001, 10000) i`)
+	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id)
+		SELECT 11000 + i, 'c' || i, 1, 100 + i % 100, 1000 + i, 0 FROM generate_series(1, 5000) i`)
+	d.Exec("ANALYZE indexer.created, indexer.active_contracts, indexer.lifetimes, indexer.templates")
+	d.Exec("VACUUM indexer.active_contracts")
+	const template = "package_name = 'p7' AND module_name = 'M7' AND entity_name = 'T7'"
+	for query, wanted := range map[string]struct{ rows, plan string }{
+		"SELECT c.contract_id FROM ledger.created_events c JOIN ledger.active_events a USING (ledger_offset, node_id, template_number) WHERE " + template: {
+			"250", "Index Only Scan using active_contracts_template"},
+		"SELECT contract_id FROM ledger.contract_lifetimes WHERE active_before > 15930 AND " + template: {"255", "Index Cond: (deactivated_offset > 15930)"},
+		"SELECT generate_series(1, contracts) FROM ledger.active_counts WHERE " + template:              {"250", ""},
+	} {
+		plan := d.plan(query)
+		require.Contains(t, plan, wanted.plan, query)
+		require.NotContains(t, plan, "Seq Scan on created_p0", query)
+		require.Equal(t, wanted.rows, d.Row("SELECT count(*) FROM ("+query+") x"), query)
+	}
+	// Names go together: a condition on all of them is met by as many rows as one on the template's name alone.
+	require.Regexp(t, `rows=5 `, d.plan("SELECT FROM indexer.templates WHERE "+template))
+}
+
 // Everything shows facts up to the watermark, never beyond, and nothing before there is one.
 func TestContractEndsAtTheWatermark(t *testing.T) {
 	t.Parallel()

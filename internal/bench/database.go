@@ -122,7 +122,7 @@ var (
 const listKey = "party_list_ref"
 
 // Only the part sql has many of these, and nothing copies their rows.
-var manyParties = []string{"positions", "balance_totals"}
+var manyParties = []string{"positions", "position_stakeholders", "balance_totals"}
 
 // table is a table whose rows belong to something.
 type table struct{ Name, Place string }
