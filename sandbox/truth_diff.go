@@ -17,8 +17,8 @@ var beside = map[string][]string{
 	"holdings": {"source"},
 }
 
-// extra is what no relation's truth has: members of a server's JSON that nobody knows.
-const extra = "extra"
+// besideAll are what no relation's truth has: members of a server's JSON that nobody knows, and the number that a database gives a template.
+var besideAll = []string{"extra", "template_number"}
 
 // Relations returns the names of the relations that the truth of a ledger's updates has rows of.
 func Relations() []string { return slices.Clone(relations) }
