@@ -50,6 +50,8 @@ type stream struct {
 	Frontier         ledger.Offset  `json:"frontier"`
 	HistoryFloor     ledger.Offset  `json:"history_floor"`
 	StateFloor       *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
+	PrunedTo         ledger.Offset  `json:"pruned_to,omitempty"`
+	Pruning          *task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
 	UpdatedAt        time.Time      `json:"updated_at"`
 	RecordTime       time.Time      `json:"record_time,omitzero"` // of the last update up to the watermark
 	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
@@ -152,6 +154,7 @@ func newReport(address string, status store.Status) *report {
 		r.Streams = append(r.Streams, stream{
 			Stream: store.StreamUpdates, Watermark: status.Watermark, Frontier: status.Frontier,
 			HistoryFloor: status.HistoryFloor, StateFloor: status.StateFloor, UpdatedAt: status.UpdatedAt, RecordTime: status.RecordTime.UTC(),
+			PrunedTo: status.PrunedTo, Pruning: taskOf(status.Tasks, ingest.TaskPruning),
 		})
 	}
 	return r
@@ -293,6 +296,12 @@ func (r *report) print(out io.Writer) error {
 			line("", "active set known from offset %d", *s.StateFloor)
 		} else {
 			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
+		}
+		if s.PrunedTo > 0 {
+			line("", "pruned up to offset %d", s.PrunedTo)
+		}
+		if s.Pruning != nil && s.Pruning.Failing {
+			line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
 		}
 		r.Lower.printLower(line)
 		if s.UpdatesPerSecond != nil {
