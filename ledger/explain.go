@@ -125,7 +125,7 @@ func isNameRune(c rune) bool {
 	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// tell adds what identifies the element.
+// identify adds what identifies the element.
 func (a answer) identify(text []byte, e *DecodeError) {
 	if a.hint != nil && (e.Element >= 0 || a.levels == 0) {
 		a.hint(text, e)
