@@ -107,6 +107,7 @@ func TestPoolerTakeover(t *testing.T) {
 // However few or many sessions a pooler shares out, in whichever order: it is found out, at once.
 func TestSharedSessionsAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts poolers")
 	for _, mode := range []string{throwaway.PoolTransactions, throwaway.PoolStatements} {
 		for _, order := range []string{"server_round_robin = 0", "server_round_robin = 1"} {
 			for sessions := range 4 {

@@ -189,6 +189,7 @@ func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
 // A ledger that can't answer is part of the report, and of the exit code.
 func TestContractWhenTheLedgerFails(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(50)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	id := truth["active_contracts"][0]["contract_id"].(string)

@@ -138,6 +138,7 @@ func TestVerifyWaitsForTheParticipant(t *testing.T) {
 // What a source was not given for, or has nothing of, is said.
 func TestVerifyOneSource(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	report := jsonOf(t, config.ExitDone, environ, "verify", "--scan-url=")
 	require.Equal(t, []any{"the transaction history: no --scan-url is given"}, at(t, report, "not_compared"))
@@ -185,6 +186,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 // A user that may only read is enough to compare, and is told that it is not enough for a repair.
 func TestVerifyAsAReader(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	role, reader := throwaway.Login(t, environ["INDEXER_DATABASE_URL"], "")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])

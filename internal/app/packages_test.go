@@ -131,6 +131,7 @@ func TestVettedPackagesAreFollowed(t *testing.T) {
 // Where packages can't be read the stream continues, and why is there to be read.
 func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the daemon several times")
 	for name, c := range map[string]struct {
 		options sandbox.ServerOptions
 		fault   *sandbox.Fault

@@ -61,6 +61,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 // The last update is where a history is recognized. That it is damaged itself makes no other history of it.
 func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "damages, verifies and repairs several databases")
 	l := backedUp(200)
 	at := lastUpdate(l)
 	for name, statement := range map[string]string{

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -45,6 +46,7 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 // One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began without.
 func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, start := range map[string]ledger.Offset{"from the middle": 100, "from the beginning": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
