@@ -69,6 +69,7 @@ func (d *testDB) requireServed(query string, partitions int) {
 // Partitions that are there get an index, and those that come. Values of any length are stored, and found.
 func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "builds indexes of several partitions")
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()

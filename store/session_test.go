@@ -26,6 +26,7 @@ func (d *testDB) behind(mode string, settings ...string) string {
 // Everything works through a pooler in session mode: the sessions have their settings, one leads, and what it lets go of is free.
 func TestPoolerInSessionMode(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a pooler")
 	d := emptyDatabase(t)
 	ctx := t.Context()
 	url := d.behind(throwaway.PoolSessions)

@@ -256,6 +256,7 @@ func grownFrom(seed uint64, updates int) *sandbox.Ledger {
 
 func TestContractInADatabaseWithoutIt(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(50)
 	truth := l.Truth(sandbox.Scope{}, l.End())
 	id := truth["active_contracts"][0]["contract_id"].(string)

@@ -115,6 +115,7 @@ func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
 
 func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(100)
 	hidden := ""
 	environ, truth := indexed(t, l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {

@@ -73,6 +73,7 @@ func TestVerify(t *testing.T) {
 // A contract that is not active is met by two comparisons.
 func TestVerifyTellsADifferenceOnce(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id + 1000, 0
 		FROM indexer.active_contracts LIMIT 1`)

@@ -114,6 +114,7 @@ func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor i
 // Every example of the documents runs as the role that they describe, and answers something.
 func TestExamplesOfTheDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the examples of the documents")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 51})
 	l.Grow(5000)
 	database, floor := begunInTheMiddle(t, l)

@@ -249,6 +249,9 @@ func TestRowsAreComplete(t *testing.T) {
 				if version != "3.6" {
 					brief.Skip(t)
 				}
+				if shape == "acs-delta" {
+					brief.Long(t, "rebuilds a ledger in another shape")
+				}
 				l := sandbox.NewLedger(sandbox.Options{Seed: 17})
 				l.Grow(200)
 				var s served
@@ -272,6 +275,7 @@ func TestRowsAreComplete(t *testing.T) {
 	}
 	t.Run("updates matched by interfaces only", func(t *testing.T) {
 		t.Parallel()
+		brief.Long(t, "rebuilds a ledger in another scope")
 		l := sandbox.NewLedger(sandbox.Options{Seed: 18})
 		l.Grow(300)
 		scope := everything("ledger-effects")

@@ -195,6 +195,7 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 // does one that comes new, where the damaged row says that it is that.
 func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, statement := range map[string]string{
 		"altered": `UPDATE indexer.synchronizers SET synchronizer_id = 'sync::9' WHERE synchronizer_id = 'sync::1';
 			UPDATE indexer.templates SET template_id = 'pkg-9:Main:New', package_id = 'pkg-9', entity_name = 'New' WHERE template_id = '` + storetest.Template + `';

@@ -14,6 +14,7 @@ import (
 // A ledger that ends before what is stored is another one, or one that lags behind: nothing is removed for its sake.
 func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, statement := range map[string]string{
 		"as it was": "SELECT 1", "without coverage": "DELETE FROM indexer.coverage",
 	} {
