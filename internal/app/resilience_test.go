@@ -232,15 +232,6 @@ func TestIndexerRefusals(t *testing.T) {
 			requireProblem(t, run(t, database, l, options, nil), "pruned")
 		}
 	})
-	t.Run("lost history", func(t *testing.T) {
-		t.Parallel()
-		l := grown(t)
-		database := throwaway.Migrated(t, migrate)
-		require.NoError(t, run(t, database, l, sandbox.ServerOptions{}, nil))
-		restored := sandbox.NewLedger(sandbox.Options{Seed: 25})
-		restored.Grow(20)
-		requireProblem(t, run(t, database, restored, sandbox.ServerOptions{}, nil), "below the checkpoint")
-	})
 	t.Run("another scope", func(t *testing.T) {
 		t.Parallel()
 		l := grown(t)
