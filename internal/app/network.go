@@ -71,6 +71,15 @@ func (n *networkUpdates) identify(ctx context.Context) (identity, error) {
 	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}, nil
 }
 
+// release implements origin.
+func (n *networkUpdates) release(ctx context.Context) string {
+	release, err := n.client.Version(ctx)
+	if err != nil { // ping says so
+		return ""
+	}
+	return release
+}
+
 // refusal implements origin. A problem that has a cause is the database's own.
 func (n *networkUpdates) refusal(err error) error {
 	var problem *ledger.Problem
@@ -87,9 +96,11 @@ func (n *networkUpdates) refusal(err error) error {
 // resumes implements origin. A Scan service that has not come as far as what is stored lags behind, and is no fork.
 func (n *networkUpdates) resumes(stored ledger.Offset) { n.Expect(stored) }
 
-// startTasks implements origin: there is nothing beside these updates.
-func (n *networkUpdates) startTasks(context.Context, *store.UpdatesWriter) *background {
-	return &background{}
+// startTasks implements origin: beside these updates nothing is read.
+func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
+	b := &background{}
+	n.startPruning(ctx, b, leader)
+	return b
 }
 
 // LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.

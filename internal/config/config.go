@@ -1,4 +1,4 @@
-// Package config turns flags and environment into typed configuration. The commands share the settings. Every flag has an
+// Package config turns flags, environment and a file into typed configuration. The commands share the settings. Every flag has an
 // environment variable: --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys
 // come from files, passwords from a URL's environment variable or a pgpass file.
 package config
@@ -138,13 +138,17 @@ type Log struct {
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
 	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
-	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
+
+	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
+	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one."`
+	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost."`
 
 	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
+	Retain           Age           `placeholder:"AGE" help:"Prune, once a day, the updates that were recorded this long before the last one, such as 400d; what was active then stays. Default: everything is kept."`
 	VerifyRate       int           `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
 }
 
@@ -170,6 +174,7 @@ type Fill struct {
 	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
 	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
 	WithSnapshot bool   `env:"-" help:"Carry a snapshot of the contracts that were active at the lower end, so that what was active is known from there on."`
+	PrunedToo    bool   `env:"-" help:"Fill in also what indexer prune removed."`
 	NewestFirst  bool   `env:"-" help:"Fill in the newest missing history first, so that the stored history grows backwards without gaps."`
 }
 
@@ -184,12 +189,16 @@ type Verify struct {
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Logger returns a logger that writes to w.
-func (l Log) Logger(w io.Writer) *slog.Logger {
-	var level slog.Level
+// Level returns the least level that is logged.
+func (l Log) Level() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
 		panic(err) // the flag's enum lets no other level through
 	}
+	return level
+}
+
+// Logger returns a logger that writes to w what has a level at least.
+func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if l.ForPrograms() {
 		return slog.New(slog.NewJSONHandler(w, options))
@@ -330,6 +339,9 @@ func (r Run) Validate() error {
 	}
 	if err := checkAddress(r.Listen); r.Listen != "" && err != nil {
 		return fmt.Errorf("--listen: %w", err)
+	}
+	if err := checkAddress(r.PageListen); r.PageListen != "" && err != nil {
+		return fmt.Errorf("--page-listen: %w", err)
 	}
 	if r.LookupRate < 0 || r.LookupRate > 100 {
 		return fmt.Errorf("--lookup-rate must be 0 to 100 a second, not %d", r.LookupRate)
