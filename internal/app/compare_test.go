@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
+	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
