@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
@@ -85,14 +84,7 @@ func activeAt(t *testing.T, databaseURL string, at int64) []string {
 
 func texts(t *testing.T, databaseURL, query string, args ...any) []string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	rows, err := conn.Query(t.Context(), query, args...)
-	require.NoError(t, err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	return list
+	return collect[string](t, databaseURL, query, args...)
 }
 
 func trueActiveAt(l *sandbox.Ledger, scope sandbox.Scope, at int64) []string {
