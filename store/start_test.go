@@ -145,6 +145,7 @@ func TestMigrateAtOnce(t *testing.T) {
 // Of two that make the schema at the same moment, PostgreSQL refuses one in spite of IF NOT EXISTS.
 func TestMigrateWhileTheSchemaIsBeingMade(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	d := &testDB{storetest.New(t, throwaway.Database(t))}
 	tx, err := d.Connect().Begin(t.Context())
 	require.NoError(t, err)

@@ -61,6 +61,7 @@ func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
 // new lies below it.
 func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +105,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 // Restored exactly where it was, it is the same ledger, and continues.
 func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +163,7 @@ func TestAParticipantIsRestoredWhileRunning(t *testing.T) {
 // No alarm: what was stored last has been pruned since, or is damaged in the database.
 func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run("pruned, "+name, func(t *testing.T) {
 			t.Parallel()
