@@ -277,3 +277,39 @@ func TestPruningIsKilledAtAnyPoint(t *testing.T) {
 	w.index(t, true)
 	w.requireBegunAt(t, at)
 }
+
+// Where the disk becomes full, everything stays as it was, and pruning gets through when there is room again.
+func TestPruningOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "fills a disk")
+	throwaway.NeedPrograms(t)
+	disk, err := throwaway.NewSmallDisk(200 << 20)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(disk.Close)
+	var server *throwaway.Server
+	require.NoError(t, disk.Run(func() (err error) {
+		server, err = throwaway.Start(t.Context(), throwaway.Options{
+			Kind: throwaway.Local, TCP: true, Settings: map[string]string{"shared_buffers": "16MB", "max_wal_size": "48MB", "min_wal_size": "32MB"},
+		})
+		return err
+	}))
+	t.Cleanup(func() { require.NoError(t, disk.Run(server.Stop)) })
+	w := newFillWorld(t, 100, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w.database = server.URL("")
+	require.NoError(t, migrate(t.Context(), w.database))
+	w.ledger.Grow(3_000)
+	w.index(t, true)
+	at := offsetAfter(w.ledger, w.at+1_000)
+	require.NoError(t, disk.Fill())
+	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: w.database}, store.PruneBefore{Offset: new(ledger.Offset(at + 1))}, true, testLogger(t))
+	require.Error(t, err)
+	require.NoError(t, disk.Free())
+	require.NoError(t, disk.Run(func() error { return server.Restart(t.Context()) }))
+	requireFloors(t, w.database, 0, 0)
+	require.Empty(t, sandbox.Diff(w.ledger.Truth(w.truth, w.ledger.End()), relations(t, w.database)))
+	prune(t, w.database, at+1)
+	requireFloors(t, w.database, at, at)
+	require.Empty(t, sandbox.Diff(w.ledger.TruthFromSnapshot(w.truth, at, w.ledger.End()), relations(t, w.database)))
+}
