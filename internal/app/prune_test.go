@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -312,4 +313,60 @@ func TestPruningOnAFullDisk(t *testing.T) {
 	prune(t, w.database, at+1)
 	requireFloors(t, w.database, at, at)
 	require.Empty(t, sandbox.Diff(w.ledger.TruthFromSnapshot(w.truth, at, w.ledger.End()), relations(t, w.database)))
+}
+
+// Whoever asks about what stays is answered as before: roles that are limited to parties, typed views, queries for the Participant Query Store,
+// holdings and the past. Below the floor the error is that of a database that began there.
+func TestReadersAreAnsweredAsBeforePruning(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads all packages of a ledger")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 101, ActiveShare: 0.4})
+	l.Grow(400)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	_, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	db, err := store.Open(store.Config{URL: database})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.EnablePQS(t.Context(), "pqs"))
+	party := texts(t, database, "SELECT p FROM ledger.active_contracts, unnest(signatories) p GROUP BY p ORDER BY count(*) DESC, p LIMIT 1")
+	_, limited := limitedRole(t, database, "_limited", store.Reader{Parties: party})
+	at := offsetAfter(l, l.Offset(200))
+	past := l.Offset(300)
+	// Of what was an event before, and a contract that moved, a snapshot does not say that either.
+	const gone = " - '{update_id,record_time,workflow_id,origin,created_offset}'::text[]"
+	questions := []string{
+		"SELECT (to_jsonb(x)" + gone + ")::text FROM ledger.active_contracts x WHERE $1::bigint > 0",
+		"SELECT (to_jsonb(x) - 'ended_at')::text FROM ledger.active_at($1::bigint) x",
+		"SELECT to_jsonb(x)::text FROM ledger.holdings x WHERE $1::bigint > 0",
+		"SELECT to_jsonb(x)::text FROM ledger.holdings_at($1::bigint) x",
+		"SELECT to_jsonb(x)::text FROM ledger.holding_totals x WHERE $1::bigint > 0",
+		"SELECT (to_jsonb(x) - 'parent_node_id')::text FROM ledger.events x WHERE x.ledger_offset > $1::bigint",
+		"SELECT concat(h.contract_id, h.argument) FROM ledger.active_contracts a, ledger.contract_history(a.contract_id) h WHERE h.ledger_offset = a.activated_offset AND h.node_id = a.activated_node_id AND $1::bigint > 0",
+	}
+	owners := append(slices.Clone(questions),
+		"SELECT (to_jsonb(x)"+gone+")::text FROM typed.bank_account x WHERE x.active AND $1::bigint > 0",
+		"SELECT (to_jsonb(x)"+gone+")::text FROM typed.trade_agreement x WHERE x.active AND $1::bigint > 0",
+		"SELECT concat(x.contract_id, x.payload) FROM pqs.active() x WHERE $1::bigint > 0",
+		"SELECT concat(x.contract_id, x.payload) FROM pqs.creates(from_offset => $1::bigint) x")
+	answers := func() (all [][]string) {
+		for _, asked := range []struct {
+			as        string
+			questions []string
+		}{{database, owners}, {limited, questions}} {
+			for _, question := range asked.questions {
+				rows := jsonRows(t, open(t, asked.as), question, past)
+				require.NotEmpty(t, rows, question)
+				all = append(all, append([]string{question}, rows...))
+			}
+		}
+		return all
+	}
+	before := answers()
+	prune(t, database, at+1)
+	require.Equal(t, before, answers())
+	for _, question := range []string{"SELECT FROM ledger.active_at($1)", "SELECT FROM ledger.holdings_at($1)", "SELECT ledger.time_at($1)", "SELECT FROM pqs.active(\"offset\" => $1)"} {
+		_, err := open(t, database).Exec(t.Context(), question, at-1)
+		require.ErrorContains(t, err, fmt.Sprint(at), question)
+	}
 }
