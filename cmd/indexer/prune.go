@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
 	"ledgerindexer/store"
 )
 
@@ -56,13 +57,13 @@ func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row(table, "TABLE", "PARTITIONS", "ROWS", "ON THE DISK")
 	for _, t := range plan.Tables {
-		row(table, t.Relation, fmt.Sprint(t.Partitions), fmt.Sprint(t.Rows), sizeText(t.Bytes))
+		row(table, t.Relation, fmt.Sprint(t.Partitions), fmt.Sprint(t.Rows), progress.Bytes(t.Bytes))
 	}
-	row(table, "in all", "", fmt.Sprint(plan.Rows()), sizeText(plan.Bytes()))
+	row(table, "in all", "", fmt.Sprint(plan.Rows()), progress.Bytes(plan.Bytes()))
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", plan.Rows(), sizeText(plan.Bytes()), went, plan.Floor, plan.Active)
+	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", plan.Rows(), progress.Bytes(plan.Bytes()), went, plan.Floor, plan.Active)
 	if plan.Copied > 0 {
 		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and are copied\n", plan.Copied)
 	}
