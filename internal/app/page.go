@@ -29,7 +29,9 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *sta
 			if s.indexer != x {
 				name = "network"
 			}
-			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store})
+			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store, Sized: func(sizes store.Sizes) {
+				s.metrics.Sized(sizes.Ledger, sizes.Partitions)
+			}})
 		}
 		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, statuspage.Stream{
 			Title: s.title, Kind: s.name(), Source: s.source, Lag: s.lag, Version: s.work.release,
@@ -54,7 +56,7 @@ func (s *stream) lag(ctx context.Context, at store.Place) admin.Lag {
 
 // serve serves the endpoints that are configured, until ctx ends.
 func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *statuspage.Page) error {
-	paged := false
+	listens := false
 	for _, at := range []struct{ flag, address string }{{"--listen", x.cfg.Listen}, {"--page-listen", x.cfg.PageListen}} {
 		if at.address == "" {
 			continue
@@ -66,13 +68,13 @@ func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *status
 		withPage := at.flag == "--page-listen" || x.cfg.PageListen == ""
 		if withPage {
 			page.Register(mux)
-			paged = true
 		}
+		listens = true
 		if err := listen(ctx, group, x.logger, at.flag, at.address, mux); err != nil {
 			return err
 		}
 	}
-	if paged {
+	if listens { // the metrics have some of what is measured
 		group.Go(func() error {
 			page.Run(ctx)
 			return nil

@@ -94,6 +94,7 @@ func (p *Page) weigh(ctx context.Context, l Ledger, m *measured) {
 	if err != nil { // the page says so
 		return
 	}
+	l.Sized(sizes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.sizes.add(sized{time.Now(), sizes.Ledger})

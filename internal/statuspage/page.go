@@ -39,6 +39,7 @@ type Ledger struct {
 	Name    string
 	Store   *store.Store
 	Streams []Stream
+	Sized   func(store.Sizes) // called about once a minute with what the database takes on disk
 }
 
 // Stream is a stream that this process reads, or would read if it led.
