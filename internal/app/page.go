@@ -33,25 +33,16 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *sta
 				s.metrics.Sized(sizes.Ledger, sizes.Partitions)
 			}})
 		}
-		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, statuspage.Stream{
-			Title: s.title, Kind: s.name(), Source: s.source, Lag: s.lag, Version: s.work.release,
-		})
+		shown := statuspage.Stream{
+			Title: s.title, Kind: s.name(), Source: s.source, Version: s.work.release,
+			Lag: func() admin.Lag { return s.metrics.Lag(s.name()) },
+		}
+		if u, ofUpdates := s.work.(*updates); ofUpdates {
+			shown.End = u.origin.LedgerEnd
+		}
+		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, shown)
 	}
 	return statuspage.New(cfg)
-}
-
-// lag returns how far the stream is behind its source. A leader knows; another process asks, where a question tells.
-func (s *stream) lag(ctx context.Context, at store.Place) admin.Lag {
-	known := s.metrics.Lag(s.name())
-	u, ofUpdates := s.work.(*updates)
-	if known.Leads || !ofUpdates {
-		return known
-	}
-	end, err := u.origin.LedgerEnd(ctx)
-	if err != nil { // readyz and the log say why
-		return admin.Lag{}
-	}
-	return statuspage.Behind(at, end, &s.caughtUp)
 }
 
 // serve serves the endpoints that are configured, until ctx ends.

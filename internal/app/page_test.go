@@ -75,7 +75,10 @@ func TestTheStatusPage(t *testing.T) {
 		return d
 	}
 	nothing, none := 0.0, int64(0)
-	eventuallyOf(t, standing, "its standing by", func() bool { return read(page).Ready })
+	eventuallyOf(t, standing, "its standing by, and a first measurement", func() bool {
+		d := read(page)
+		return d.Ready && d.Ledgers[0].Process[0].Offsets != nil
+	})
 	d := read(page)
 	require.Equal(t, []string{"ledger", "network"}, []string{d.Ledgers[0].Name, d.Ledgers[1].Name})
 	require.Equal(t, l.End(), d.Ledgers[0].Streams[0].Watermark)
