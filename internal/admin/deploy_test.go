@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"ledgerindexer/internal/brief"
 )
 
 const (
@@ -146,6 +148,7 @@ func TestAlertsAreDocumented(t *testing.T) {
 // Prometheus itself takes the configuration, and each alert fires where it should.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "evaluates all rules over eight hours")
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Skip("promtool is not in PATH (Debian's package prometheus)")
