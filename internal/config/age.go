@@ -13,7 +13,7 @@ import (
 
 const day = 24 * time.Hour
 
-// Age is a duration that may be given in days: 400d. 0: none is given.
+// Age is a duration that may be given in days, such as 400d; 0: not given.
 type Age time.Duration
 
 // UnmarshalText parses a whole number of days, such as 400d, or a duration as Go writes it, such as 36h; not less than 0.
@@ -34,7 +34,7 @@ func (a *Age) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String returns the duration as it can be given.
+// String returns the duration in a form that UnmarshalText parses.
 func (a Age) String() string {
 	if d := time.Duration(a); d%day != 0 {
 		return d.String()
@@ -42,7 +42,7 @@ func (a Age) String() string {
 	return fmt.Sprintf("%dd", time.Duration(a)/day)
 }
 
-// ParseBefore parses what says before what is pruned: an offset, a date (2026-01-31, which begins at midnight UTC), a time
+// ParseBefore parses the limit below which is pruned: an offset, a date (2026-01-31: its midnight, UTC), a time
 // (2026-01-31T12:00:00Z) or an Age.
 func ParseBefore(text string) (store.PruneBefore, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {

@@ -1,6 +1,6 @@
-// Package config turns flags, environment and a file into typed configuration. The commands share the settings. Every flag has an
-// environment variable: --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys
-// come from files, passwords from a URL's environment variable or a pgpass file.
+// Package config turns flags, environment and a file into typed configuration, which the commands share. The variable of
+// --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys come from files,
+// passwords from a URL's environment variable or a pgpass file.
 package config
 
 import (
@@ -32,18 +32,18 @@ type Database struct {
 	Schemas
 }
 
-// Schemas selects one of several ledgers that lie in one database.
+// Schemas selects one of several ledgers in one database.
 type Schemas struct {
 	TablesSchema string `default:"indexer" placeholder:"NAME" help:"Schema of the indexer's tables in the database: each ledger in it has a pair of schemas of its own. Default: ${default}."`
 	ViewsSchema  string `default:"ledger" placeholder:"NAME" help:"Schema of what analysts read, beside --tables-schema. Default: ${default}."`
 }
 
-// Domain returns the names in the store's type.
+// Domain returns the names as the store's type.
 func (s Schemas) Domain() store.Schemas {
 	return store.Schemas{Tables: s.TablesSchema, Views: s.ViewsSchema}
 }
 
-// Validate refuses names that can't be those of a pair of schemas.
+// Validate refuses names that a pair of schemas can't have.
 func (s Schemas) Validate() error {
 	if err := s.Domain().Validate(); err != nil {
 		return fmt.Errorf("--tables-schema and --views-schema: %w", err)
@@ -101,7 +101,7 @@ type Access struct {
 	KeyFile               string   `placeholder:"FILE" help:"PEM file of its private key."`
 }
 
-// Domain returns the access as the clients take it; flags is the prefix of the flags, for errors.
+// Domain returns the configuration for the clients. Errors name flags with the prefix flags.
 func (a Access) Domain(flags string) access.Config {
 	return access.Config{
 		Flags: flags, TokenFile: a.TokenFile, CAFile: a.CAFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
@@ -134,7 +134,7 @@ type Log struct {
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 }
 
-// Run is the settings of the daemon.
+// Run holds the settings of the daemon.
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
 	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
@@ -163,13 +163,13 @@ type Profile struct {
 	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none."`
 }
 
-// Snapshot is the settings of the backfill.
+// Snapshot holds the settings of the backfill of a snapshot.
 type Snapshot struct {
 	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or the offset of an unfinished snapshot."`
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
 }
 
-// Fill is the settings of a history backfill.
+// Fill holds the settings of a history backfill.
 type Fill struct {
 	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
 	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
@@ -178,7 +178,7 @@ type Fill struct {
 	NewestFirst  bool   `env:"-" help:"Fill in the newest missing history first, so that the stored history grows backwards without gaps."`
 }
 
-// Verify is the settings of a verification.
+// Verify holds the settings of a verification.
 type Verify struct {
 	All     bool   `env:"-" help:"Read everything again, from the lowest offset that the participant still serves."`
 	From    *int64 `env:"-" placeholder:"OFFSET" help:"Read the updates after this offset again. Default: where the database begins, if --to is given."`
@@ -189,15 +189,15 @@ type Verify struct {
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Level returns the least level that is logged.
+// Level returns the lowest level that is logged.
 func (l Log) Level() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
-		panic(err) // the flag's enum lets no other level through
+		panic(err) // the flag's enum allows no other level
 	}
 	return level
 }
 
-// Logger returns a logger that writes to w what has a level at least.
+// Logger returns a logger that writes records of level or above to w.
 func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if l.ForPrograms() {
@@ -206,13 +206,13 @@ func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// ForPrograms reports whether programs read the log.
+// ForPrograms reports whether the log is for programs (JSON).
 func (l Log) ForPrograms() bool { return l.LogFormat == "json" }
 
-// Bar returns a progress bar on out, which shows nothing if out is not a terminal or programs read the log.
+// Bar returns a progress bar on out. It shows nothing if out is no terminal or the log is for programs.
 func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, !l.ForPrograms()) }
 
-// Domain returns the scope in the domain's type.
+// Domain returns the scope as the domain's type.
 func (s Scope) Domain() ledger.Scope {
 	return ledger.Scope{
 		Parties: s.Parties, Templates: s.Templates, Interfaces: s.Interfaces, Shape: ledger.Shape(s.Shape), Blobs: s.Blobs,
@@ -220,9 +220,9 @@ func (s Scope) Domain() ledger.Scope {
 	}
 }
 
-// Validate refuses an invalid URL, which may contain a password, so that the error does not repeat it, and what Schemas refuses.
+// Validate refuses an invalid URL, without repeating it, because it may contain a password, and what Schemas refuses.
 func (d Database) Validate() error {
-	if d.DatabaseURL == "" { // given, but empty: pgx would take whatever database the PG* variables name
+	if d.DatabaseURL == "" { // given, but empty: pgx would use the database of the PG* variables
 		return errors.New("--database-url is missing")
 	}
 	if _, err := pgconn.ParseConfig(d.DatabaseURL); err != nil {
@@ -231,8 +231,8 @@ func (d Database) Validate() error {
 	return d.Schemas.Validate()
 }
 
-// Validate refuses an invalid URL, which may contain a password and is not repeated, and flags of access that contradict
-// each other. The files are read later.
+// Validate refuses an invalid URL, without repeating it, and access flags that contradict each other. The files are read
+// later.
 func (l Ledger) Validate() error {
 	if l.LedgerURL == "" {
 		return errors.New("--ledger-url is missing")
@@ -240,7 +240,7 @@ func (l Ledger) Validate() error {
 	return checkServer("ledger", l.LedgerURL, l.LedgerAccess)
 }
 
-// Validate checks like that of Ledger, if a Scan service is configured.
+// Validate checks as Ledger's does, if a Scan service is configured.
 func (s Scan) Validate() error {
 	if s.ScanURL == "" {
 		return nil
@@ -248,7 +248,7 @@ func (s Scan) Validate() error {
 	return checkServer("scan", s.ScanURL, s.ScanAccess)
 }
 
-// Validate checks like those of Ledger and Scan, if they are configured. One of them must be.
+// Validate checks Ledger and Scan, if they are configured. One of them must be.
 func (s Sources) Validate() error {
 	if s.LedgerURL == "" && s.ScanURL == "" {
 		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
@@ -271,7 +271,7 @@ func (s Sources) Validate() error {
 	return nil
 }
 
-// given returns the first flag that is given, without its prefix; empty: none.
+// given returns the first flag that is set, without its prefix; empty: none.
 func (a Access) given() string {
 	for _, setting := range []struct {
 		flag  string
@@ -443,7 +443,7 @@ func (v Verify) Selection() verify.Selection {
 // Offset returns the snapshot's offset; nil if it was not given.
 func (s Snapshot) Offset() *ledger.Offset { return (*ledger.Offset)(s.AtOffset) }
 
-// Holder returns a name of this process for messages: host and process id.
+// Holder names this process in messages: host and process id.
 func Holder() string {
 	host, err := os.Hostname()
 	if err != nil {

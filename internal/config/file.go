@@ -22,7 +22,7 @@ type File struct {
 // fileLimit is the size of the largest file that is read, in bytes.
 const fileLimit = 1 << 20
 
-// file is a configuration file: the settings of all commands, by the names of their flags. Each command takes its own.
+// file is a configuration file: the settings of all commands, by flag. Each command takes its own.
 type file struct {
 	name   string
 	values map[string]fileValue
@@ -34,8 +34,8 @@ type fileValue struct {
 	line  int
 }
 
-// readFile reads a configuration file; an empty name: there is none. What it has must be settings with a value each: a file that is
-// written just now, or is another one, is an error rather than a few settings less.
+// readFile reads a configuration file; an empty name: there is none. Every setting must have a value, so that a half written or wrong
+// file is an error.
 func readFile(name string) (*file, error) {
 	f := &file{name: name, values: map[string]fileValue{}}
 	if name == "" {
@@ -78,7 +78,6 @@ func (f *file) errorf(line int, format string, args ...any) error {
 // at names a line of the file.
 func (f *file) at(line int) string { return fmt.Sprintf("%s, line %d,", f.name, line) }
 
-// take takes the settings of a mapping.
 func (f *file) take(mapping *yaml.Node) error {
 	if mapping.Kind != yaml.MappingNode {
 		return f.errorf(mapping.Line, "must have a setting and its value on each line, such as log-level: debug")
@@ -108,7 +107,7 @@ func (f *file) take(mapping *yaml.Node) error {
 	return nil
 }
 
-// value returns a value as the parser takes it.
+// value returns a value in the parser's form.
 func (f *file) value(name string, node *yaml.Node) (any, error) {
 	if node.Kind == yaml.SequenceNode {
 		list := []any{}
@@ -134,7 +133,7 @@ func (f *file) scalar(name string, node *yaml.Node) (string, error) {
 	return node.Value, nil
 }
 
-// of returns what the file gives a flag; ok is false if that is nothing, or an empty list.
+// of returns a flag's value in the file; ok is false if it has none, or an empty list.
 func (f *file) of(flag *kong.Flag) (value fileValue, ok bool) {
 	if f == nil || len(flag.Envs) == 0 {
 		return value, false
@@ -146,7 +145,7 @@ func (f *file) of(flag *kong.Flag) (value fileValue, ok bool) {
 	return value, ok
 }
 
-// nearest returns a hint at the name that was probably meant; empty: none is near.
+// nearest returns a hint at the name that was probably meant; empty if none is similar.
 func nearest(name string, names []string) string {
 	best := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
 	if d := distance(name, best); d > max(2, len(name)/3) {
@@ -155,8 +154,7 @@ func nearest(name string, names []string) string {
 	return fmt.Sprintf(": did you mean %s?", best)
 }
 
-// distance returns how many letters must be put in, left out or replaced to make one word of the other. Case and the difference between
-// dashes and underscores are one letter in all.
+// distance returns the edit distance of two words. Differences of case, and of dashes and underscores, count as 1 in all.
 func distance(a, b string) int {
 	alike := strings.ReplaceAll(strings.ToLower(a), "_", "-")
 	different := 0

@@ -23,19 +23,18 @@ const envPrefix = "INDEXER_"
 // ErrHelp is returned by Parse after it printed help or the version, as the user asked.
 var ErrHelp = errors.New("help was printed")
 
-// UsageError is a command line or an environment that can't be understood. The commands end with exit code 2.
+// UsageError is an error of the command line, the environment or the configuration file. The exit code is 2.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Parser understands the command lines of a program. To build one takes longer than to parse with it. It must not be used by
-// several goroutines at a time.
+// Parser parses the command lines of a program. Building one takes longer than parsing. It is not safe for concurrent use.
 type Parser struct {
 	name    string
 	parser  *kong.Kong
 	environ environment
-	file    *file // nil: it was not read yet
+	file    *file // nil: not read yet
 	helped  bool
 }
 
@@ -58,8 +57,8 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 	return p, nil
 }
 
-// Parse fills the grammar, whatever was parsed before, and returns the chosen command. environ is the environment that flags which
-// args does not have take their values from, in the form of os.Environ. The process's own is not looked at.
+// Parse resets and fills the grammar, and returns the chosen command. Flags that args does not have come from environ, in the form of
+// os.Environ, not from the process's environment.
 func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context, error) {
 	if err := refuseSecrets(args); err != nil {
 		return nil, &UsageError{err}
@@ -68,7 +67,7 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 		return nil, &UsageError{err}
 	}
 	for i, arg := range args {
-		if !utf8.ValidString(arg) { // the parser would silently replace characters
+		if !utf8.ValidString(arg) { // else the parser silently replaces characters
 			return nil, &UsageError{fmt.Errorf("argument %d is not text in UTF-8", i+1)}
 		}
 	}
@@ -84,7 +83,7 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 	return parsed, nil
 }
 
-// beforeResolve reads the configuration file, and checks the values that flags have from there and from the environment.
+// beforeResolve reads the configuration file, and checks the values from there and from the environment.
 func (p *Parser) beforeResolve(parsed *kong.Context, path *kong.Path) (err error) {
 	if p.file == nil {
 		if p.file, err = readFile(p.fileName(parsed)); err != nil {
@@ -129,8 +128,7 @@ func (p *Parser) resolve(flag *kong.Flag) any {
 	return nil
 }
 
-// check refuses values that a flag can't have, also where the command line has another one. The parser's own error would not say where
-// they come from.
+// check refuses invalid values of a flag, even if the command line overrides them. The parser's own error would not name their source.
 func (p *Parser) check(flag *kong.Flag) error {
 	if name, value, given := p.environ.of(flag); given {
 		if err := tryValue(flag, value); err != nil {
@@ -145,7 +143,7 @@ func (p *Parser) check(flag *kong.Flag) error {
 	return nil
 }
 
-// forget undoes what the parser keeps of the command line before: which flags and arguments were given.
+// forget resets which flags and arguments were given, which the parser keeps from an earlier command line.
 func forget(node *kong.Node) {
 	node.Active = false
 	for _, flag := range node.Flags {
@@ -159,8 +157,8 @@ func forget(node *kong.Node) {
 	}
 }
 
-// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them, and keeps
-// them out of errors that repeat an argument.
+// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them. Its errors
+// don't repeat them.
 func refuseSecrets(args []string) error {
 	for i, arg := range args {
 		where, value := "an argument", arg
@@ -216,8 +214,8 @@ func hasPassword(text string) bool {
 	return has
 }
 
-// refuseUnknown refuses misspelt settings: variables with our prefix that no command has. It also refuses settings that are
-// not UTF-8, because the parser would silently replace characters.
+// refuseUnknown refuses variables with our prefix that no command has, which are probably misspelt. It also refuses settings
+// that are not UTF-8, because the parser would silently replace characters.
 func refuseUnknown(environ []string) error {
 	known, err := variables()
 	if err != nil {
@@ -237,14 +235,14 @@ func refuseUnknown(environ []string) error {
 
 var serviceVariable = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$`)
 
-// ofService reports whether a variable comes from Kubernetes. It gives each container the addresses of its namespace's
-// services, one of which may be called indexer.
+// ofService reports whether a variable comes from Kubernetes, which gives containers the addresses of their namespace's
+// services. One of these may be called indexer.
 func ofService(name, value string) bool {
 	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// settings returns the flags of all commands that the environment and the configuration file can set: commands share both, so each
-// accepts the others'.
+// settings returns the flags that the environment and the configuration file can set, of all commands: each command accepts the
+// others' settings.
 var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 	var all struct {
 		Database

@@ -21,9 +21,9 @@ type Reload struct {
 	inForce       Settings
 }
 
-// OnHangup reads the configuration again for each SIGHUP, until ctx ends. What is new of the log's level is in force then. apply takes
-// the command as it would be now, puts in force what can change while it runs, and returns the names of these settings; what else is
-// another now is warned of. A configuration with an error changes nothing, and is logged as an error.
+// OnHangup reads the configuration again for each SIGHUP, until ctx ends, and sets the log level. apply gets the command with its new
+// settings, applies those that can change while it runs, and returns their names; other changes are logged as a warning. A configuration
+// with an error changes nothing, and is logged as an error.
 func (r *Reload) OnHangup(ctx context.Context, logger *slog.Logger, apply func(command any) (applied []string)) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
@@ -63,7 +63,7 @@ func (r *Reload) again(ctx context.Context, logger *slog.Logger, apply func(comm
 	}
 }
 
-// read parses the same command line in the same environment again, with the configuration file as it is now.
+// read parses the same command line and environment again, with the present configuration file.
 func (r *Reload) read() (now Settings, command any, level slog.Level, err error) {
 	grammar := reflect.New(reflect.TypeOf(r.program.grammar).Elem()).Interface().(logging)
 	program, err := NewProgram(r.program.name, "", grammar)

@@ -17,7 +17,7 @@ type property struct {
 	Default     any       `json:"default,omitempty"`
 }
 
-// Schema returns the JSON Schema of the configuration file, which is made from the flags.
+// Schema returns the JSON Schema of the configuration file, made from the flags.
 func Schema() ([]byte, error) {
 	flags, err := settings()
 	if err != nil {

@@ -11,17 +11,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Setting is a setting as it is in force. Secrets are hidden in its value.
+// Setting is a setting in force. Its value has no secrets.
 type Setting struct {
 	Name  string `json:"name"`  // of the flag, and in the configuration file
 	Value any    `json:"value"` // a string, number, boolean or list of strings
 	From  string `json:"from"`  // flag, default, the name of the environment variable, or file and line
 }
 
-// Settings are those of a command line that the environment and the configuration file can set, by name.
+// Settings are those of a command that the environment and the configuration file can set, sorted by name.
 type Settings []Setting
 
-// settings returns the settings of a parsed command line.
 func (p *Parser) settings(parsed *kong.Context) Settings {
 	given := map[*kong.Flag]bool{}
 	for _, path := range parsed.Path {
@@ -72,7 +71,7 @@ func plain(value reflect.Value) any {
 
 var passwordOf = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]*)`)
 
-// hidden returns a text without the password that a URL, or keywords and values, have in them.
+// hidden removes the password from a connection string: a URL, or keywords and values.
 func hidden(text string) string {
 	if !hasPassword(text) {
 		return text
