@@ -1,13 +1,13 @@
 -- The analysts' views. Names, columns and meaning are a contract: they do not change.
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
 -- only queries that name it pay for it. Conditions on the watermark are true of almost every row. They have "+ 0", so that
--- the planner does not read a whole primary key for them beside the index that helps.
--- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. With a condition inside a union PostgreSQL would read
--- all of that table's rows where a join needs a few. So conditions are around unions, on shown_at, which is NULL for rows that are not shown. There the
--- watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No view joins
--- floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
--- A joined list of parties is shown where it is that of the event. A condition on the column then needs both, so that no function of a
--- reader gets a list before it is known that he may see the event (docs/access.md).
+-- the planner does not combine a scan of the whole primary key with the selective index.
+-- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. For a condition inside a union PostgreSQL would read the
+-- whole table even if a join needs few rows. So conditions are outside of unions, on shown_at, which is NULL for rows that are not shown.
+-- There the watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No
+-- view joins floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
+-- A joined list of parties is shown only if it is the event's. A condition on the column then depends on both rows, so that no function of
+-- a reader gets a list before the event is known to be visible to him (docs/access.md).
 
 -- +goose Up
 
@@ -49,8 +49,8 @@ COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
 -- Creation events for look-ups: facts and shown carried rows ------------------------------------------------------
--- It has few columns, because each look-up in a query is planned with all of them. The condition is repeated here instead of using
--- shown_created, which PostgreSQL would expand for each look-up.
+-- Few columns, because each look-up in a query is planned with all of them. The condition is repeated instead of using shown_created,
+-- which PostgreSQL would expand for each look-up.
 
 CREATE VIEW creations AS
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
@@ -199,7 +199,7 @@ LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
 WHERE a.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
--- Typed views join it with their events. It has no joins of its own, which would be planned with each query.
+-- Typed views join this with their events. It has no joins, which would be planned with each query.
 CREATE VIEW ledger.active_events AS
 SELECT a.activated_offset AS ledger_offset, a.activated_node_id AS node_id, a.template_ref AS template_number
 FROM active_contracts a

@@ -1,5 +1,5 @@
--- Who holds what: computed once for each contract, when it is written, and kept with the active set. Anybody who can make a contract visible to the indexed parties decides what its payload
--- and its views say. So nothing in them may make a query fail: a value that can't be read is NULL.
+-- Who holds what: computed once for each contract, when it is written, and kept with the active set. Anybody can write payloads and views
+-- that the indexed parties see, so no value in them may make a query fail: one that can't be read is NULL.
 
 -- +goose Up
 
@@ -29,8 +29,8 @@ END;
 COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'The interfaces of which contracts of each template had views in a range of offsets and in the shown snapshot. template_interfaces must hold at least these.';
 
 -- Interface views ------------------------------------------------------------------------------------------------
--- The server names an interface by the id of its package. The package's name is known if the package is known, or if --interfaces asked
--- for module and entity of this interface with one package name only.
+-- The server names an interface by the id of its package. The package's name is known if the package is, or if --interfaces names this
+-- module and entity with one package name only.
 
 CREATE VIEW interface_names AS
 SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_part(i.interface_id, ':', 3) AS entity_name,
@@ -81,7 +81,7 @@ COMMENT ON COLUMN ledger.interface_views.synchronizer_id IS 'Synchronizer of the
 COMMENT ON COLUMN ledger.interface_views.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
 COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
 
--- Casts that can't fail but return NULL. They are simple enough to be inlined -------------------------------------
+-- Casts that return NULL instead of failing, and are simple enough to be inlined -----------------------------------
 
 CREATE FUNCTION text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;
@@ -135,8 +135,8 @@ COMMENT ON VIEW holding_templates IS 'Templates whose contracts can be holdings.
 
 -- Positions ------------------------------------------------------------------------------------------------------
 
--- The number of a position is computed from its texts, so that no sequence hands numbers out: Go and SQL compute the same one at any
--- time. Anybody can choose the texts, so the number is 128 bits of a hash for which collisions can't be found.
+-- The number of a position is computed from its texts, alike in Go and SQL, rather than taken from a sequence. Anybody can choose the texts,
+-- so it is 128 bits of a hash for which collisions can't be found.
 
 CREATE FUNCTION position_of(owner text, instrument text, instrument_admin text, admin_signed boolean) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -158,8 +158,8 @@ COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts 
 
 -- What each contract holds ---------------------------------------------------------------------------------------
 
--- The holdings of creation events, those of the snapshot that waits included: what was active there is computed before it is shown. This is the one definition of what is held; rows that are written in Go must equal it. Views are read only if the
--- payload can't be read. OFFSET 0 makes PostgreSQL compute p once, before the views.
+-- The one definition of holdings, for creation events: rows written in Go must equal it. It includes the waiting snapshot, whose active
+-- set is computed before it is shown. Views are read only if the payload can't be. OFFSET 0 makes PostgreSQL compute p once, before them.
 CREATE VIEW created_holdings AS
 SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
        least(time_of(h.lock ->> 'expiresAt'),
@@ -267,8 +267,8 @@ COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, wit
 
 -- What analysts read ---------------------------------------------------------------------------------------------
 
--- Whatever is not kept with the active set is looked up, and only where a query names it. What is not locked has no lock to look up.
--- Positions are joined below the UNION: a condition on the owner goes there, and a join above it would not use the index.
+-- Columns that are not kept with the active set are looked up, if a query names them; locks only if the holding is locked. Positions are
+-- joined below the UNION, where a condition on the owner uses the index.
 
 CREATE VIEW held AS
 SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked,
@@ -317,8 +317,8 @@ WHERE h.is_active AND NOT EXISTS (
     WHERE y.contract_id = h.contract_id AND y.position_id IS NOT NULL AND y.reassignment_counter > 0
       AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id));
 
--- The contracts that have moved, which are few, are looked up before all others, so that those are read from the index alone. OFFSET 0 keeps the
--- look-ups from becoming a join with all of active_contracts. MATERIALIZED: as a part of the condition their cost would count for each party.
+-- The few contracts that have moved are looked up first, so that an index-only scan serves all others. OFFSET 0 keeps the look-ups from
+-- becoming a join with all of active_contracts. MATERIALIZED: else the planner counts their cost for each party.
 CREATE VIEW ledger.holding_totals AS
 WITH superseded AS MATERIALIZED (
     SELECT o.activated_offset, o.activated_node_id
@@ -370,9 +370,9 @@ $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
--- PostgreSQL inlines it into the calling query, as ledger.active_at: what the query does not name is not looked up. The
--- first condition has the offset checked even where nothing is held. Of what is active now only contracts that have moved can take the
--- place of another row: they have an index.
+-- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The first condition
+-- checks the offset even if nothing is held. Of the active contracts only those that have moved can replace another row: they have an
+-- index.
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC

@@ -61,7 +61,7 @@ COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an o
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
--- A creation by a transaction is the only one of its contract. Another creation event counts if there is none before it.
+-- A creation by a transaction is the only one of its contract. Other creation events count if none precedes them.
 CREATE VIEW ledger.contracts AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
@@ -184,8 +184,8 @@ COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
 
--- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. These functions read
--- through views, with the rights of their caller: they reveal no time of an update that the caller may not see.
+-- Record times grow with the offset within one synchronizer only, so each synchronizer is bisected. These functions read through views,
+-- with the caller's rights: they reveal no time of an update that he may not see.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
@@ -194,9 +194,9 @@ DECLARE
     floor  bigint := ledger.oldest_offset();
     answer bigint := ledger.latest_offset();
     of     text;
-    low    bigint; -- no update up to here is later than the time
-    upto   bigint; -- the offsets that are still to be searched are lower than this
-    later  bigint; -- the first update found that is later than the time
+    low    bigint; -- no update up to this offset is later than the time
+    upto   bigint; -- offsets left to search are lower than this
+    later  bigint; -- the lowest offset found of an update later than the time
     middle bigint;
     found_offset bigint;
     found_time   timestamptz;

@@ -2,7 +2,7 @@
 
 -- +goose Up
 
--- The channel has the name of the analysts' schema. LISTEN needs quotes if the schema's name does.
+-- The channel is named after the analysts' schema. LISTEN needs quotes if that name does.
 -- +goose StatementBegin
 CREATE FUNCTION notify_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN

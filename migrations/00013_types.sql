@@ -160,8 +160,8 @@ COMMENT ON COLUMN typed_views.choice IS 'Of an argument; empty for the others.';
 COMMENT ON COLUMN typed_views.columns IS 'Name, path in the value and SQL type of each column.';
 COMMENT ON COLUMN typed_views.inferred IS 'From how many stored values its types were inferred when it was last made. NULL: packages say them.';
 
--- Casts that give NULL for a text that does not fit. They are immutable and inlined: no setting of a session changes them. Patterns count no
--- repetitions, which takes a regular expression several times as long as all the rest. LIKE and the length do that.
+-- Casts that return NULL for a text that does not fit. They are inlined, and immutable: they depend on no setting of a session. LIKE and the
+-- length replace counted repetitions in patterns, which would take several times as long as all the rest.
 
 CREATE FUNCTION ledger.as_boolean(value text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE value WHEN 'true' THEN true WHEN 'false' THEN false END;

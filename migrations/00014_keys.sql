@@ -1,7 +1,7 @@
--- What names a row of each relation of schema ledger, and which columns lead to other relations. Views have no keys, so tools ask their
--- comments: these end in a line that pg_graphql reads. docs/relations.md and its picture are made from it too.
--- A relation without a line has no columns that are unique and never NULL. Of a reference the other row can be missing: rows of a snapshot
--- have no update, and a contract's creation need not be stored.
+-- Primary keys and references of the relations of schema ledger. Views have no keys, so tools read them from comments: these end in a line
+-- that pg_graphql reads. docs/relations.md and its picture are made from it too.
+-- A relation without a line has no columns that are unique and never NULL. The row that a reference names may be missing: rows of a
+-- snapshot have no update, and a contract's creation need not be stored.
 
 -- +goose Up
 

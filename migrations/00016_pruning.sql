@@ -1,4 +1,4 @@
--- Pruning: what was active at an offset becomes a snapshot that is carried, and everything else up to there goes.
+-- Pruning: the contracts active at an offset become a carried snapshot, and everything else up to there is removed.
 
 -- +goose Up
 
