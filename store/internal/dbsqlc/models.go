@@ -884,7 +884,7 @@ type LedgerEvents struct {
 	ActingParties []string `db:"acting_parties"`
 	// The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.
 	WitnessParties []string `db:"witness_parties"`
-	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.
+	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed, or one transaction created and archived the contract. NULL: not served.
 	ACSDelta *bool `db:"acs_delta"`
 	// Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.
 	UpdateID *string `db:"update_id"`
