@@ -10,9 +10,9 @@ import (
 )
 
 // beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, and copies of what other
-// columns say. All others of a relation are compared.
+// columns say, or a number for it. All others of a relation are compared.
 var beside = map[string][]string{
-	"updates": {"transaction_hash"}, "interface_views": {"ordinal"},
+	"updates": {"transaction_hash"}, "created_events": {"template_number"}, "interface_views": {"ordinal"},
 	"transactions": {"transaction_type", "unit_word"}, "transfers": {"receivers", "balance_changes", "sender_extra"},
 	"holdings": {"source"},
 }
