@@ -246,7 +246,7 @@ func (x *rebuild) events(at jsontext.Value, kind string) []members {
 }
 
 func (x *rebuild) created(r row) members {
-	event := r.besides(ours + "origin payload contract_key created_at workflow_id reassignment_counter entry_extra template_number")
+	event := r.besides(ours + "origin payload contract_key created_at workflow_id reassignment_counter entry_extra")
 	event["createdAt"] = x.time(r, "created_at", "createdAt")
 	event["createArgument"] = x.value(r, "payload", "payload")
 	event["contractKey"] = x.value(r, "contract_key", "contract_key")
