@@ -161,6 +161,8 @@ func TestVerifyOffline(t *testing.T) {
 	require.EqualValues(t, 0, at(t, report, "sealed_windows"))
 	require.Len(t, at(t, report, "not_compared"), 2)
 	require.Contains(t, at(t, report, "not_compared", 1), "no window is sealed yet")
+	_, stderr := printed(t, config.ExitFailed, environ, "verify", "--offline")
+	require.Contains(t, stderr, "nothing was compared")
 }
 
 func TestVerifyRefusesContradictions(t *testing.T) {
