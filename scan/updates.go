@@ -128,7 +128,8 @@ func (u *Updates) readUpdates(ctx context.Context, after, to ledger.Offset, maxB
 	if u.isEmpty(after, to) {
 		return ledger.Page{From: after, To: to}, nil
 	}
-	got, err := u.page(ctx, "updates", after, MaxPage, maxBytes)
+	// There are no more updates than offsets.
+	got, err := u.page(ctx, "updates", after, int(min(MaxPage, to-after)), maxBytes)
 	if err != nil {
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, err)
 	}

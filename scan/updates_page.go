@@ -169,6 +169,34 @@ func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 	}
 }
 
+// Stretches returns the parts of a range in which there are updates, in order; between the migrations there are none. A migration is
+// taken to end when the next begins. It sends a request for each migration.
+//
+// The errors are those of ReadUpdates.
+func (u *Updates) Stretches(ctx context.Context, r ledger.Range) (list []ledger.Range, err error) {
+	for at := r.From; at < r.To; {
+		page, err := u.page(ctx, "updates-first", at, 1, u.client.maxBody)
+		if err != nil {
+			return nil, fmt.Errorf("look for the updates after offset %d up to %d: %w", r.From, r.To, err)
+		}
+		if len(page.updates) == 0 || page.updates[0].Offset > r.To {
+			break
+		}
+		first := page.updates[0].Offset
+		_, began := first.NetworkPosition()
+		if n := len(list); n > 0 {
+			migrationID, _ := list[n-1].To.NetworkPosition()
+			end, err := ledger.NetworkOffset(migrationID, ledger.Time{Time: began, Valid: true})
+			if err == nil && end > list[n-1].From {
+				list[n-1].To = min(list[n-1].To, end)
+			}
+		}
+		at = endOfMigration(first)
+		list = append(list, ledger.Range{From: first - 1, To: min(at, r.To)})
+	}
+	return list, nil
+}
+
 // endOfMigration returns the highest offset that the migration of an offset can have.
 func endOfMigration(offset ledger.Offset) ledger.Offset {
 	migrationID, _ := offset.NetworkPosition()

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -122,7 +123,6 @@ func (u *Updates) active(ctx context.Context) error {
 		u.note("the active set: the participant's ledger ends at offset %d, before offset %d, from where the active set is known", at, *u.result.Bounds.StateFloor)
 		return nil
 	}
-	u.result.ActiveAt = at
 	var doubtful suspects
 	differs := false
 	err = u.compareActive(ctx, at, first, func(d findings.Difference) error {
@@ -130,6 +130,11 @@ func (u *Updates) active(ctx context.Context) error {
 		doubtful.add(d.Offset)
 		return u.Found(d)
 	})
+	if errors.Is(err, ledger.ErrNotOffered) {
+		u.note("the active set at offset %d: its source has no snapshot there", at)
+		return nil
+	}
+	u.result.ActiveAt = at
 	if err != nil || !differs || u.Repairer == nil {
 		return err
 	}
@@ -188,7 +193,7 @@ func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *led
 			break
 		}
 		page, err := u.snapshotPage(ctx, end, ledger.Token{})
-		if ingest.Lasting(err) { // perhaps this is not the end any more
+		if ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) { // perhaps this is not the end any more
 			refused = end
 			continue
 		}

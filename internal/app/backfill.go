@@ -38,7 +38,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	}
 	defer endPprof()
 	scope := cfg.Domain()
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(cfg.Store(logger))
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}

@@ -35,7 +35,7 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	}
 	defer endPprof()
 	f := fill{cfg: cfg, logger: logger, scope: cfg.Scope.Domain()}
-	f.db, err = store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	f.db, err = store.Open(cfg.Store(logger))
 	if err != nil {
 		return ingest.Filled{}, &config.UsageError{Err: err}
 	}

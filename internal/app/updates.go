@@ -21,23 +21,11 @@ type updates struct {
 	identity atomic.Pointer[identity] // what the origin last reported of itself
 }
 
-// origin is where updates are read from: a participant, or a Scan service.
+// origin is the source of the updates that a daemon reads.
 type origin interface {
-	ingest.UpdateSource
-	// identify asks the origin who it is.
-	identify(ctx context.Context) (identity, error)
-	// refusal returns the error for a database of another ledger or scope, from that of the store.
-	refusal(err error) error
-	// resumes is called before a leader reads on, with the highest offset up to which something is stored.
-	resumes(stored ledger.Offset)
+	source
 	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx.
 	startTasks(ctx context.Context, leader *store.UpdatesWriter) *background
-}
-
-// identity is what a database has of the ledger that it belongs to.
-type identity struct {
-	id    string // empty: the origin does not report it
-	scope ledger.Scope
 }
 
 // connect asks the origin who it is, and checks that the database belongs to it.
@@ -48,7 +36,7 @@ func (u *updates) connect(ctx context.Context) error {
 	}
 	u.identity.Store(&identity)
 	if err := u.store.CheckIdentity(ctx, identity.id, identity.scope); err != nil {
-		return u.origin.refusal(err)
+		return u.origin.refusal(err, u.store.Address())
 	}
 	return nil
 }
