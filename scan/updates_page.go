@@ -11,6 +11,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// recordTimeForm is how services write record times.
+const recordTimeForm = "2006-01-02T15:04:05.000000Z"
+
 // updatesRequest is the body of POST /v2/updates.
 type updatesRequest struct {
 	After    *updatesAfter `json:"after,omitzero"` // nil: from the beginning
@@ -96,7 +99,7 @@ func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset
 	r := updatesRequest{PageSize: n}
 	if after > 0 {
 		migrationID, recordTime := after.NetworkPosition()
-		r.After = &updatesAfter{migrationID, recordTime.Format("2006-01-02T15:04:05.000000Z")}
+		r.After = &updatesAfter{migrationID, recordTime.Format(recordTimeForm)}
 	}
 	a, err := u.client.do(ctx, request{operation: operation, path: pathUpdates, body: r, maxBytes: maxBytes})
 	if err != nil {

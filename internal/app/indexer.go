@@ -38,6 +38,7 @@ type indexer struct {
 	*daemon
 	cfg     Indexer
 	logger  *slog.Logger
+	schemas store.Schemas
 	store   *store.Store
 	metrics *admin.Metrics
 }
@@ -152,6 +153,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 
 // open opens the store of a pair of schemas.
 func (x *indexer) open(schemas store.Schemas) (err error) {
+	x.schemas = schemas
 	cfg := config.StoreOf(x.cfg.DatabaseURL, schemas, x.logger)
 	cfg.Observe, cfg.Wrote, cfg.Shown = x.metrics.Phase, x.metrics.Wrote, x.metrics.Shown
 	if x.store, err = store.Open(cfg); err != nil {

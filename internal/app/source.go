@@ -19,6 +19,7 @@ import (
 // source is where the updates of a ledger are read from: a participant, or a Scan service.
 type source interface {
 	ingest.UpdateSource
+	ingest.SnapshotSource
 	verify.UpdateSource
 	// name returns what it is, for messages.
 	name() string
@@ -70,6 +71,11 @@ func (p *participantSource) identify(ctx context.Context) (identity, error) {
 	}
 	p.server.Store(&server)
 	return identity{server.ParticipantID, p.scope}, nil
+}
+
+// SnapshotOffset implements source: a participant has a snapshot at every offset.
+func (p *participantSource) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return upTo, nil
 }
 
 func (p *participantSource) refusal(err error, _ string) error { return err }
@@ -152,9 +158,4 @@ func (n *networkSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 // ContractByID returns ledger.ErrNotFound: a Scan service can't be asked for a contract by its id.
 func (n *networkSource) ContractByID(context.Context, string, []string) (ledger.Contract, ledger.JSON, error) {
 	return ledger.Contract{}, nil, ledger.ErrNotFound
-}
-
-// ReadSnapshot returns ledger.ErrNotOffered: a Scan service has snapshots at few offsets only.
-func (n *networkSource) ReadSnapshot(context.Context, ledger.Offset, ledger.Token) (ledger.SnapshotPage, error) {
-	return ledger.SnapshotPage{}, ledger.ErrNotOffered
 }

@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -30,14 +31,11 @@ type origin interface {
 
 // connect asks the origin who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
-	identity, err := u.origin.identify(ctx)
+	identity, err := belongs(ctx, u.store, u.origin)
 	if err != nil {
 		return err
 	}
 	u.identity.Store(&identity)
-	if err := u.store.CheckIdentity(ctx, identity.id, identity.scope); err != nil {
-		return u.origin.refusal(err, u.store.Address())
-	}
 	return nil
 }
 
@@ -71,8 +69,16 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 	if err != nil || unfinished == nil {
 		return "", false, err
 	}
-	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `backfill` to go on with it",
-		unfinished.At, unfinished.Entries), false, nil
+	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to go on with it",
+		unfinished.At, unfinished.Entries, seedingOf(u.schemas)), false, nil
+}
+
+// seedingOf returns the command that seeds a pair of schemas from a snapshot.
+func seedingOf(schemas store.Schemas) string {
+	if schemas == config.NetworkSchemas {
+		return "backfill network"
+	}
+	return "backfill"
 }
 
 func (u *updates) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {

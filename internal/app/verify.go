@@ -186,7 +186,7 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	}
 	if unfinished != nil {
 		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())
-		p.Do = "run `backfill` again: it continues where it was"
+		p.Do = fmt.Sprintf("run `%s` again: it continues where it was", seedingOf(v.cfg.Schemas.Domain()))
 	}
 	return &p
 }
@@ -225,18 +225,14 @@ func (v *verification) updates(ctx context.Context) error {
 		return err
 	}
 	defer from.Close()
-	var known identity
-	err = verify.Patiently(ctx, v.logger, func() (err error) {
-		known, err = from.identify(ctx)
+	err = verify.Patiently(ctx, v.logger, func() error {
+		_, err := belongs(ctx, v.db.Store, from)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := v.db.CheckIdentity(ctx, known.id, known.scope); err != nil {
-		return from.refusal(err, v.db.Address())
-	}
-	if err := v.resume(ctx, from); err != nil {
+	if err := resume(ctx, v.db.Store, from); err != nil {
 		return err
 	}
 	updates := verify.Updates{
@@ -263,13 +259,13 @@ func (v *verification) open(scope ledger.Scope) (source, error) {
 	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.logger, observation{})
 }
 
-// resume tells the source what it has served before.
-func (v *verification) resume(ctx context.Context, from source) error {
-	bounds, started, err := v.db.Bounds(ctx)
+// resume tells a source what it has served before.
+func resume(ctx context.Context, db *store.Store, from source) error {
+	bounds, started, err := db.Bounds(ctx)
 	if err != nil || !started {
 		return err
 	}
-	last, _, err := v.db.LastUpdate(ctx, bounds.Watermark)
+	last, _, err := db.LastUpdate(ctx, bounds.Watermark)
 	if err != nil {
 		return err
 	}

@@ -89,6 +89,23 @@ type Scan struct {
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
+// Network selects the Scan service that the updates of a network are read from.
+type Network struct {
+	ScanURL    string `required:"" placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
+	ScanAccess Access `embed:"" prefix:"scan-"`
+}
+
+// Scan returns the service.
+func (n Network) Scan() Scan { return Scan(n) }
+
+// Validate refuses what that of Scan refuses, and an empty URL.
+func (n Network) Validate() error {
+	if n.ScanURL == "" {
+		return errors.New("--scan-url is missing")
+	}
+	return n.Scan().Validate()
+}
+
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
 	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
