@@ -162,16 +162,16 @@ func TestSnapshotsOfANetworkThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	at := networkOffset(t, 2, takenAt)
 	for name, c := range map[string]struct {
-		service snapshotService
-		token   ledger.Token
-		want    string // empty: it passes
+		snapshot string // that it has; empty: none
+		token    ledger.Token
+		want     string // empty: it passes
 	}{
-		"no snapshot there":       {snapshotService{}, ledger.Token{}, "the Scan service has no snapshot of migration 2 at 2026-01-01T03:00:00.000000Z"},
-		"another one's token":     {snapshotService{}, ledger.Token{Kind: ledger.TokenList, Value: "x"}, "is no token of a Scan service's snapshot"},
-		"a creation nobody shows": {snapshotService{snapshot: snapshotOf("", listed("old", olderAt, "dso", ""))}, ledger.Token{}, "no update around that time creates it"},
-		"another snapshot":        {snapshotService{snapshot: strings.Replace(snapshotOf(""), `"migration_id":2`, `"migration_id":1`, 1)}, ledger.Token{}, ""},
+		"no snapshot there":       {"", ledger.Token{}, "the Scan service has no snapshot of migration 2 at 2026-01-01T03:00:00.000000Z"},
+		"another one's token":     {"", ledger.Token{Kind: ledger.TokenList, Value: "x"}, "is no token of a Scan service's snapshot"},
+		"a creation nobody shows": {snapshotOf("", listed("old", olderAt, "dso", "")), ledger.Token{}, "no update around that time creates it"},
+		"another snapshot":        {strings.Replace(snapshotOf(""), `"migration_id":2`, `"migration_id":1`, 1), ledger.Token{}, ""},
 	} {
-		u, _ := readerOf(t, &c.service)
+		u, _ := readerOf(t, &snapshotService{snapshot: c.snapshot})
 		_, err := u.ReadSnapshot(t.Context(), at, c.token)
 		require.Error(t, err, name)
 		if c.want == "" {

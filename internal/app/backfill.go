@@ -43,22 +43,18 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	if err := ofParticipant(cfg.Schemas); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
-	from, err := newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Domain(), logger, observation{})
-	if err != nil {
-		return ledger.SnapshotProgress{}, err
+	open := func() (source, error) {
+		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Domain(), logger, observation{})
 	}
-	return seed(ctx, from, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
 // RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service.
 func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
 	logger = ofNetwork(logger)
-	from, err := newNetworkSource(cfg.Scan(), logger, observation{})
-	if err != nil {
-		return ledger.SnapshotProgress{}, err
-	}
 	cfg.Schemas.Network = true
-	return seed(ctx, from, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
 // ofParticipant refuses the pair of schemas of a network.
@@ -69,17 +65,21 @@ func ofParticipant(schemas config.Schemas) error {
 	return nil
 }
 
-// seed seeds a database from a snapshot of a source, which it closes.
+// seed seeds a database from a snapshot of a source.
 func seed(
-	ctx context.Context, from source, database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
+	ctx context.Context, open func() (source, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
 	wrote func(entries int64), show func(ledger.Progress),
 ) (none ledger.SnapshotProgress, err error) {
-	defer from.Close()
 	endPprof, err := startPprof(ctx, profile, logger)
 	if err != nil {
 		return none, err
 	}
 	defer endPprof()
+	from, err := open()
+	if err != nil {
+		return none, err
+	}
+	defer from.Close()
 	db, err := store.Open(database.Store(logger))
 	if err != nil {
 		return none, &config.UsageError{Err: err}

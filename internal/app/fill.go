@@ -42,32 +42,32 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	if err := ofParticipant(cfg.Schemas); err != nil {
 		return ingest.Filled{}, err
 	}
-	from, err := newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Scope.Domain(), logger, observation{})
-	if err != nil {
-		return ingest.Filled{}, err
+	open := func() (source, error) {
+		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Scope.Domain(), logger, observation{})
 	}
-	return fillIn(ctx, from, cfg, logger)
+	return fillIn(ctx, open, cfg, logger)
 }
 
 // RunNetworkFill is RunFill for the updates of a network.
 func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (ingest.Filled, error) {
 	logger = ofNetwork(logger)
-	from, err := newNetworkSource(cfg.Scan(), logger, observation{})
-	if err != nil {
-		return ingest.Filled{}, err
-	}
 	cfg.Schemas.Network = true
-	return fillIn(ctx, from, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show}, logger)
+	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show}, logger)
 }
 
-// fillIn fills in history from a source, which it closes. Of the configuration all counts but what the source was made of.
-func fillIn(ctx context.Context, from source, cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
-	defer from.Close()
+// fillIn fills in history from a source. Of the configuration all counts but what the source is made of.
+func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
 		return ingest.Filled{}, err
 	}
 	defer endPprof()
+	from, err := open()
+	if err != nil {
+		return ingest.Filled{}, err
+	}
+	defer from.Close()
 	f := fill{cfg: cfg, logger: logger, from: from}
 	f.db, err = store.Open(cfg.Store(logger))
 	if err != nil {
