@@ -26,6 +26,7 @@ type grammar struct {
 	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
 	History  historyCommand  `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
 	Network  networkCommands `cmd:"" help:"Do the same for the updates of a network."`
+	config.File
 	config.Log
 	version.Flag
 }

@@ -29,7 +29,7 @@ func newBackground() *background {
 func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
 	b := newBackground()
 	if u.cfg.LookupRate > 0 {
-		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties, Rate: u.cfg.LookupRate})
+		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties, Rate: u.rates.lookups})
 	}
 	if u.cfg.PackagesInterval > 0 {
 		packages := ingest.Packages{

@@ -57,10 +57,19 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 // contract is not known, without a request: nothing waits for one for ever.
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
 	b := newBackground()
-	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: lookupsAtOnce})
+	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
 	n.startSealing(ctx, b, leader, n)
 	return b
 }
 
 // lookupsAtOnce is how many look-ups that need no request are answered per second.
 const lookupsAtOnce = 1000
+
+// release implements origin.
+func (n *networkUpdates) release(ctx context.Context) string {
+	release, err := n.client.Version(ctx)
+	if err != nil { // ping says so
+		return ""
+	}
+	return release
+}

@@ -35,3 +35,11 @@ func (u *participantUpdates) ping(ctx context.Context) error {
 	}
 	return err
 }
+
+// release implements origin.
+func (u *participantUpdates) release(context.Context) string {
+	if server := u.server.Load(); server != nil {
+		return server.Version
+	}
+	return ""
+}

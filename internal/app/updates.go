@@ -25,9 +25,13 @@ type updates struct {
 // origin is the source of the updates that a daemon reads.
 type origin interface {
 	source
+	// release returns the origin's release; empty: not known.
+	release(ctx context.Context) string
 	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx.
 	startTasks(ctx context.Context, leader *store.UpdatesWriter) *background
 }
+
+func (u *updates) release(ctx context.Context) string { return u.origin.release(ctx) }
 
 // connect asks the origin who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
