@@ -259,3 +259,44 @@ func TestNoLookUpOfANetworkWaits(t *testing.T) {
 		AND NOT EXISTS (SELECT FROM network_indexer.lookups WHERE status = 'wanted')`)
 	require.NoError(t, daemon.finish())
 }
+
+// A node that lags behind what is stored is waited for by a verification too. It is no shorter ledger, and nothing is repaired from it.
+func TestVerifyWaitsForANodeThatLagsBehind(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits for tries")
+	const all = 300
+	var shown, asked atomic.Int64
+	shown.Store(all)
+	l, service := scanOf(80, all, sandbox.ScanOptions{
+		Rewrite: func(e sandbox.Element) []byte {
+			if e.Offset > shown.Load() {
+				return nil
+			}
+			return e.Raw
+		},
+		Fault: func(*http.Request) *sandbox.Fault {
+			asked.Add(1)
+			return nil
+		},
+	})
+	shown.Store(l.End())
+	database, url := throwaway.Database(t), serveScan(t, service)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	m := newMutator(t, database, "network_indexer", 1)
+	before := m.state()
+	shown.Store(l.Offset(all / 2))
+	asked.Store(0)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stopped := make(chan error, 1)
+	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: url}, Verify: config.Verify{All: true, Repair: true}}
+	cfg.Network = true
+	go func() {
+		_, err := RunVerify(ctx, cfg, testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })
+		stopped <- err
+	}()
+	eventually(t, "it is tried again", func() bool { return asked.Load() > 10 })
+	stop()
+	require.ErrorIs(t, <-stopped, context.Canceled)
+	require.Equal(t, before, m.state())
+}
