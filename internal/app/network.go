@@ -58,6 +58,7 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
 	b := newBackground()
 	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
+	n.startPruning(ctx, b, leader)
 	n.startSealing(ctx, b, leader, n)
 	return b
 }
