@@ -178,6 +178,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 		"--from must be less than --to":                        {database, source, "--from=5", "--to=5"},
 		"--all and a range":                                    {database, source, "--all", "--from=5"},
 		"--offline reads nothing from the ledger":              {database, "--offline", "--repair"},
+		"--scan-url is missing":                                {database, source, "--network"},
 	} {
 		code, stdout, stderr := command(t, nil, append([]string{"verify"}, args...)...)
 		require.Equal(t, config.ExitUsage, code, "%s: %s", args, stderr)
