@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,29 @@ var contractColumns = map[string]string{
 		unlocked_amount numeric, contracts bigint`,
 }
 
+// The same of relations that are computed from others when they are read.
+var computedColumns = map[string]string{
+	"token_events": `ledger_offset bigint, node_id integer, party text, instrument text, instrument_admin text, admin_signed boolean, label text,
+		counterparties text[], counterparty_amounts numeric[], amount numeric, created_amount numeric, archived_amount numeric,
+		locked_amount numeric, created_holdings text[], archived_holdings text[], burned_amount numeric, minted_amount numeric, reason text,
+		meta jsonb, standard text, choice text, choice_argument jsonb, exercise_result jsonb, instruction_id text, transfer jsonb, legs jsonb,
+		record_time timestamptz, update_id text`,
+	"token_transfers": `ledger_offset bigint, node_id integer, sender text, receiver text, instrument text, instrument_admin text,
+		admin_signed boolean, amount numeric, reason text, standard text, choice text, instruction_id text, leg_id text,
+		record_time timestamptz, update_id text`,
+	"pending_instructions": `contract_id text, transfer_id text, pending boolean, status text, sender text, receiver text, instrument text,
+		instrument_admin text, admin_signed boolean, amount numeric, requested_at timestamptz, execute_before timestamptz, reason text,
+		waits_for jsonb, choice text, next_contract_id text, created_offset bigint, created_node_id integer, created_at timestamptz,
+		ended_offset bigint, ended_node_id integer, ended_at timestamptz`,
+}
+
+// everyContract is all that analysts rely on.
+func everyContract() map[string]string {
+	all := maps.Clone(contractColumns)
+	maps.Copy(all, computedColumns)
+	return all
+}
+
 // Relations that are not about what the updates up to the watermark say.
 var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes", "transactions", "transfers",
 	"transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
@@ -89,7 +113,7 @@ var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor"
 func TestContractColumns(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	for relation, columns := range contractColumns {
+	for relation, columns := range everyContract() {
 		types := map[string]string{}
 		for _, row := range d.Rows(`SELECT attname, replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz')
 			FROM pg_attribute WHERE attrelid = to_regclass('ledger.' || $1) AND attnum > 0 AND NOT attisdropped`, relation) {
@@ -148,7 +172,7 @@ func TestContractNeedsNoRightsBeneath(t *testing.T) {
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
 	d.becomeAnalyst()
-	for relation := range contractColumns {
+	for relation := range everyContract() {
 		_, err := d.Conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
 		require.NoError(t, err, relation)
 	}

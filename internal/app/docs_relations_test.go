@@ -26,6 +26,7 @@ var relationThemes = []struct {
 		"updates", "events", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "topology_events"}},
 	{"Contracts and holdings", true, []string{
 		"active_contracts", "contracts", "contract_lifetimes", "holdings", "holding_totals", "holding_lifetimes", "looked_up_contracts"}},
+	{"Token movements", false, []string{"token_events", "token_transfers", "pending_instructions"}},
 	{"Transaction history", true, []string{
 		"transactions", "transfers", "transfer_receivers", "balance_changes", "party_transfers", "mints", "taps", "aborted_transfer_instructions"}},
 	{"Packages, types and parties", true, []string{

@@ -53,6 +53,8 @@ func TestIndexRecordedUpdates(t *testing.T) {
 		require.NoError(t, conn.QueryRow(t.Context(), query).Scan(&got), query)
 		require.Equal(t, want, got, query)
 	}
+	requirePublishedTokenEvents(t, conn)
+	requirePublishedHoldings(t, conn)
 }
 
 // A recorded snapshot seeds a database with its contracts and their views.

@@ -25,7 +25,7 @@ BEGIN
             ('interfaces', 'interface_id'), ('choices', 'of_id, choice'), ('vetted_packages', 'synchronizer_id, package_id'),
             ('vetting_changes', 'seq, synchronizer_id, package_id'), ('offset_checkpoints', 'ledger_offset, synchronizer_id'),
             ('stream_checkpoints', 'stream'), ('coverage', 'stream, scope, from_exclusive'), ('rewrites', 'rewrite'),
-            ('verifications', 'stream, from_exclusive')
+            ('verifications', 'stream, from_exclusive'), ('pending_instructions', 'contract_id')
         ), refs (relation, columns, other, other_columns) AS (VALUES
             ('created_events', 'ledger_offset', 'updates', 'ledger_offset'), ('created_events', 'contract_id', 'contracts', 'contract_id'),
             ('archived_events', 'ledger_offset', 'updates', 'ledger_offset'), ('archived_events', 'contract_id', 'contracts', 'contract_id'),
@@ -40,6 +40,7 @@ BEGIN
             ('contract_lifetimes', 'contract_id', 'contracts', 'contract_id'),
             ('holdings', 'contract_id', 'contracts', 'contract_id'),
             ('holding_lifetimes', 'contract_id', 'contracts', 'contract_id'),
+            ('pending_instructions', 'contract_id', 'contracts', 'contract_id'),
             ('transactions', 'update_id', 'updates', 'update_id'),
             ('transfers', 'seq', 'transactions', 'seq'), ('mints', 'seq', 'transactions', 'seq'), ('taps', 'seq', 'transactions', 'seq'),
             ('aborted_transfer_instructions', 'seq', 'transactions', 'seq'), ('unknown_transactions', 'seq', 'transactions', 'seq'),
