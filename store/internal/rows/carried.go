@@ -57,7 +57,7 @@ func (c *Carried) Release() {
 }
 
 // EntryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
-func EntryNames(n names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error {
+func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error {
 	within := func(contractID string, offset ledger.Offset) error {
 		if offset <= at {
 			return nil
@@ -112,7 +112,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
 			StakeholdersRef: row.StakeholdersRef,
 		}
-		active.PositionID, active.Amount, active.Locked = r.Holding(&a.Created).Columns()
+		active.PositionID, active.Amount, active.Locked = r.Created(&a.Created).Holding.Columns()
 		c.Active = append(c.Active, active)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created

@@ -18,13 +18,14 @@ const (
 func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)
+	numbers := r.Created(c)
 	return dbsqlc.Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
 		TemplateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
 		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
-		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: r.Parties(c.Signatories), ObserversRef: r.Parties(c.Observers),
-		WitnessPartiesRef: r.Parties(c.WitnessParties), StakeholdersRef: r.Stakeholders(c), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: numbers.Signatories, ObserversRef: numbers.Observers,
+		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
 	}
 }
 
@@ -37,7 +38,7 @@ func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEv
 		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
-		SeenByRef: r.SeenCreation(c),
+		SeenByRef: r.Created(c).SeenBy,
 	}
 }
 
