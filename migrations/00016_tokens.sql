@@ -27,22 +27,39 @@ COMMENT ON FUNCTION owner_of(jsonb) IS 'Who owns an account: of V2 its owner, of
 
 -- Instructions ---------------------------------------------------------------------------------------------------
 
+-- Amulets' are read by their payload where their view is not stored, as amulets are.
+CREATE VIEW instruction_templates WITH (security_invoker = true) AS
+SELECT t.template_ref FROM templates t
+WHERE t.package_name = 'splice-amulet' AND t.module_name = 'Splice.AmuletTransferInstruction' AND t.entity_name = 'AmuletTransferInstruction'
+UNION
+SELECT i.template_ref FROM template_interfaces i
+WHERE i.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
+   OR i.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction';
+COMMENT ON VIEW instruction_templates IS 'Templates whose contracts can be transfer instructions.';
+
 CREATE VIEW transfer_instructions WITH (security_invoker = true) AS
-SELECT c.ledger_offset, c.node_id, c.contract_id, v.view_value
+SELECT c.ledger_offset, c.node_id, c.contract_id, c.signatories, c.created_at, v.view_value
 FROM creations c
 CROSS JOIN LATERAL (
-    SELECT x.view_value
-    FROM (
-        SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM interface_views f
-        UNION ALL
-        SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM shown_interface_views f
-    ) x
-    WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND coalesce(x.status_code, 0) = 0
-      AND (x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
-           OR x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction')
-    ORDER BY split_part(x.interface_id, ':', 2)
-    LIMIT 1
-) v;
+    SELECT coalesce((
+        SELECT x.view_value
+        FROM (
+            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM interface_views f
+            UNION ALL
+            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM shown_interface_views f
+        ) x
+        WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND coalesce(x.status_code, 0) = 0
+          AND (x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
+               OR x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction')
+        ORDER BY split_part(x.interface_id, ':', 2)
+        LIMIT 1
+    ), (
+        SELECT jsonb_build_object('transfer', c.payload -> 'transfer') FROM templates t
+        WHERE t.template_ref = c.template_ref AND t.package_name = 'splice-amulet' AND jsonb_typeof(c.payload -> 'transfer') = 'object'
+    )) AS view_value
+    OFFSET 0
+) v
+WHERE v.view_value IS NOT NULL AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM instruction_templates k));
 COMMENT ON VIEW transfer_instructions IS 'Creation events of transfer instructions with their view: that of V1, which has a status, where there are both.';
 
 -- Exercises that explain what moved ------------------------------------------------------------------------------
@@ -322,11 +339,6 @@ ORDER BY m.ledger_offset, x.once, m.instrument_admin, m.instrument, m.admin_sign
 -- Instructions -----------------------------------------------------------------------------------------------------
 -- What is active is read from the active contracts, by their template, so that WHERE pending reads nothing else.
 
-CREATE VIEW instruction_templates WITH (security_invoker = true) AS
-SELECT DISTINCT i.template_ref FROM template_interfaces i
-WHERE i.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
-   OR i.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction';
-
 CREATE VIEW ledger.pending_instructions WITH (security_invoker = true) AS
 SELECT i.contract_id, coalesce(text_of(i.view_value -> 'originalInstructionCid'), i.contract_id) AS transfer_id, i.pending,
        CASE WHEN i.pending THEN 'pending'
@@ -349,25 +361,22 @@ SELECT i.contract_id, coalesce(text_of(i.view_value -> 'originalInstructionCid')
        i.next_contract_id, i.created_offset, i.created_node_id, i.created_at, i.ended_offset, i.ended_node_id,
        (SELECT u.record_time FROM updates u WHERE u.ledger_offset = i.ended_offset) AS ended_at
 FROM (
-    SELECT a.contract_id, true AS pending, t.view_value, c.signatories, c.created_at, a.activated_offset AS created_offset,
+    SELECT a.contract_id, true AS pending, t.view_value, t.signatories, t.created_at, a.activated_offset AS created_offset,
            a.activated_node_id AS created_node_id, NULL::bigint AS ended_offset, NULL::integer AS ended_node_id, NULL::text AS choice,
            NULL::text AS output, NULL::text AS next_contract_id
     FROM active_contracts a
-    JOIN creations c ON c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
     CROSS JOIN LATERAL (
-        SELECT x.view_value FROM transfer_instructions x WHERE x.ledger_offset = a.activated_offset AND x.node_id = a.activated_node_id LIMIT 1
+        SELECT x.view_value, x.signatories, x.created_at FROM transfer_instructions x
+        WHERE x.ledger_offset = a.activated_offset AND x.node_id = a.activated_node_id LIMIT 1
     ) t
     WHERE a.template_ref = ANY (ARRAY(SELECT k.template_ref FROM instruction_templates k))
       AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
       AND NOT EXISTS (SELECT FROM active_contracts o WHERE o.contract_id = a.contract_id
                       AND (o.activated_offset, o.activated_node_id) > (a.activated_offset, a.activated_node_id))
     UNION ALL
-    SELECT c.contract_id, false, t.view_value, c.signatories, c.created_at, c.ledger_offset, c.node_id, n.ledger_offset, n.node_id, d.choice,
+    SELECT c.contract_id, false, c.view_value, c.signatories, c.created_at, c.ledger_offset, c.node_id, n.ledger_offset, n.node_id, d.choice,
            d.output, d.next
-    FROM creations c
-    CROSS JOIN LATERAL (
-        SELECT x.view_value FROM transfer_instructions x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id LIMIT 1
-    ) t
+    FROM transfer_instructions c
     LEFT JOIN LATERAL (
         SELECT x.ledger_offset, x.node_id
         FROM archivals x
@@ -382,8 +391,7 @@ FROM (
           AND e.choice IN ('TransferInstruction_Accept', 'TransferInstruction_Reject', 'TransferInstruction_Withdraw', 'TransferInstruction_Update')
         ORDER BY e.node_id DESC LIMIT 1
     ) d ON true
-    WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM instruction_templates k))
-      AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+    WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
       AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = c.contract_id)
       AND NOT EXISTS (SELECT FROM creations o WHERE o.contract_id = c.contract_id
                       AND (o.ledger_offset, o.node_id) < (c.ledger_offset, c.node_id))
@@ -451,7 +459,6 @@ END;
 -- Comments ---------------------------------------------------------------------------------------------------------
 
 COMMENT ON VIEW holding_creations IS 'Creation events of contracts whose template can be that of a holding.';
-COMMENT ON VIEW instruction_templates IS 'Templates whose contracts had a view of a transfer instruction.';
 
 COMMENT ON VIEW ledger.token_events IS 'What moved, by the rules of the token standard (V1 and V2): one row per movement, instrument and party whose holdings it changes. A movement is an exercise that explains changes of holdings, with all that is below it; a log of the instrument''s administrator (V2) of changes that no such exercise explains; or a single change that nothing explains. Each change of a holding is in one movement; a contract that a movement makes and ends is in none. It is computed when it is read: narrow it by ledger_offset, or by party. Needs the shape ledger-effects (with acs-delta every row is Create or Archive), and --interfaces with Holding and TransferInstruction: see docs/sql.md. Of parties that are not hosted here only a part is seen.';
 COMMENT ON COLUMN ledger.token_events.ledger_offset IS 'Offset of the update. Indexed.';
@@ -500,7 +507,7 @@ COMMENT ON COLUMN ledger.token_transfers.leg_id IS 'Id of the leg, which both si
 COMMENT ON COLUMN ledger.token_transfers.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.token_transfers.update_id IS 'Id of the update.';
 
-COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction whose view is stored, with what has become of it. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.';
+COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets'' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.';
 COMMENT ON COLUMN ledger.pending_instructions.contract_id IS 'The instruction''s contract. Unique. Indexed.';
 COMMENT ON COLUMN ledger.pending_instructions.transfer_id IS 'The first instruction of the transfer that this one continues; its own contract if it is the first. The same for all instructions of a transfer.';
 COMMENT ON COLUMN ledger.pending_instructions.pending IS 'Whether it is active at ledger.latest_offset().';
@@ -514,7 +521,7 @@ COMMENT ON COLUMN ledger.pending_instructions.amount IS 'What is offered.';
 COMMENT ON COLUMN ledger.pending_instructions.requested_at IS 'When it was requested. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.pending_instructions.execute_before IS 'Until when it can be accepted. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.pending_instructions.reason IS 'The reason that the transfer''s metadata give. NULL: none.';
-COMMENT ON COLUMN ledger.pending_instructions.waits_for IS 'What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available.';
+COMMENT ON COLUMN ledger.pending_instructions.waits_for IS 'What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available. NULL: read from an amulet''s payload.';
 COMMENT ON COLUMN ledger.pending_instructions.choice IS 'The choice of the standard that ended it. NULL: none.';
 COMMENT ON COLUMN ledger.pending_instructions.next_contract_id IS 'With continued: the instruction that takes its place.';
 COMMENT ON COLUMN ledger.pending_instructions.created_offset IS 'Offset of its creation event, or of the assignment since which it is active where it is.';

@@ -31,6 +31,9 @@ var columns = map[string][]string{
 
 	"holdings":       {"owner", "instrument", "instrument_admin", "amount", "locked", "locked_until", "lock_holders", "contract_id", "created_at", "activated_offset", "created_round", "holding_fee_rate", "admin_signed", "template_id", "synchronizer_id"},
 	"holding_totals": {"owner", "instrument", "instrument_admin", "admin_signed", "amount", "locked_amount", "unlocked_amount", "contracts"},
+
+	"token_events":         {"ledger_offset", "node_id", "party", "instrument", "instrument_admin", "admin_signed", "label", "counterparties", "counterparty_amounts", "amount", "created_amount", "archived_amount", "locked_amount", "created_holdings", "archived_holdings", "burned_amount", "minted_amount", "reason", "standard", "choice", "instruction_id", "update_id", "record_time"},
+	"pending_instructions": {"contract_id", "transfer_id", "pending", "status", "sender", "receiver", "instrument", "instrument_admin", "admin_signed", "amount", "execute_before", "choice", "created_offset", "created_node_id", "ended_offset", "ended_at"},
 }
 
 // Relations returns the names of the relations that the truth of a ledger's updates has rows of.
@@ -43,7 +46,7 @@ const mostDifferences = 5
 // returns "" if nothing does. It ignores relations that want does not have.
 func Diff(want, got map[string][]Row) string {
 	var out strings.Builder
-	for _, relation := range slices.Concat(relations, historyRelations, holdingRelations) {
+	for _, relation := range slices.Concat(relations, historyRelations, holdingRelations, tokenRelations) {
 		if rows, ok := want[relation]; ok {
 			diffRelation(&out, relation, rows, got[relation])
 		}
@@ -57,6 +60,8 @@ func identify(relation string, r Row) string {
 	switch {
 	case slices.Contains(historyRelations, relation) && r["seq"] == nil:
 		return mustJSON(r)
+	case relation == "token_events":
+		return mustJSON([]any{r["ledger_offset"], r["node_id"], r["party"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
 	case relation == "holding_totals":
 		return mustJSON([]any{r["owner"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
 	}

@@ -528,7 +528,7 @@ type HoldingsLogs struct {
 	Meta         []byte `db:"meta"`
 }
 
-// Templates whose contracts had a view of a transfer instruction.
+// Templates whose contracts can be transfer instructions.
 type InstructionTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
 }
@@ -1294,7 +1294,7 @@ type LedgerPartyTransfers struct {
 	TransferKind *string `db:"transfer_kind"`
 }
 
-// One row per transfer instruction whose view is stored, with what has become of it. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+// One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
 type LedgerPendingInstructions struct {
 	// The instruction's contract. Unique. Indexed.
 	ContractID string `db:"contract_id"`
@@ -1322,7 +1322,7 @@ type LedgerPendingInstructions struct {
 	ExecuteBefore pgtype.Timestamptz `db:"execute_before"`
 	// The reason that the transfer's metadata give. NULL: none.
 	Reason string `db:"reason"`
-	// What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available.
+	// What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available. NULL: read from an amulet's payload.
 	WaitsFor interface{} `db:"waits_for"`
 	// The choice of the standard that ended it. NULL: none.
 	Choice *string `db:"choice"`
@@ -2425,7 +2425,7 @@ type TokenChoices struct {
 	Kind                 interface{} `db:"kind"`
 	Sender               interface{} `db:"sender"`
 	IsInstruction        bool        `db:"is_instruction"`
-	Instruction          []byte      `db:"instruction"`
+	Instruction          interface{} `db:"instruction"`
 }
 
 // Facts: topology events. Shown as ledger.topology_events.
@@ -2495,10 +2495,12 @@ type TransactionsPositionCopy struct {
 
 // Creation events of transfer instructions with their view: that of V1, which has a status, where there are both.
 type TransferInstructions struct {
-	LedgerOffset int64  `db:"ledger_offset"`
-	NodeID       int32  `db:"node_id"`
-	ContractID   string `db:"contract_id"`
-	ViewValue    []byte `db:"view_value"`
+	LedgerOffset int64              `db:"ledger_offset"`
+	NodeID       int32              `db:"node_id"`
+	ContractID   string             `db:"contract_id"`
+	Signatories  []string           `db:"signatories"`
+	CreatedAt    pgtype.Timestamptz `db:"created_at"`
+	ViewValue    interface{}        `db:"view_value"`
 }
 
 // The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.
