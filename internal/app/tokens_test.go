@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -18,8 +19,9 @@ var everyMovement = sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sand
 // holds, at every offset.
 func TestMovementsOfAnIndexedLedger(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads and adds up every movement of a ledger")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 47})
-	l.Grow(900)
+	l.Grow(600)
 	scope := defaultScope()
 	scope.Shape, scope.Interfaces = "ledger-effects", everyMovement.Interfaces
 	database := throwaway.Migrated(t, migrate)
@@ -72,25 +74,30 @@ func requireMovementsAddUp(t *testing.T, database string, l *sandbox.Ledger) {
 		SELECT ledger_offset || ' ' || owner || ' ' || instrument || ' ' || sum(amount) FROM changes
 		GROUP BY owner, instrument, instrument_admin, admin_signed, ledger_offset HAVING sum(amount) <> 0`, l.Parties()))
 
-	// The model's own sums, at some offsets, against balances and statements that end there.
-	for _, at := range []int64{l.Offset(0), l.Offset(150), l.Offset(451), l.Offset(700), l.End()} {
+	// The model's own sums, at some offsets, against balances.
+	for _, at := range []int64{l.Offset(0), l.Offset(150), l.Offset(451), l.End()} {
+		var owners, instruments, admins, amounts []string
 		for _, total := range l.Holdings(everyMovement, at)["holding_totals"] {
-			if total["admin_signed"] != true {
-				continue
+			if total["admin_signed"] == true {
+				owners, instruments = append(owners, total["owner"].(string)), append(instruments, total["instrument"].(string))
+				admins, amounts = append(admins, total["instrument_admin"].(string)), append(amounts, fmt.Sprint(total["amount"]))
 			}
-			require.Equal(t, []string{"true"}, texts(t, database, `SELECT (ledger.balance_at_offset($1, $2, $3, $4) = $5::text::numeric)::text`,
-				total["owner"], total["instrument"], at, total["instrument_admin"], fmt.Sprint(total["amount"])), "%v of %v at %d", total["instrument"], total["owner"], at)
 		}
-	}
-	for _, party := range l.Parties()[:4] {
 		require.Empty(t, texts(t, database, `
-			WITH statement AS (SELECT * FROM ledger.party_statement($1, $2, $3)),
-			last AS (SELECT DISTINCT ON (instrument_admin, instrument) * FROM statement ORDER BY instrument_admin, instrument, ledger_offset DESC, node_id DESC)
-			SELECT 'ends at ' || balance || ' ' || instrument FROM last
-			WHERE balance <> ledger.balance_at_offset($1, instrument, $3, instrument_admin)
-				AND NOT EXISTS (SELECT FROM ledger.holdings_at($3) h JOIN ledger.archived_events a USING (contract_id) WHERE h.owner = $1 AND a.ledger_offset <= $3)
-			UNION ALL SELECT 'does not add up at ' || ledger_offset FROM statement WHERE amount <> transferred + minted - burned + unexplained OR minted * burned <> 0
-			UNION ALL SELECT 'is empty' WHERE NOT EXISTS (SELECT FROM statement WHERE label = 'TransferOut' AND burned > 0)`,
-			party, l.Offset(300), l.End()), party)
+			SELECT w.owner || ' ' || w.instrument || ' ' || w.amount FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) w (owner, instrument, admin, amount)
+			WHERE ledger.balance_at_offset(w.owner, w.instrument, $5, w.admin) IS DISTINCT FROM w.amount::numeric`, owners, instruments, admins, amounts, at), at)
 	}
+
+	// Statements end there, but for contracts that are still to be unassigned.
+	require.Empty(t, texts(t, database, `
+		WITH statement AS (SELECT p.party, s.* FROM unnest($1::text[]) p (party) CROSS JOIN LATERAL ledger.party_statement(p.party, $2, $3) s),
+		last AS (
+			SELECT DISTINCT ON (party, instrument_admin, instrument) * FROM statement
+			ORDER BY party, instrument_admin, instrument, ledger_offset DESC, node_id DESC)
+		SELECT 'ends at ' || balance || ' ' || instrument FROM last
+		WHERE balance <> ledger.balance_at_offset(party, instrument, $3, instrument_admin)
+			AND NOT EXISTS (SELECT FROM ledger.holdings h JOIN ledger.archived_events a USING (contract_id) WHERE h.owner = last.party)
+		UNION ALL SELECT 'does not add up at ' || ledger_offset FROM statement WHERE amount <> transferred + minted - burned + unexplained OR minted * burned <> 0
+		UNION ALL SELECT 'has no fees' WHERE NOT EXISTS (SELECT FROM statement WHERE label = 'TransferOut' AND burned > 0)`,
+		l.Parties()[:4], l.Offset(300), l.End()))
 }
