@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 const standardKey = "splice.lfdecentralizedtrust.org/"
@@ -233,4 +234,17 @@ func TestRulesOfMovements(t *testing.T) {
 	}, texts(t, database, `
 		SELECT concat_ws(' ', contract_id, transfer_id, status, choice, next_contract_id, created_offset, ended_offset, reason)
 		FROM ledger.pending_instructions ORDER BY contract_id`))
+
+	// Who is limited to a party sees what its events say, and nothing of others'.
+	const movements = "SELECT concat_ws(' ', ledger_offset, party, label, amount) FROM ledger.token_events ORDER BY ledger_offset, node_id, party, instrument"
+	all := texts(t, database, movements)
+	for party, sees := range map[string][]string{
+		"alice": all, // she is a witness of all
+		"bob":   {"1 bob Create 7.0", "2 bob Create 30.0", "3 bob Create 69.0", "4 bob Create 50.0", "4 bob Create 1.0", "9 bob Create 5.0", "11 bob Create 4.0", "13 bob Create 9.0", "14 bob Create 8.0"},
+		"carol": {},
+	} {
+		_, as := limitedRole(t, database, "_"+party, store.Reader{Parties: []string{party}})
+		require.ElementsMatch(t, sees, texts(t, as, movements), party)
+		require.Len(t, texts(t, as, "SELECT contract_id FROM ledger.pending_instructions"), map[string]int{"alice": 4}[party], party)
+	}
 }
