@@ -2,6 +2,22 @@ package ledger
 
 import "slices"
 
+// eventLists are the events of the update that is being read.
+type eventLists struct {
+	created    arena[CreatedEvent]
+	archived   arena[ArchivedEvent]
+	exercised  arena[ExercisedEvent]
+	assigned   arena[AssignedEvent]
+	unassigned arena[UnassignedEvent]
+	topology   arena[TopologyEvent]
+}
+
+// moveTo gives an update its events.
+func (l *eventLists) moveTo(u *Update) {
+	u.Created, u.Archived, u.Exercised = l.created.take(), l.archived.take(), l.exercised.take()
+	u.Assigned, u.Unassigned, u.Topology = l.assigned.take(), l.unassigned.take(), l.topology.take()
+}
+
 // saidOffset is the update's offset as an event repeats it.
 type saidOffset struct {
 	offset Offset

@@ -89,8 +89,7 @@ func (d *decoder) networkUpdate(into *Update, reader string) {
 	item := networkItem{Update: into}
 	d.tree = d.tree[:0]
 	into.Extra = networkMembers.read(d, &item)
-	into.Created, into.Exercised = d.created.take(), d.exercised.take()
-	into.Assigned, into.Unassigned = d.assigned.take(), d.unassigned.take()
+	d.eventLists.moveTo(into)
 	switch {
 	case d.refused:
 		return

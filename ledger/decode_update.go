@@ -218,8 +218,7 @@ func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
 	begun := d.at
 	extra := members.read(d, u)
 	u.Extra = appendMember(extra, extraTrace, u.Extra) // the members of the trace stand there until now
-	u.Created, u.Archived, u.Exercised = d.created.take(), d.archived.take(), d.exercised.take()
-	u.Assigned, u.Unassigned, u.Topology = d.assigned.take(), d.unassigned.take(), d.topology.take()
+	d.eventLists.moveTo(u)
 	for i := range u.Created {
 		u.Created[i].Offset = u.Offset
 	}

@@ -150,11 +150,14 @@ CREATE TABLE templates_both (
 CREATE TABLE templates PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
-) FOR VALUES IN (false);
+) FOR VALUES IN (false) WITH (autovacuum_analyze_threshold = 1, autovacuum_analyze_scale_factor = 0);
 CREATE TABLE templates_copy PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
 ) FOR VALUES IN (true);
+-- A name has many ids, one for each version of its package. Without statistics the planner takes a condition on names for one of a single row,
+-- and reads all contracts again for each version.
+CREATE STATISTICS templates_names (dependencies) ON package_name, module_name, entity_name FROM templates;
 COMMENT ON TABLE templates IS 'Each template id as served, with the package names that came with it.';
 
 CREATE TABLE synchronizers_both (
@@ -208,6 +211,7 @@ CREATE TABLE updates (
     transaction_hash          bytea,
     paid_traffic_cost         bigint,
     extra                     jsonb,
+    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX updates_update_id ON updates USING hash (update_id);
@@ -231,6 +235,7 @@ CREATE TABLE created (
     witness_parties_ref integer,
     created_event_blob  bytea,
     extra               jsonb,
+    stakeholders_ref    integer,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX created_contract_id ON created USING hash (contract_id);
@@ -288,6 +293,7 @@ CREATE TABLE interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
+    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX interface_views_record_time ON interface_views USING brin (record_time);
@@ -419,6 +425,7 @@ CREATE TABLE carried_created (
     created_event_blob   bytea,
     extra                jsonb,
     entry_extra          jsonb,
+    stakeholders_ref     integer,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
@@ -437,6 +444,7 @@ CREATE TABLE carried_interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
+    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
 );
 
@@ -515,14 +523,17 @@ CREATE TABLE active_contracts (
     position_id          uuid,
     amount               numeric,
     locked               boolean,
+    stakeholders_ref     integer,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 -- A hash index: contract ids are long and random, and in a btree each one would change another page.
 CREATE INDEX active_contracts_contract_id ON active_contracts USING hash (contract_id);
-CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset);
--- All that totals need: they are read without the table, but for pages that were changed lately.
-CREATE INDEX active_contracts_position ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id)
-    WHERE position_id IS NOT NULL;
+-- Counts by template, and the way to a template's creation events, are read without the table, but for pages that were changed lately; so
+-- are totals of what is held. For limited roles they need the stakeholders.
+CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset)
+    INCLUDE (activated_node_id, synchronizer_ref, stakeholders_ref);
+CREATE INDEX active_contracts_position ON active_contracts (position_id)
+    INCLUDE (amount, locked, activated_offset, activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL;
 -- Only a contract that has moved can be active on two synchronizers.
 CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id)
     WHERE position_id IS NOT NULL AND reassignment_counter > 0;
@@ -530,6 +541,7 @@ COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchroniz
 COMMENT ON COLUMN active_contracts.position_id IS 'What the contract is a holding of. NULL: it is none.';
 COMMENT ON COLUMN active_contracts.amount IS 'How much it holds. NULL: not readable, or it is no holding.';
 COMMENT ON COLUMN active_contracts.locked IS 'Whether that is locked. NULL: not readable, or it is no holding.';
+COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
 
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
@@ -541,9 +553,11 @@ CREATE TABLE lifetimes (
     position_id        uuid,
     amount             numeric,
     locked             boolean,
+    stakeholders_ref   integer,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
+COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';
 
 -- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. Events of an
 -- update are in the order of their node ids, and with the same node id in the order of the kinds below.

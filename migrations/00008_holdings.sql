@@ -246,11 +246,13 @@ COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored
 -- +goose StatementBegin
 CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
-    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean)
+    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, stakeholders_ref integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
-       e.position_id, e.amount, e.locked
+       e.position_id, e.amount, e.locked,
+       coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
+                (SELECT c.stakeholders_ref FROM shown_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
 FROM activations(from_exclusive, to_inclusive, ended_after) t
 LEFT JOIN LATERAL (
     SELECT h.position_id, h.amount, h.locked
@@ -261,7 +263,7 @@ LEFT JOIN LATERAL (
 ) e ON true;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds. active_contracts and lifetimes must equal this.';
+COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds, and for whom. active_contracts and lifetimes must equal this.';
 
 -- What analysts read ---------------------------------------------------------------------------------------------
 

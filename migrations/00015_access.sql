@@ -103,61 +103,8 @@ INSERT INTO unlimited VALUES (true);
 COMMENT ON TABLE unlimited IS 'One row, which limited roles do not see.';
 
 -- The parties that may see a row ----------------------------------------------------------------------------------
--- A creation is seen by its witnesses and by the contract's stakeholders, a contract's life by its stakeholders, and an update by whoever
--- sees one of its events. Each is one list, so that a row is looked up once.
-
-ALTER TABLE updates ADD COLUMN seen_by_ref integer;
-ALTER TABLE interface_views ADD COLUMN seen_by_ref integer;
-ALTER TABLE carried_interface_views ADD COLUMN seen_by_ref integer;
-ALTER TABLE created ADD COLUMN stakeholders_ref integer;
-ALTER TABLE carried_created ADD COLUMN stakeholders_ref integer;
-ALTER TABLE active_contracts ADD COLUMN stakeholders_ref integer;
-ALTER TABLE lifetimes ADD COLUMN stakeholders_ref integer;
-ALTER TABLE fill_active ADD COLUMN stakeholders_ref integer;
-COMMENT ON COLUMN updates.seen_by_ref IS 'The parties that may see at least one of its events. NULL: none.';
-COMMENT ON COLUMN interface_views.seen_by_ref IS 'The parties that may see the creation event.';
-COMMENT ON COLUMN carried_interface_views.seen_by_ref IS 'As in interface_views.';
-COMMENT ON COLUMN created.stakeholders_ref IS 'Signatories and observers. NULL: not served.';
-COMMENT ON COLUMN carried_created.stakeholders_ref IS 'As in created.';
-COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
-COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';
-
--- Views list the columns that a table had when they were made.
-CREATE OR REPLACE VIEW shown_created AS
-SELECT c.* FROM carried_created c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-
-CREATE OR REPLACE VIEW shown_interface_views AS
-SELECT c.* FROM carried_interface_views c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-
-DROP FUNCTION active_holdings(bigint, bigint, bigint);
--- +goose StatementBegin
-CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
-RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
-    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, stakeholders_ref integer)
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
-       e.position_id, e.amount, e.locked,
-       coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
-                (SELECT c.stakeholders_ref FROM shown_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
-FROM activations(from_exclusive, to_inclusive, ended_after) t
-LEFT JOIN LATERAL (
-    SELECT h.position_id, h.amount, h.locked
-    FROM holding_events h
-    WHERE t.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
-      AND h.ledger_offset = t.activated_offset AND h.node_id = t.activated_node_id
-    LIMIT 1
-) e ON true;
-END;
--- +goose StatementEnd
-COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds, and for whom. active_contracts and lifetimes must equal this.';
-
--- Totals are added up from the index alone, also for limited roles.
-DROP INDEX active_contracts_position;
-CREATE INDEX active_contracts_position ON active_contracts (position_id)
-    INCLUDE (amount, locked, activated_offset, activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL;
+-- A creation is seen by its witnesses and by the contract's stakeholders (stakeholders_ref), a contract's life by its stakeholders, and an
+-- update by whoever sees one of its events (seen_by_ref). Each is one list, so that a row is looked up once.
 
 -- A position is seen by the stakeholders of the contracts that are holdings of it.
 CREATE TABLE position_stakeholders (

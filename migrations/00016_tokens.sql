@@ -523,7 +523,8 @@ COMMENT ON COLUMN ledger.token_transfers.leg_id IS 'Id of the leg, which both si
 COMMENT ON COLUMN ledger.token_transfers.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.token_transfers.update_id IS 'Id of the update.';
 
-COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets'' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.';
+COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets'' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+@graphql({"primary_key_columns": ["contract_id"]})';
 COMMENT ON COLUMN ledger.pending_instructions.contract_id IS 'The instruction''s contract. Unique. Indexed.';
 COMMENT ON COLUMN ledger.pending_instructions.transfer_id IS 'The first instruction of the transfer that this one continues; its own contract if it is the first. The same for all instructions of a transfer.';
 COMMENT ON COLUMN ledger.pending_instructions.pending IS 'Whether it is active at ledger.latest_offset().';

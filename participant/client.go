@@ -64,6 +64,7 @@ type Client struct {
 	access *access.Access
 	log    *slog.Logger
 	http   *jsonhttp.Client
+	pace   *jsonhttp.Pace
 	format formats
 
 	maxBody   int64
@@ -110,7 +111,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	}
 	cfg.Access.URL = cfg.URL
 	c := &Client{
-		cfg: cfg, scope: scope, log: cfg.Logger, format: format,
+		cfg: cfg, scope: scope, log: cfg.Logger, format: format, pace: jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
 		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
 		discovery:   make(chan struct{}, 1),
 		updatesList: jsonhttp.NewSize(cfg.Limit), updatesPage: jsonhttp.NewSize(updatesPageSize),
@@ -119,7 +120,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
 		Observe: cfg.Observe, NotJSON: cfg.NotJSON,
-		Pace: jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
+		Pace: c.pace,
 		// Counted before the connection is used, so that whoever handles an answer that came over it sees the change.
 		Connected: c.connectionChanged,
 		Refused:   func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },
@@ -130,6 +131,9 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c.access = c.http.Access()
 	return c, nil
 }
+
+// LimitRate changes the most requests per second; 0 means no limit.
+func (c *Client) LimitRate(perSecond float64) { c.pace.Limit(perSecond) }
 
 // Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }

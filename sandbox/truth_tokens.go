@@ -7,8 +7,6 @@ import (
 	"slices"
 )
 
-var tokenRelations = []string{"token_events", "pending_instructions"}
-
 // TokenEvents returns what ledger.token_events must hold, of the parties that are hosted here, after a database has indexed every update from
 // genesis to an offset in a scope with exercises. They come from the ledger's decisions: a movement that an exercise begins is one
 // event for each owner, and every other change of a holding is one for itself.
@@ -47,12 +45,13 @@ func (l *Ledger) TransferInstructions(scope Scope, upTo int64) []Row {
 					"contract_id": id, "transfer_id": id, "pending": true, "status": "pending", "sender": t.parties[c.parties[1]], "receiver": t.parties[c.parties[2]],
 					"instrument": amuletName, "instrument_admin": t.parties[t.dso], "admin_signed": true, "amount": decimal(c.amount),
 					"execute_before": instant(u.effective() + 86_400_000_000), "created_offset": number(u.offset), "created_node_id": number(e.node),
-					"choice": nil, "ended_offset": nil, "ended_at": nil,
+					"choice": nil, "ended_offset": nil, "ended_node_id": nil, "ended_at": nil, "requested_at": instant(u.effective()), "created_at": instant(u.effective()),
+					"reason": nil, "waits_for": nil, "next_contract_id": nil,
 				}
 				order = append(order, e.contract)
 			} else if r := rows[e.contract]; r != nil {
 				choice := e.served.template().choices[e.choice].name
-				r["pending"], r["choice"], r["ended_offset"], r["ended_at"] = false, choice, number(u.offset), instant(u.record)
+				r["pending"], r["choice"], r["ended_offset"], r["ended_node_id"], r["ended_at"] = false, choice, number(u.offset), number(e.node), instant(u.record)
 				r["status"] = map[string]string{
 					"TransferInstruction_Accept": "completed", "TransferInstruction_Withdraw": "withdrawn", "TransferInstruction_Reject": "rejected",
 				}[choice]
@@ -251,7 +250,7 @@ func (t *tokenTruth) finish(i int, u *update, events []*tokenEvent) {
 			"instrument_admin": t.parties[e.holding.admin], "admin_signed": e.signed, "label": e.label, "counterparties": []any{}, "counterparty_amounts": nil,
 			"amount": exactly(e.net()), "created_amount": e.made.number(), "archived_amount": e.used.number(), "locked_amount": e.locked.number(),
 			"created_holdings": made, "archived_holdings": used, "burned_amount": nil, "minted_amount": nil, "reason": nil, "standard": nil, "choice": nil,
-			"instruction_id": nil, "update_id": t.updateIDOf(i), "record_time": instant(u.record),
+			"instruction_id": nil, "meta": map[string]any{}, "legs": nil, "update_id": t.updateIDOf(i), "record_time": instant(u.record),
 		}
 		if e.movement >= 0 {
 			t.explained(r, e, events)

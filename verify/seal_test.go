@@ -294,7 +294,7 @@ func (s *sealScript) of(stream string) (list []string) {
 func (s *sealScript) lines(message string) int { return strings.Count(s.log.String(), message) }
 
 func (s *sealScript) seals(rate int) *Seals {
-	return &Seals{Rate: rate, Logger: slog.New(slog.NewTextHandler(&s.log, nil))}
+	return &Seals{Rate: func() int { return rate }, Logger: slog.New(slog.NewTextHandler(&s.log, nil))}
 }
 
 // follow seals the updates until it is ended, or the test is; what fails is tried again after a second.

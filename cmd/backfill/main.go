@@ -24,6 +24,7 @@ func main() {
 type grammar struct {
 	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
 	History  historyCommand  `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
+	config.File
 	config.Log
 	version.Flag
 }

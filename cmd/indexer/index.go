@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
 )
 
 // indexCommand makes indexes of fields of payloads.
@@ -59,11 +60,11 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		return err
 	}
 	if !r.Changed {
-		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", r.Path, strings.Join(r.Of, ", "), r.Name, sizeText(r.Bytes), r.Partitions)
+		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", r.Path, strings.Join(r.Of, ", "), r.Name, progress.Bytes(r.Bytes), r.Partitions)
 		return nil
 	}
 	fmt.Fprintf(out, "made index %s of %s (%s) of %s: %s in %d partitions, in %s\n",
-		r.Name, r.Path, r.Type, strings.Join(r.Of, ", "), sizeText(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
+		r.Name, r.Path, r.Type, strings.Join(r.Of, ", "), progress.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
 	serves := "=, IN, <, >, BETWEEN"
 	if r.Type == "text" {
 		serves = "= and IN"
@@ -91,7 +92,7 @@ func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		if r.Unfinished > 0 {
 			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
 		}
-		row(table, r.Path, r.Type, sizeText(r.Bytes), state, strings.Join(r.Of, ", "))
+		row(table, r.Path, r.Type, progress.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
 	}
 	return table.Flush()
 }
@@ -110,12 +111,4 @@ func (c *indexDrop) Run(ctx context.Context, logger *slog.Logger, out config.Out
 	}
 	fmt.Fprintf(out, "dropped index %s\n", r.Name)
 	return nil
-}
-
-// sizeText is a size for people.
-func sizeText(bytes int64) string {
-	if bytes < 1<<20 {
-		return fmt.Sprintf("%d kB", (bytes+1023)>>10)
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
 }

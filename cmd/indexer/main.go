@@ -36,6 +36,8 @@ type grammar struct {
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
+	Config      configCommand      `cmd:"" help:"Print the settings of run that are in force, and where each comes from."`
+	config.File
 	config.Log
 	version.Flag
 }

@@ -127,7 +127,7 @@ func (l *leaks) daemon(ledger *sandbox.Ledger, spoil func(until func(message str
 	l.echo.Store(6)
 	ledger.Grow(5)
 	p.until("retrying")
-	for _, answer := range []string{"/readyz", "/metrics", "/readyz", "/healthz"} {
+	for _, answer := range []string{"/readyz", "/metrics", "/readyz", "/healthz", "/", "/status.json"} {
 		l.echo.Store(2)
 		l.saw(get(l.t, "http://"+address+answer))
 	}

@@ -268,7 +268,7 @@ func (m *Metrics) Leading(stream string, leads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.endKnown = m.endKnown && stream != streamUpdates
-	m.lags[stream].asked = true
+	m.lags[stream].asked, m.lags[stream].leads = true, leads
 }
 
 // StreamState sets the state of a stream in this process.

@@ -96,10 +96,15 @@ func seenBy(truth map[string][]sandbox.Row, parties []string) *seen {
 		s.events[place(r)] = s.events[place(r)] || may
 		return may
 	})
-	for _, relation := range []string{"archived_events", "exercised_events", "reassignments"} {
-		s.keep(truth, relation, func(r sandbox.Row) bool { return s.any(r, "witness_parties") })
+	for _, relation := range sandbox.Relations() {
+		if slices.Contains(names("updates created_events interface_views active_contracts"), relation) {
+			continue
+		}
+		s.keep(truth, relation, func(r sandbox.Row) bool {
+			party, _ := r["party_id"].(string)
+			return s.any(r, "witness_parties") || s.parties[party]
+		})
 	}
-	s.keep(truth, "topology_events", func(r sandbox.Row) bool { party, _ := r["party_id"].(string); return s.parties[party] })
 	s.keep(truth, "interface_views", func(r sandbox.Row) bool { return s.events[place(r)] })
 	updates := maps.Clone(s.updates)
 	s.keep(truth, "updates", func(r sandbox.Row) bool { return updates[fmt.Sprint(r["ledger_offset"])] })

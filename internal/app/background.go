@@ -26,7 +26,7 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 	b := &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
 	if u.cfg.LookupRate > 0 {
 		lookups := ingest.Lookups{
-			Source: contracts{u.Client}, Sink: leader, Parties: u.scope.Parties, Rate: u.cfg.LookupRate, Wake: b.committed,
+			Source: contracts{u.Client}, Sink: leader, Parties: u.scope.Parties, Rate: u.rates.lookups, Wake: b.committed,
 			Logger: u.logger, Watch: u.watchTask(ingest.TaskLookups),
 			Saved: func(status ledger.LookupStatus) { u.metrics.LookedUp(string(status)) },
 		}

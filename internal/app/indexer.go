@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/statuspage"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -27,6 +27,9 @@ type Indexer struct {
 	config.Run
 	config.Pace
 	config.Profile
+	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns the names of the
+	// settings that are in force from then on; the others need a restart.
+	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
 	// Show, if set, is called with the progress of long work, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 
@@ -46,6 +49,7 @@ type indexer struct {
 type daemon struct {
 	health  *admin.Health
 	streams []*stream
+	rates   rates
 
 	mu       sync.Mutex
 	failures map[*stream]error // of the streams that can't continue
@@ -64,8 +68,11 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	journal := &statuspage.Journal{}
+	logger = slog.New(journal.Handler(logger.Handler()))
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
+	x.rates.set(cfg)
 	if err := x.open(cfg.Schemas.Domain(), 0); err != nil {
 		return err
 	}
@@ -86,14 +93,16 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	if cfg.Listen != "" {
-		var listen net.ListenConfig
-		listener, err := listen.Listen(ctx, "tcp", cfg.Listen)
-		if err != nil {
-			return fmt.Errorf("--listen: %w", err)
-		}
-		logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
-		group.Go(func() error { return admin.Serve(ctx, listener, x.health, x.metrics) })
+	if cfg.Changes != nil {
+		group.Go(func() error {
+			cfg.Changes(ctx, x.change)
+			return nil
+		})
+	}
+	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
+		stop()
+		_ = group.Wait() // what listens already ends
+		return err
 	}
 	group.Go(func() error {
 		defer stop() // ends the listener

@@ -71,6 +71,15 @@ func (n *networkUpdates) identify(ctx context.Context) (identity, error) {
 	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}, nil
 }
 
+// release implements origin.
+func (n *networkUpdates) release(ctx context.Context) string {
+	release, err := n.client.Version(ctx)
+	if err != nil { // ping says so
+		return ""
+	}
+	return release
+}
+
 // refusal implements origin. A problem that has a cause is the database's own.
 func (n *networkUpdates) refusal(err error) error {
 	var problem *ledger.Problem

@@ -55,6 +55,14 @@ func (u *participantUpdates) identify(ctx context.Context) (identity, error) {
 	return identity{server.ParticipantID, u.scope}, nil
 }
 
+// release implements origin.
+func (u *participantUpdates) release(context.Context) string {
+	if server := u.server.Load(); server != nil {
+		return server.Version
+	}
+	return ""
+}
+
 // refusal implements origin.
 func (u *participantUpdates) refusal(err error) error { return err }
 

@@ -72,6 +72,15 @@ func (h *transactions) ping(ctx context.Context) error {
 	return err
 }
 
+// release implements role.
+func (h *transactions) release(ctx context.Context) string {
+	release, err := h.service.Version(ctx)
+	if err != nil { // ping says so
+		return ""
+	}
+	return release
+}
+
 // connect asks the service for its network, and checks that the stored history is of the same. A service that does not answer is
 // no error: the leader asks again, and can record why there is nothing to read.
 func (h *transactions) connect(ctx context.Context) error {

@@ -26,6 +26,8 @@ type origin interface {
 	ingest.UpdateSource
 	// identify asks the origin who it is.
 	identify(ctx context.Context) (identity, error)
+	// release returns the origin's release; empty: not known.
+	release(ctx context.Context) string
 	// refusal returns the error for a database of another ledger or scope, from that of the store.
 	refusal(err error) error
 	// resumes is called before a leader reads on, with the highest offset up to which something is stored.
@@ -39,6 +41,8 @@ type identity struct {
 	id    string // empty: the origin does not report it
 	scope ledger.Scope
 }
+
+func (u *updates) release(ctx context.Context) string { return u.origin.release(ctx) }
 
 // connect asks the origin who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {

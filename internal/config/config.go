@@ -1,4 +1,4 @@
-// Package config turns flags and environment into typed configuration. The commands share the settings. Every flag has an
+// Package config turns flags, environment and a file into typed configuration. The commands share the settings. Every flag has an
 // environment variable: --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys
 // come from files, passwords from a URL's environment variable or a pgpass file.
 package config
@@ -138,8 +138,11 @@ type Log struct {
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
 	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
-	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
+
+	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
+	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one."`
+	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost."`
 
 	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
 
@@ -184,12 +187,16 @@ type Verify struct {
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Logger returns a logger that writes to w.
-func (l Log) Logger(w io.Writer) *slog.Logger {
-	var level slog.Level
+// Level returns the least level that is logged.
+func (l Log) Level() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
 		panic(err) // the flag's enum lets no other level through
 	}
+	return level
+}
+
+// Logger returns a logger that writes to w what has a level at least.
+func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if l.ForPrograms() {
 		return slog.New(slog.NewJSONHandler(w, options))
@@ -330,6 +337,9 @@ func (r Run) Validate() error {
 	}
 	if err := checkAddress(r.Listen); r.Listen != "" && err != nil {
 		return fmt.Errorf("--listen: %w", err)
+	}
+	if err := checkAddress(r.PageListen); r.PageListen != "" && err != nil {
+		return fmt.Errorf("--page-listen: %w", err)
 	}
 	if r.LookupRate < 0 || r.LookupRate > 100 {
 		return fmt.Errorf("--lookup-rate must be 0 to 100 a second, not %d", r.LookupRate)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -42,24 +41,14 @@ func (e environment) resolve(flag *kong.Flag) any {
 	return value
 }
 
-// check refuses values that the flags of a part of the command line can't have, also where the command line has another one.
-// The parser's own error would not name the variable.
-func (e environment) check(path *kong.Path) error {
-	for _, flag := range path.Flags {
-		name, value, given := e.of(flag)
-		if !given {
-			continue
-		}
-		target := reflect.New(flag.Target.Type()).Elem()
-		if target.Kind() == reflect.Pointer {
-			target.Set(reflect.New(target.Type().Elem()))
-		}
-		scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})
-		if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target); err != nil {
-			return fmt.Errorf("%s: %w (from envar %s=%q)", flag.ShortSummary(), err, name, value)
-		}
+// tryValue returns why a flag can't have a value; nil: it can.
+func tryValue(flag *kong.Flag, value any) error {
+	target := reflect.New(flag.Target.Type()).Elem()
+	if target.Kind() == reflect.Pointer {
+		target.Set(reflect.New(target.Type().Elem()))
 	}
-	return nil
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})
+	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target)
 }
 
 // detach keeps the parser from the process's environment. The flags still name their variables.

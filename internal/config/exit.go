@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"unicode"
 
 	"ledgerindexer/internal/progress"
@@ -26,7 +27,8 @@ type Output struct{ io.Writer }
 
 // logging is a grammar that contains Log.
 type logging interface {
-	Logger(out io.Writer) *slog.Logger
+	Level() slog.Level
+	Logger(out io.Writer, level slog.Leveler) *slog.Logger
 	Bar(out io.Writer) *progress.Bar
 	ForPrograms() bool
 }
@@ -62,8 +64,8 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 	return &Program{name: name, grammar: grammar, parser: parser}, nil
 }
 
-// Execute parses the command line, runs the chosen command's Run method, which may take a context.Context, a *slog.Logger, an Output
-// and a *progress.Bar, and returns the exit code.
+// Execute parses the command line, runs the chosen command's Run method, which may take a context.Context, a *slog.Logger, an Output,
+// a *progress.Bar, Settings and a *Reload, and returns the exit code.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)
 	parsed, err := p.parser.Parse(args, environ, stdout)
@@ -73,13 +75,17 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
 		bar := p.grammar.Bar(stderr)
-		logger := p.grammar.Logger(bar)
+		var level slog.LevelVar
+		level.Set(p.grammar.Level())
+		logger := p.grammar.Logger(bar, &level)
 		_, logged := parsed.Selected().Target.Addr().Interface().(Logged)
 		if logged {
 			err = logStart(ctx, p.name, logger)
 		}
 		if err == nil {
-			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar)
+			settings := p.parser.settings(parsed)
+			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar, settings,
+				&Reload{program: p, args: args, environ: environ, level: &level, inForce: slices.Clone(settings)})
 		}
 		bar.Close()
 		if logged && p.grammar.ForPrograms() {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type Parser struct {
 	name    string
 	parser  *kong.Kong
 	environ environment
+	file    *file // nil: it was not read yet
 	helped  bool
 }
 
@@ -46,8 +48,8 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 	p := &Parser{name: name}
 	p.parser, err = kong.New(grammar, kong.Name(name), kong.Description(description), kong.Vars{"version": build.Line(name)},
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")), kong.ValueFormatter(withVariable),
-		kong.WithBeforeResolve(func(path *kong.Path) error { return p.environ.check(path) }),
-		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) { return p.environ.resolve(flag), nil })),
+		kong.WithBeforeResolve(p.beforeResolve),
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) { return p.resolve(flag), nil })),
 		kong.Exit(func(int) { p.helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
@@ -70,7 +72,7 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 			return nil, &UsageError{fmt.Errorf("argument %d is not text in UTF-8", i+1)}
 		}
 	}
-	p.environ, p.helped, p.parser.Stdout, p.parser.Stderr = environmentOf(environ), false, stdout, stdout
+	p.environ, p.file, p.helped, p.parser.Stdout, p.parser.Stderr = environmentOf(environ), nil, false, stdout, stdout
 	forget(p.parser.Model.Node)
 	parsed, err := p.parser.Parse(args)
 	if p.helped {
@@ -80,6 +82,67 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 		return nil, &UsageError{fmt.Errorf("%w (see %s --help)", err, p.name)}
 	}
 	return parsed, nil
+}
+
+// beforeResolve reads the configuration file, and checks the values that flags have from there and from the environment.
+func (p *Parser) beforeResolve(parsed *kong.Context, path *kong.Path) (err error) {
+	if p.file == nil {
+		if p.file, err = readFile(p.fileName(parsed)); err != nil {
+			return err
+		}
+	}
+	for _, flag := range path.Flags {
+		if err := p.check(flag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileName returns the name of the configuration file; empty: there is none.
+func (p *Parser) fileName(parsed *kong.Context) string {
+	for _, path := range parsed.Path {
+		if path.Flag != nil && path.Flag.Name == fileFlag {
+			return fmt.Sprint(parsed.FlagValue(path.Flag))
+		}
+	}
+	for _, flag := range p.parser.Model.Flags {
+		if flag.Name == fileFlag {
+			_, name, _ := p.environ.of(flag)
+			return name
+		}
+	}
+	return ""
+}
+
+// fileFlag is the flag that names the configuration file.
+const fileFlag = "config"
+
+// resolve returns the value of a flag that is not on the command line, in the parser's form; nil: none.
+func (p *Parser) resolve(flag *kong.Flag) any {
+	if _, _, given := p.environ.of(flag); given {
+		return p.environ.resolve(flag)
+	}
+	if value, given := p.file.of(flag); given {
+		return value.value
+	}
+	return nil
+}
+
+// check refuses values that a flag can't have, also where the command line has another one. The parser's own error would not say where
+// they come from.
+func (p *Parser) check(flag *kong.Flag) error {
+	if name, value, given := p.environ.of(flag); given {
+		if err := tryValue(flag, value); err != nil {
+			return fmt.Errorf("%s: %w (from envar %s=%q)", flag.ShortSummary(), err, name, value)
+		}
+	}
+	if value, given := p.file.of(flag); given {
+		if err := tryValue(flag, value.value); err != nil {
+			return fmt.Errorf("%s: %w (from file %s %s: %v)", flag.ShortSummary(), err, p.file.at(value.line), flag.Name, value.value)
+		}
+	}
+	return nil
 }
 
 // forget undoes what the parser keeps of the command line before: which flags and arguments were given.
@@ -180,8 +243,9 @@ func ofService(name, value string) bool {
 	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// variables returns the environment variables of all commands: they share an environment, so each accepts the others'.
-var variables = sync.OnceValues(func() ([]string, error) {
+// settings returns the flags of all commands that the environment and the configuration file can set: commands share both, so each
+// accepts the others'.
+var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 	var all struct {
 		Database
 		Ledger
@@ -198,10 +262,21 @@ var variables = sync.OnceValues(func() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, flag := range parser.Model.Flags {
+	flags := slices.DeleteFunc(slices.Clone(parser.Model.Flags), func(flag *kong.Flag) bool { return len(flag.Envs) == 0 })
+	slices.SortFunc(flags, func(a, b *kong.Flag) int { return cmp.Compare(a.Name, b.Name) })
+	return flags, nil
+})
+
+// variables returns the environment variables of all commands.
+func variables() ([]string, error) {
+	flags, err := settings()
+	if err != nil {
+		return nil, err
+	}
+	names := []string{variableOf(fileFlag)}
+	for _, flag := range flags {
 		names = append(names, flag.Envs...)
 	}
 	slices.Sort(names)
 	return names, nil
-})
+}

@@ -28,7 +28,7 @@ var (
 		{"record_time", "e.record_time", "timestamp with time zone", "Record time of the update. NULL where a snapshot did not say."},
 		{"synchronizer_id", "e.synchronizer_id", "text", "The synchronizer."},
 	}
-	active = base{"active", "a.contract_id IS NOT NULL",
+	active = base{"active", "a.ledger_offset IS NOT NULL",
 		"boolean", "Whether the contract is active since this event, at the watermark."}
 	created = []base{
 		{"created_at", "e.created_at", "timestamp with time zone", "Ledger time of the contract's creation."},
@@ -166,7 +166,7 @@ func (v *View) rows(ledger string) string {
 	named := fmt.Sprintf("e.package_name = %s AND e.module_name = %s AND e.entity_name = %s", literal(s.Package), literal(s.Module), literal(s.Entity))
 	switch {
 	case s.Kind == Template:
-		return fmt.Sprintf("FROM %s.created_events e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
+		return fmt.Sprintf("FROM %s.created_events e\n%s AND a.template_number = e.template_number\nWHERE %s", quoted(ledger), activeNow(ledger), named)
 	case s.Kind == Interface:
 		return fmt.Sprintf("FROM %s.interface_views e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
 	case s.OfInterface:
@@ -177,9 +177,9 @@ func (v *View) rows(ledger string) string {
 }
 
 // activeNow joins what is active since an event. It is left out of a query that does not ask, and leads one that asks for nothing else:
-// there are fewer active contracts than events.
+// there are fewer active contracts than events, and of a template they are found by its number.
 func activeNow(ledger string) string {
-	return fmt.Sprintf("LEFT JOIN %s.active_contracts a ON a.activated_offset = e.ledger_offset AND a.activated_node_id = e.node_id", quoted(ledger))
+	return fmt.Sprintf("LEFT JOIN %s.active_events a ON a.ledger_offset = e.ledger_offset AND a.node_id = e.node_id", quoted(ledger))
 }
 
 func (v *View) comment() string {

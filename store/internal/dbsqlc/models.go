@@ -636,6 +636,32 @@ type LedgerActiveContracts struct {
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 }
 
+// How many rows ledger.active_contracts has, by template id: the fastest way to count by template or by package, because what is added up is one number for each template id.
+type LedgerActiveCounts struct {
+	// Template as the server sent it, package-id:Module:Entity.
+	TemplateID string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName string `db:"package_name"`
+	// Module of the template.
+	ModuleName string `db:"module_name"`
+	// Name of the template.
+	EntityName string `db:"entity_name"`
+	// How many contracts of this template id are active. One that is active on two synchronizers counts twice.
+	Contracts int64 `db:"contracts"`
+}
+
+// The rows of ledger.active_contracts as the creation events since which the contracts are active. For joins with ledger.created_events by all three columns: the planner begins with the active contracts of the template that is asked for, if there are fewer of them.
+type LedgerActiveEvents struct {
+	// Offset of the event: activated_offset in ledger.active_contracts.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node id of the event. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// As in ledger.created_events.
+	TemplateNumber int32 `db:"template_number"`
+}
+
 // One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.
 type LedgerArchivedEvents struct {
 	// Offset of the event. Indexed.
@@ -722,12 +748,12 @@ type LedgerChoices struct {
 	ResultType string `db:"result_type"`
 }
 
-// One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.
+// One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and active_before > N, which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.
 type LedgerContractLifetimes struct {
 	// The contract.
 	ContractID string `db:"contract_id"`
-	// The synchronizer on which it is active. NULL: not served.
-	SynchronizerID *string `db:"synchronizer_id"`
+	// The synchronizer on which it is active. NULL: not served. Costs a look-up per row.
+	SynchronizerID string `db:"synchronizer_id"`
 	// Template, as served: package-id:Module:Entity.
 	TemplateID *string `db:"template_id"`
 	// Package id of the template.
@@ -758,6 +784,10 @@ type LedgerContractLifetimes struct {
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// Record time of the update at active_until. NULL: active now. Costs a look-up per row.
 	EndedAt pgtype.Timestamptz `db:"ended_at"`
+	// active_until for conditions: active now is the greatest bigint instead of NULL.
+	ActiveBefore int64 `db:"active_before"`
+	// Signatories and observers in one list, without a look-up per row. NULL where the server did not say.
+	Stakeholders interface{} `db:"stakeholders"`
 }
 
 // One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
@@ -860,6 +890,8 @@ type LedgerCreatedEvents struct {
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events.
+	TemplateNumber int32 `db:"template_number"`
 }
 
 // Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.
@@ -898,7 +930,7 @@ type LedgerEvents struct {
 	ActingParties []string `db:"acting_parties"`
 	// The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.
 	WitnessParties []string `db:"witness_parties"`
-	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.
+	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed, or one transaction created and archived the contract. NULL: not served.
 	ACSDelta *bool `db:"acs_delta"`
 	// Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.
 	UpdateID *string `db:"update_id"`
@@ -1295,6 +1327,7 @@ type LedgerPartyTransfers struct {
 }
 
 // One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+// @graphql({"primary_key_columns": ["contract_id"]})
 type LedgerPendingInstructions struct {
 	// The instruction's contract. Unique. Indexed.
 	ContractID string `db:"contract_id"`

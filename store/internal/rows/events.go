@@ -6,7 +6,8 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// An event comes from an update or from an entry of a snapshot: these are the columns that both have.
+// An event comes from an update or from an entry of a snapshot: these are the columns that both have, with the copy of a fact's row for the
+// carried one.
 
 // The kinds of reassignment, as they stand in the database.
 const (
@@ -29,6 +30,15 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 	}
 }
 
+func carriedCreation(row *dbsqlc.Created) dbsqlc.CarriedCreated {
+	return dbsqlc.CarriedCreated{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
+		SynchronizerRef: row.SynchronizerRef, CreatedAt: row.CreatedAt, ACSDelta: row.ACSDelta, Payload: row.Payload,
+		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef,
+		WitnessPartiesRef: row.WitnessPartiesRef, StakeholdersRef: row.StakeholdersRef, CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
+	}
+}
+
 // interfaceViewRow is what a creation event says of an interface view, by its place in the list.
 func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.InterfaceViews {
 	v := &c.InterfaceViews[i]
@@ -39,6 +49,14 @@ func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEv
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
 		SeenByRef: r.Created(c).SeenBy,
+	}
+}
+
+func carriedInterfaceView(row *dbsqlc.InterfaceViews) dbsqlc.CarriedInterfaceViews {
+	return dbsqlc.CarriedInterfaceViews{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Ordinal: row.Ordinal, ContractID: row.ContractID, InterfaceID: row.InterfaceID,
+		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode, StatusMessage: row.StatusMessage,
+		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra, SeenByRef: row.SeenByRef,
 	}
 }
 
@@ -63,5 +81,14 @@ func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEv
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
 		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter, AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
 		WitnessPartiesRef: r.Parties(e.WitnessParties), Extra: exact.Value(at, "extra", e.Extra),
+	}
+}
+
+func carriedReassignment(row *dbsqlc.Reassignments) dbsqlc.CarriedReassignments {
+	return dbsqlc.CarriedReassignments{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Kind: row.Kind, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
+		SynchronizerRef: row.SynchronizerRef, ReassignmentID: row.ReassignmentID, SourceRef: row.SourceRef, TargetRef: row.TargetRef,
+		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter, AssignmentExclusivity: row.AssignmentExclusivity,
+		WitnessPartiesRef: row.WitnessPartiesRef, Extra: row.Extra,
 	}
 }

@@ -16,7 +16,7 @@ BEGIN
             ('updates', 'ledger_offset'), ('synchronizers', 'synchronizer_id'), ('created_events', 'ledger_offset, node_id'), ('archived_events', 'ledger_offset, node_id'),
             ('exercised_events', 'ledger_offset, node_id'), ('interface_views', 'ledger_offset, node_id, ordinal'),
             ('reassignments', 'ledger_offset, node_id'), ('topology_events', 'ledger_offset, node_id'), ('events', 'ledger_offset, node_id'),
-            ('active_contracts', 'activated_offset, activated_node_id'), ('contracts', 'contract_id'),
+            ('active_contracts', 'activated_offset, activated_node_id'), ('active_events', 'ledger_offset, node_id'), ('active_counts', 'template_id, package_name'), ('contracts', 'contract_id'),
             ('contract_lifetimes', 'active_from, active_from_node_id'), ('looked_up_contracts', 'contract_id'),
             ('holdings', 'contract_id'), ('holding_lifetimes', 'activated_offset, activated_node_id'),
             ('transactions', 'seq'), ('transfers', 'seq'), ('transfer_receivers', 'seq, ordinal'), ('balance_changes', 'seq, ordinal'),
@@ -25,7 +25,7 @@ BEGIN
             ('interfaces', 'interface_id'), ('choices', 'of_id, choice'), ('vetted_packages', 'synchronizer_id, package_id'),
             ('vetting_changes', 'seq, synchronizer_id, package_id'), ('offset_checkpoints', 'ledger_offset, synchronizer_id'),
             ('stream_checkpoints', 'stream'), ('coverage', 'stream, scope, from_exclusive'), ('rewrites', 'rewrite'),
-            ('verifications', 'stream, from_exclusive'), ('pending_instructions', 'contract_id')
+            ('verifications', 'stream, from_exclusive')
         ), refs (relation, columns, other, other_columns) AS (VALUES
             ('created_events', 'ledger_offset', 'updates', 'ledger_offset'), ('created_events', 'contract_id', 'contracts', 'contract_id'),
             ('archived_events', 'ledger_offset', 'updates', 'ledger_offset'), ('archived_events', 'contract_id', 'contracts', 'contract_id'),
@@ -36,11 +36,11 @@ BEGIN
             ('events', 'ledger_offset', 'updates', 'ledger_offset'), ('events', 'contract_id', 'contracts', 'contract_id'),
             ('active_contracts', 'activated_offset, activated_node_id', 'created_events', 'ledger_offset, node_id'),
             ('active_contracts', 'contract_id', 'contracts', 'contract_id'),
+            ('active_events', 'ledger_offset, node_id', 'created_events', 'ledger_offset, node_id'),
             ('contract_lifetimes', 'active_from, active_from_node_id', 'created_events', 'ledger_offset, node_id'),
             ('contract_lifetimes', 'contract_id', 'contracts', 'contract_id'),
             ('holdings', 'contract_id', 'contracts', 'contract_id'),
             ('holding_lifetimes', 'contract_id', 'contracts', 'contract_id'),
-            ('pending_instructions', 'contract_id', 'contracts', 'contract_id'),
             ('transactions', 'update_id', 'updates', 'update_id'),
             ('transfers', 'seq', 'transactions', 'seq'), ('mints', 'seq', 'transactions', 'seq'), ('taps', 'seq', 'transactions', 'seq'),
             ('aborted_transfer_instructions', 'seq', 'transactions', 'seq'), ('unknown_transactions', 'seq', 'transactions', 'seq'),
