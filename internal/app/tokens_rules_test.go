@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -247,4 +248,13 @@ func TestRulesOfMovements(t *testing.T) {
 		require.ElementsMatch(t, sees, texts(t, as, movements), party)
 		require.Len(t, texts(t, as, "SELECT contract_id FROM ledger.pending_instructions"), map[string]int{"alice": 4}[party], party)
 	}
+
+	// Nothing above the watermark is shown.
+	_, err = open(t, database).Exec(t.Context(), "UPDATE indexer.checkpoints SET ledger_offset = 6")
+	require.NoError(t, err)
+	require.Equal(t, []string{"1 6", "1 4", ""}, []string{
+		texts(t, database, "SELECT min(ledger_offset) || ' ' || max(ledger_offset) FROM ledger.token_events")[0],
+		texts(t, database, "SELECT (min(ledger_offset) = 2)::int || ' ' || max(ledger_offset) FROM ledger.token_transfers")[0],
+		strings.Join(texts(t, database, "SELECT contract_id FROM ledger.pending_instructions WHERE NOT pending OR created_offset > 6"), " "),
+	})
 }
