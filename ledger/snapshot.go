@@ -71,6 +71,7 @@ type SnapshotProgress struct {
 	Next     Token // where the next page starts
 	Entries  int64 // stored so far
 	Finished bool  // everything is stored: nothing is left to do
+	Pruned   bool  // its rows were made of what was stored, when everything before was pruned
 }
 
 // Behind returns the progress after one more page.

@@ -111,6 +111,7 @@ CREATE TABLE snapshots_both (
     entries         bigint NOT NULL,
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz,
+    pruned          boolean,
     is_copy         boolean NOT NULL DEFAULT false,
     digest          bytea,
     PRIMARY KEY (snapshot_offset, is_copy)
@@ -119,12 +120,14 @@ CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
 CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE snapshots IS 'Snapshots that were read or are being read. token: where the next page starts.';
+COMMENT ON COLUMN snapshots.pruned IS 'Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.';
 
 CREATE TABLE floors_both (
     stream           text NOT NULL,
     history_floor    bigint NOT NULL,
     state_floor      bigint,
     waiting_snapshot bigint CHECK (waiting_snapshot < state_floor),
+    pruned_to        bigint,
     is_copy          boolean NOT NULL DEFAULT false,
     digest           bytea,
     PRIMARY KEY (stream, is_copy)
@@ -133,6 +136,7 @@ CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
 CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
+COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
@@ -335,7 +339,7 @@ CREATE INDEX topology_events_record_time ON topology_events USING brin (record_t
 
 -- What is attached is read from the catalog, which alone can tell: nothing has to be kept in step.
 CREATE VIEW partitions AS
-SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
+SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset, c.relname::text AS name
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
@@ -343,7 +347,7 @@ CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
 ) b
 WHERE p.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass) AND b.bounds IS NOT NULL;
-COMMENT ON VIEW partitions IS 'The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.';
+COMMENT ON VIEW partitions IS 'The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive. name: the table that is the partition.';
 
 -- Rare rows: not partitioned, because almost every database has none of them.
 

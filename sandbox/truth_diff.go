@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, and copies of what other
-// columns say. All others of a relation are compared.
+// beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, copies of what other
+// columns say, and numbers that a database gives. All others of a relation are compared.
 var beside = map[string][]string{
-	"updates": {"transaction_hash"}, "interface_views": {"ordinal"},
+	"created_events": {"template_number"},
+	"updates":        {"transaction_hash"}, "interface_views": {"ordinal"},
 	"transactions": {"transaction_type", "unit_word"}, "transfers": {"receivers", "balance_changes", "sender_extra"},
 	"holdings": {"source"}, "token_events": {"choice_argument", "exercise_result", "transfer"},
 }

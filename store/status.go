@@ -22,6 +22,7 @@ type Status struct {
 	Frontier      ledger.Offset // everything up to here is fetched and stored; at least Watermark
 	HistoryFloor  ledger.Offset
 	StateFloor    *ledger.Offset // nil: the active set is known at no offset
+	PrunedTo      ledger.Offset  // an operator pruned up to here; 0: nothing was pruned
 	UpdatedAt     time.Time      // when the watermark last moved
 	RecordTime    time.Time      // of the last update up to the watermark; zero: there is none
 	FirstUpdate   ledger.Offset  // that is stored; 0: none is
@@ -138,7 +139,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return status, fmt.Errorf("read the floors: %w", err)
 	}
-	status.HistoryFloor = ledger.Offset(floors.HistoryFloor)
+	status.HistoryFloor, status.PrunedTo = ledger.Offset(floors.HistoryFloor), ledger.Offset(floors.PrunedTo)
 	if floors.StateFloor != nil {
 		floor := ledger.Offset(*floors.StateFloor)
 		status.StateFloor = &floor

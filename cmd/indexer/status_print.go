@@ -41,6 +41,12 @@ func printStatus(out io.Writer, r *status.Report) error {
 		} else {
 			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
 		}
+		if s.PrunedTo > 0 {
+			line("", "pruned up to offset %d", s.PrunedTo)
+		}
+		if s.Pruning != nil && s.Pruning.Failing {
+			line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
+		}
 		printLower(line, r.Lower)
 		if s.UpdatesPerSecond != nil {
 			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)

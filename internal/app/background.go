@@ -40,6 +40,7 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 		b.running.Go(func() { packages.Run(ctx) })
 		b.running.Go(func() { u.readTypes(ctx, leader, b.named) })
 	}
+	u.startPruning(ctx, b, leader)
 	if u.cfg.VerifyRate > 0 {
 		b.running.Go(func() {
 			u.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {

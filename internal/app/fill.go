@@ -98,7 +98,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	defer endRecording()
 	loop := ingest.Fill{
 		Source: f.client, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
-		NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
+		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
 		Check: func(ctx context.Context) error {
 			server, err := f.client.Discover(ctx)
 			if err != nil {

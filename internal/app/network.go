@@ -96,9 +96,11 @@ func (n *networkUpdates) refusal(err error) error {
 // resumes implements origin. A Scan service that has not come as far as what is stored lags behind, and is no fork.
 func (n *networkUpdates) resumes(stored ledger.Offset) { n.Expect(stored) }
 
-// startTasks implements origin: there is nothing beside these updates.
-func (n *networkUpdates) startTasks(context.Context, *store.UpdatesWriter) *background {
-	return &background{}
+// startTasks implements origin: beside these updates nothing is read.
+func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
+	b := &background{}
+	n.startPruning(ctx, b, leader)
+	return b
 }
 
 // LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.

@@ -148,6 +148,7 @@ type Run struct {
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
+	Retain           Age           `placeholder:"AGE" help:"Prune, once a day, the updates that were recorded this long before the last one, such as 400d; what was active then stays. Default: everything is kept."`
 	VerifyRate       int           `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
 }
 
@@ -173,6 +174,7 @@ type Fill struct {
 	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
 	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
 	WithSnapshot bool   `env:"-" help:"Carry a snapshot of the contracts that were active at the lower end, so that what was active is known from there on."`
+	PrunedToo    bool   `env:"-" help:"Fill in also what indexer prune removed."`
 	NewestFirst  bool   `env:"-" help:"Fill in the newest missing history first, so that the stored history grows backwards without gaps."`
 }
 

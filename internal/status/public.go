@@ -2,6 +2,7 @@ package status
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,10 @@ func (r *Report) Public() *Report {
 	public := *r
 	public.ParticipantID = "" // that of the party that administers it
 	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(), r.Packages.Task.public()
+	public.Streams = slices.Clone(r.Streams)
+	for i := range public.Streams {
+		public.Streams[i].Pruning = public.Streams[i].Pruning.public()
+	}
 	if r.Verified != nil {
 		verified := *r.Verified
 		verified.Updates, verified.HistoryTask = verified.Updates.public(), verified.HistoryTask.public()

@@ -39,6 +39,8 @@ type Stream struct {
 	Frontier         ledger.Offset  `json:"frontier"`
 	HistoryFloor     ledger.Offset  `json:"history_floor"`
 	StateFloor       *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
+	PrunedTo         ledger.Offset  `json:"pruned_to,omitempty"`
+	Pruning          *Task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
 	UpdatedAt        time.Time      `json:"updated_at"`
 	RecordTime       time.Time      `json:"record_time,omitzero"`   // of the last update up to the watermark
 	FirstUpdate      ledger.Offset  `json:"first_update,omitempty"` // that is stored; absent: none is
@@ -151,6 +153,7 @@ func New(address string, from store.Status) *Report {
 		s := Stream{
 			Stream: store.StreamUpdates, Watermark: from.Watermark, Frontier: from.Frontier, HistoryFloor: from.HistoryFloor,
 			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(), FirstUpdate: from.FirstUpdate, Coverage: []Range{},
+			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning),
 		}
 		for _, covered := range from.Coverage {
 			s.Coverage = append(s.Coverage, Range(covered))

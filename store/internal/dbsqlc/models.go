@@ -403,8 +403,10 @@ type Floors struct {
 	StateFloor   *int64 `db:"state_floor"`
 	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
-	IsCopy          bool   `db:"is_copy"`
-	Digest          []byte `db:"digest"`
+	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
+	PrunedTo *int64 `db:"pruned_to"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
 }
 
 type FloorsBoth struct {
@@ -413,8 +415,10 @@ type FloorsBoth struct {
 	StateFloor   *int64 `db:"state_floor"`
 	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
-	IsCopy          bool   `db:"is_copy"`
-	Digest          []byte `db:"digest"`
+	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
+	PrunedTo *int64 `db:"pruned_to"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
 }
 
 type FloorsCopy struct {
@@ -423,8 +427,10 @@ type FloorsCopy struct {
 	StateFloor   *int64 `db:"state_floor"`
 	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
-	IsCopy          bool   `db:"is_copy"`
-	Digest          []byte `db:"digest"`
+	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
+	PrunedTo *int64 `db:"pruned_to"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
 }
 
 // Lifetimes of holdings.
@@ -1934,6 +1940,14 @@ type MyPositions struct {
 	PositionID pgtype.UUID `db:"position_id"`
 }
 
+// The creation events that a snapshot has: of contracts from where they are active on, and of carried reassignments. One can be there twice.
+type NeededCreations struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Active       bool   `db:"active"`
+	ActiveUntil  *int64 `db:"active_until"`
+}
+
 // The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.
 type Network struct {
 	OnlyRow    bool               `db:"only_row"`
@@ -2092,11 +2106,12 @@ type ParticipantCopy struct {
 	Digest        []byte             `db:"digest"`
 }
 
-// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.
+// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive. name: the table that is the partition.
 type Partitions struct {
 	Relation   string `db:"relation"`
 	FromOffset int64  `db:"from_offset"`
 	ToOffset   int64  `db:"to_offset"`
+	Name       string `db:"name"`
 }
 
 // Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.
@@ -2176,6 +2191,20 @@ type Progress struct {
 	TimeLeft pgtype.Interval `db:"time_left"`
 	// When the row was written (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+}
+
+// The windows of verifications that were pruned, in whole or in part, as they were. A backup that has their rows is proved by the same digests in its ledger.verifications, and these by `indexer verify --offline`.
+type PrunedVerifications struct {
+	Stream        string             `db:"stream"`
+	FromExclusive int64              `db:"from_exclusive"`
+	ToInclusive   int64              `db:"to_inclusive"`
+	VerifiedAt    pgtype.Timestamptz `db:"verified_at"`
+	Result        string             `db:"result"`
+	Differences   int64              `db:"differences"`
+	Digest        []byte             `db:"digest"`
+	RepairedAt    pgtype.Timestamptz `db:"repaired_at"`
+	// When the window was pruned (clock of the database). The other columns are those of verifications.
+	PrunedAt pgtype.Timestamptz `db:"pruned_at"`
 }
 
 // The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on. A role has all chunks, and one more.
@@ -2367,8 +2396,10 @@ type Snapshots struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
+	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
+	Pruned *bool  `db:"pruned"`
+	IsCopy bool   `db:"is_copy"`
+	Digest []byte `db:"digest"`
 }
 
 type SnapshotsBoth struct {
@@ -2379,8 +2410,10 @@ type SnapshotsBoth struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
+	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
+	Pruned *bool  `db:"pruned"`
+	IsCopy bool   `db:"is_copy"`
+	Digest []byte `db:"digest"`
 }
 
 type SnapshotsCopy struct {
@@ -2391,8 +2424,10 @@ type SnapshotsCopy struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
+	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
+	Pruned *bool  `db:"pruned"`
+	IsCopy bool   `db:"is_copy"`
+	Digest []byte `db:"digest"`
 }
 
 // Each synchronizer id that was served.
