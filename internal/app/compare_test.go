@@ -133,6 +133,7 @@ func TestComparedWithTheLedgerNothingDiffers(t *testing.T) {
 var comparedElsewhere = names(`
 	exact_payloads unknown_updates offset_checkpoints looked_up_contracts coverage verifications stream_checkpoints rewrites
 	events contracts contract_lifetimes holding_lifetimes party_transfers parties token_transfers
+	active_events active_counts
 	packages templates interfaces choices fields synchronizers vetted_packages vetting_changes`)
 
 // Every relation is compared with what the simulator decided, row by row, or is named as one that other tests are about.

@@ -256,7 +256,7 @@ func recipeOf(t *testing.T, question string) string {
 // testCookbook compares the answer to each question of the cookbook with the model's.
 func (d *documented) testCookbook(t *testing.T) {
 	answers := map[string]answer{}
-	for _, part := range []map[string]answer{contractAnswers, pastAnswers, eventAnswers, partyAnswers, historyAnswers} {
+	for _, part := range []map[string]answer{contractAnswers, pastAnswers, eventAnswers, movementAnswers, partyAnswers, historyAnswers} {
 		for question, a := range part {
 			answers[question] = a
 		}
