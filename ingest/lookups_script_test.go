@@ -150,19 +150,7 @@ func newLookups(t *testing.T, wanted ...string) *lookupTask {
 	return k
 }
 
-// run starts the task; the function returned stops it and waits for its end.
-func (k *lookupTask) run() (stop func()) {
-	ctx, cancel := context.WithCancel(k.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		k.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
+func (k *lookupTask) run() (stop func()) { return running(k.t, k.Run) }
 
 func ids(n int) (list []string) {
 	for i := range n {

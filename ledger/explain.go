@@ -36,14 +36,14 @@ func explain(body []byte, form answer, wrong refusal) *DecodeError {
 		}
 		if _, err := dec.ReadToken(); err != nil {
 			e := form.syntax(dec, err)
-			form.tell(body[begun:], e)
+			form.identify(body[begun:], e)
 			return e
 		}
 		if !found && int(dec.InputOffset()) > wrong.at {
 			found = true
 			refused = form.place(dec.StackPointer(), wrong.field)
 			refused.Err = wrong.err
-			form.tell(body[begun:], refused)
+			form.identify(body[begun:], refused)
 		}
 		if dec.StackDepth() == 0 {
 			break
@@ -125,8 +125,8 @@ func isNameRune(c rune) bool {
 	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// tell adds what identifies the element.
-func (a answer) tell(text []byte, e *DecodeError) {
+// identify adds what identifies the element.
+func (a answer) identify(text []byte, e *DecodeError) {
 	if a.hint != nil && (e.Element >= 0 || a.levels == 0) {
 		a.hint(text, e)
 	}

@@ -20,11 +20,11 @@ COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to t
 
 CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (SELECT f.history_floor FROM floors f WHERE f.stream = 'updates');
-COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it.';
+COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it, and pruning raises it.';
 
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN (SELECT f.state_floor FROM floors f WHERE f.stream = 'updates');
-COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset.';
+COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset. Pruning raises it.';
 
 CREATE VIEW ledger.stream_checkpoints AS
 SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,

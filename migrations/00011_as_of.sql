@@ -184,8 +184,8 @@ COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
 
--- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. These functions read what
--- their caller may read, through views: the times of updates that he may not see are not told.
+-- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. These functions read
+-- through views, with the rights of their caller: they reveal no time of an update that the caller may not see.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint

@@ -34,7 +34,9 @@ func decodeRow(relation string, object []byte) (Row, error) {
 	if !ok {
 		return nil, errors.New("it is no object")
 	}
-	delete(row, extra)
+	for _, column := range besideAll {
+		delete(row, column)
+	}
 	for _, column := range beside[relation] {
 		delete(row, column)
 	}

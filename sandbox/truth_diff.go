@@ -9,17 +9,16 @@ import (
 	"strings"
 )
 
-// beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, copies of what other
-// columns say, and numbers that a database gives. All others of a relation are compared.
+// beside are the columns that the truth leaves out: what the server sends and this simulator knows nothing of, and copies of what other
+// columns say. All others of a relation are compared, but for besideAll.
 var beside = map[string][]string{
-	"created_events": {"template_number"},
-	"updates":        {"transaction_hash"}, "interface_views": {"ordinal"},
+	"updates": {"transaction_hash"}, "interface_views": {"ordinal"},
 	"transactions": {"transaction_type", "unit_word"}, "transfers": {"receivers", "balance_changes", "sender_extra"},
 	"holdings": {"source"}, "token_events": {"choice_argument", "exercise_result", "transfer"},
 }
 
-// extra is what no relation's truth has: members of a server's JSON that nobody knows.
-const extra = "extra"
+// besideAll are what no relation's truth has: members of a server's JSON that nobody knows, and the number that a database gives a template.
+var besideAll = []string{"extra", "template_number"}
 
 // Relations returns the names of the relations that the truth of a ledger's updates has rows of.
 func Relations() []string { return slices.Clone(relations) }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -146,6 +147,7 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 // Two relations are joined by their indexes where few rows are asked for: neither is read whole.
 func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))

@@ -148,7 +148,9 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 		case try == fieldTurnTries:
 			return &ledger.Problem{What: "another command is making or dropping an index", Do: "repeat it when that has ended"}
 		default:
-			time.Sleep(fieldTurnPause) // the session of a command that has ended may end a little later
+			if err := wait(ctx, fieldTurnPause); err != nil { // the session of a command that has ended may end a little later
+				return err
+			}
 		}
 	}
 	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false) FROM pg_settings s

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -70,6 +71,7 @@ func (d *testDB) requireServed(query string, partitions int) {
 // Partitions that are there get an index, and those that come. Values of any length are stored, and found.
 func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "builds indexes of several partitions")
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()
@@ -189,6 +191,7 @@ func TestFieldIndexesThatWereCutOff(t *testing.T) {
 // A writer commits while an index is built, and a build waits no longer than it needs to.
 func TestFieldIndexesWhileALeaderWrites(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "builds indexes beside a writer")
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()
@@ -260,6 +263,7 @@ func TestFieldIndexesOfFewValues(t *testing.T) {
 // Indexes belong to a pair of schemas, and to the role that owns its tables.
 func TestFieldIndexesOfAnotherPair(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a second pair of schemas")
 	d := newDatabase(t)
 	other := d.open(d.URL, func(c *Config) { c.Schemas = Schemas{Tables: "indexer_b", Views: "ledger_b"} })
 	_, err := other.Migrate(t.Context())
@@ -290,6 +294,7 @@ func TestFieldIndexesOfAnotherPair(t *testing.T) {
 // What is set for the database changes nothing.
 func TestFieldIndexesWithStrangeSettings(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	strange, usual := throwaway.Strange(t)
 	d := &testDB{&storetest.DB{T: t, URL: strange, Conn: usual}}
 	s := d.store()

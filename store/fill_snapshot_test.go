@@ -183,6 +183,7 @@ func (d *testDB) requireCarried(s *Store, at ledger.Offset, entries []ledger.Con
 // agrees with itself and with the snapshot that it carries, and at each offset from the state floor on it says what was active.
 func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "tries many random histories")
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()

@@ -317,3 +317,25 @@ func TestASnapshotIsNotSealedAfterItWasPruned(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, sealed)
 }
+
+// A verification that has decided what to read before something of it was pruned compares what is left.
+func TestWhatIsPrunedMeanwhileIsNotCompared(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	updates := []ledger.Update{storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(5, "sync::1"), storetest.NewUpdate(8, "sync::1")}
+	d.append(l, 0, updates...)
+	compare := func(from, to ledger.Offset, updates ...ledger.Update) (list []findings.Difference) {
+		t.Helper()
+		require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: from, To: to, Updates: updates}, storetest.Collect(&list)))
+		return list
+	}
+	d.prune(4)
+	require.Empty(t, compare(0, 3, updates[0]))
+	require.Empty(t, compare(0, 8, updates...))
+	require.NotEmpty(t, compare(0, 8, updates[0], updates[1]), "what is left is compared")
+	back := d.leadBackfill(l.store)
+	require.NoError(t, back.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 3, Updates: updates[:1]}}))
+	require.Empty(t, compare(0, 3, updates[0]))
+	require.NotEmpty(t, compare(0, 3), "what was filled in again is compared")
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
@@ -202,6 +203,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 // What is set for the database changes nothing.
 func TestBackfillWithStrangeSettings(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	l, environ := world(t, sandbox.ServerOptions{})
 	database, usual := throwaway.Strange(t)
 	environ["INDEXER_DATABASE_URL"] = database

@@ -52,7 +52,7 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	if c.JSON {
 		return writeReport(out, r)
 	}
-	return printStatus(out, r)
+	return printStatus(out, r, c.Domain() == config.NetworkSchemas)
 }
 
 // sampleRates reads the positions of the streams a second time, for their rates.

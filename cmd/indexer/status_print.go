@@ -7,17 +7,22 @@ import (
 
 	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/status"
+	"ledgerindexer/ledger"
 )
 
 // sayLine prints a line with a label; an empty one continues the line before.
 type sayLine = func(label, format string, args ...any)
 
-// printStatus prints a report for people.
-func printStatus(out io.Writer, r *status.Report) error {
+// printStatus prints a report for people. Of a network it names the party whose view is stored, and what its offsets are made of.
+func printStatus(out io.Writer, r *status.Report, network bool) error {
 	l := newLabelled(out)
 	line := func(label, format string, args ...any) { l.say(label, fmt.Sprintf(format, args...)) }
 	line("database", "%s", r.Database)
-	if r.ParticipantID != "" {
+	switch {
+	case r.ParticipantID == "":
+	case network:
+		line("network", "of %s", r.ParticipantID)
+	default:
 		line("participant", "%s", r.ParticipantID)
 	}
 	if r.Leader != "" {
@@ -33,8 +38,14 @@ func printStatus(out io.Writer, r *status.Report) error {
 		line("updates", "nothing indexed yet")
 	}
 	for _, s := range r.Streams {
-		line(s.Stream, "watermark %d, moved %s", s.Watermark, s.UpdatedAt.Format(time.RFC3339))
-		line("", "frontier %d", s.Frontier)
+		position := func(o ledger.Offset) string {
+			if migration, at := o.NetworkPosition(); network {
+				return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
+			}
+			return fmt.Sprint(o)
+		}
+		line(s.Stream, "watermark %s, moved %s", position(s.Watermark), s.UpdatedAt.Format(time.RFC3339))
+		line("", "frontier %s", position(s.Frontier))
 		line("", "events complete after offset %d", s.HistoryFloor)
 		if s.StateFloor != nil {
 			line("", "active set known from offset %d", *s.StateFloor)
@@ -48,7 +59,11 @@ func printStatus(out io.Writer, r *status.Report) error {
 			line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
 		}
 		printLower(line, r.Lower)
-		if s.UpdatesPerSecond != nil {
+		switch {
+		case s.UpdatesPerSecond == nil:
+		case network: // whose offsets are times
+			line("", "%.1f updates/s", *s.UpdatesPerSecond)
+		default:
 			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
 		}
 	}

@@ -29,32 +29,25 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *sta
 			if s.indexer != x {
 				name = "network"
 			}
-			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store})
+			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store, Sized: func(sizes store.Sizes) {
+				s.metrics.Sized(sizes.Ledger, sizes.Partitions)
+			}})
 		}
-		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, statuspage.Stream{
-			Title: s.title, Kind: s.name(), Source: s.source, Lag: s.lag, Version: s.work.release,
-		})
+		shown := statuspage.Stream{
+			Title: s.title, Kind: s.name(), Source: s.source, Version: s.work.release,
+			Lag: func() admin.Lag { return s.metrics.Lag(s.name()) },
+		}
+		if u, ofUpdates := s.work.(*updates); ofUpdates {
+			shown.End = u.origin.LedgerEnd
+		}
+		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, shown)
 	}
 	return statuspage.New(cfg)
 }
 
-// lag returns how far the stream is behind its source. A leader knows; another process asks, where a question tells.
-func (s *stream) lag(ctx context.Context, at store.Place) admin.Lag {
-	known := s.metrics.Lag(s.name())
-	u, ofUpdates := s.work.(*updates)
-	if known.Leads || !ofUpdates {
-		return known
-	}
-	end, err := u.origin.LedgerEnd(ctx)
-	if err != nil { // readyz and the log say why
-		return admin.Lag{}
-	}
-	return statuspage.Behind(at, end, &s.caughtUp)
-}
-
 // serve serves the endpoints that are configured, until ctx ends.
 func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *statuspage.Page) error {
-	paged := false
+	listens := false
 	for _, at := range []struct{ flag, address string }{{"--listen", x.cfg.Listen}, {"--page-listen", x.cfg.PageListen}} {
 		if at.address == "" {
 			continue
@@ -66,13 +59,13 @@ func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *status
 		withPage := at.flag == "--page-listen" || x.cfg.PageListen == ""
 		if withPage {
 			page.Register(mux)
-			paged = true
 		}
+		listens = true
 		if err := listen(ctx, group, x.logger, at.flag, at.address, mux); err != nil {
 			return err
 		}
 	}
-	if paged {
+	if listens { // the metrics have some of what is measured
 		group.Go(func() error {
 			page.Run(ctx)
 			return nil

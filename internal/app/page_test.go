@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 
@@ -75,7 +76,10 @@ func TestTheStatusPage(t *testing.T) {
 		return d
 	}
 	nothing, none := 0.0, int64(0)
-	eventuallyOf(t, standing, "its standing by", func() bool { return read(page).Ready })
+	eventuallyOf(t, standing, "its standing by, and a first measurement", func() bool {
+		d := read(page)
+		return d.Ready && d.Ledgers[0].Process[0].Offsets != nil
+	})
 	d := read(page)
 	require.Equal(t, []string{"ledger", "network"}, []string{d.Ledgers[0].Name, d.Ledgers[1].Name})
 	require.Equal(t, l.End(), d.Ledgers[0].Streams[0].Watermark)
@@ -104,4 +108,15 @@ func TestTheStatusPage(t *testing.T) {
 	}
 	require.NoError(t, standing.finish())
 	require.NoError(t, leading.finish())
+}
+
+// An address that can't be listened on ends the start, and leaves nothing running.
+func TestThePageNeedsItsAddress(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	cfg := indexerFor("postgres://nobody@127.0.0.1:1/nothing", "http://127.0.0.1:1", defaultScope())
+	cfg.Listen, cfg.PageListen = "127.0.0.1:0", taken.Addr().String()
+	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--page-listen: listen tcp ")
 }

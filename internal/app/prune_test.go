@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -276,4 +277,96 @@ func TestPruningIsKilledAtAnyPoint(t *testing.T) {
 	w.ledger.Grow(20)
 	w.index(t, true)
 	w.requireBegunAt(t, at)
+}
+
+// Where the disk becomes full, everything stays as it was, and pruning gets through when there is room again.
+func TestPruningOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "fills a disk")
+	throwaway.NeedPrograms(t)
+	disk, err := throwaway.NewSmallDisk(200 << 20)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(disk.Close)
+	var server *throwaway.Server
+	require.NoError(t, disk.Run(func() (err error) {
+		server, err = throwaway.Start(t.Context(), throwaway.Options{
+			Kind: throwaway.Local, TCP: true, Settings: map[string]string{"shared_buffers": "16MB", "max_wal_size": "48MB", "min_wal_size": "32MB"},
+		})
+		return err
+	}))
+	t.Cleanup(func() { require.NoError(t, disk.Run(server.Stop)) })
+	w := newFillWorld(t, 100, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w.database = server.URL("")
+	require.NoError(t, migrate(t.Context(), w.database))
+	w.ledger.Grow(3_000)
+	w.index(t, true)
+	at := offsetAfter(w.ledger, w.at+1_000)
+	require.NoError(t, disk.Fill())
+	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: w.database}, store.PruneBefore{Offset: new(ledger.Offset(at + 1))}, true, testLogger(t))
+	require.Error(t, err)
+	require.NoError(t, disk.Free())
+	require.NoError(t, disk.Run(func() error { return server.Restart(t.Context()) }))
+	requireFloors(t, w.database, 0, 0)
+	require.Empty(t, sandbox.Diff(w.ledger.Truth(w.truth, w.ledger.End()), relations(t, w.database)))
+	prune(t, w.database, at+1)
+	requireFloors(t, w.database, at, at)
+	require.Empty(t, sandbox.Diff(w.ledger.TruthFromSnapshot(w.truth, at, w.ledger.End()), relations(t, w.database)))
+}
+
+// Whoever asks about what stays is answered as before: roles that are limited to parties, typed views, queries for the Participant Query Store,
+// holdings and the past. Below the floor the error is that of a database that began there.
+func TestReadersAreAnsweredAsBeforePruning(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads all packages of a ledger")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 101, ActiveShare: 0.4})
+	l.Grow(400)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	_, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	db, err := store.Open(store.Config{URL: database})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.EnablePQS(t.Context(), "pqs"))
+	party := texts(t, database, "SELECT p FROM ledger.active_contracts, unnest(signatories) p GROUP BY p ORDER BY count(*) DESC, p LIMIT 1")
+	_, limited := limitedRole(t, database, "_limited", store.Reader{Parties: party})
+	at := offsetAfter(l, l.Offset(200))
+	past := l.Offset(300)
+	// Of what was an event before, and a contract that moved, a snapshot does not say that either.
+	const gone = " - '{update_id,record_time,workflow_id,origin,created_offset}'::text[]"
+	questions := []string{
+		"SELECT (to_jsonb(x)" + gone + ")::text FROM ledger.active_contracts x WHERE $1::bigint > 0",
+		"SELECT (to_jsonb(x) - 'ended_at')::text FROM ledger.active_at($1::bigint) x",
+		"SELECT to_jsonb(x)::text FROM ledger.holdings x WHERE $1::bigint > 0",
+		"SELECT to_jsonb(x)::text FROM ledger.holdings_at($1::bigint) x",
+		"SELECT to_jsonb(x)::text FROM ledger.holding_totals x WHERE $1::bigint > 0",
+		"SELECT (to_jsonb(x) - 'parent_node_id')::text FROM ledger.events x WHERE x.ledger_offset > $1::bigint",
+		"SELECT concat(h.contract_id, h.argument) FROM ledger.active_contracts a, ledger.contract_history(a.contract_id) h WHERE h.ledger_offset = a.activated_offset AND h.node_id = a.activated_node_id AND $1::bigint > 0",
+	}
+	owners := append(slices.Clone(questions),
+		"SELECT (to_jsonb(x)"+gone+")::text FROM typed.bank_account x WHERE x.active AND $1::bigint > 0",
+		"SELECT (to_jsonb(x)"+gone+")::text FROM typed.trade_agreement x WHERE x.active AND $1::bigint > 0",
+		"SELECT concat(x.contract_id, x.payload) FROM pqs.active() x WHERE $1::bigint > 0",
+		"SELECT concat(x.contract_id, x.payload) FROM pqs.creates(from_offset => $1::bigint) x")
+	answers := func() (all [][]string) {
+		for _, asked := range []struct {
+			as        string
+			questions []string
+		}{{database, owners}, {limited, questions}} {
+			for _, question := range asked.questions {
+				rows := jsonRows(t, open(t, asked.as), question, past)
+				require.NotEmpty(t, rows, question)
+				all = append(all, append([]string{question}, rows...))
+			}
+		}
+		return all
+	}
+	before := answers()
+	prune(t, database, at+1)
+	require.Equal(t, before, answers())
+	for _, question := range []string{"SELECT FROM ledger.active_at($1)", "SELECT FROM ledger.holdings_at($1)", "SELECT ledger.time_at($1)", "SELECT FROM pqs.active(\"offset\" => $1)"} {
+		_, err := open(t, database).Exec(t.Context(), question, at-1)
+		require.ErrorContains(t, err, fmt.Sprint(at), question)
+	}
 }

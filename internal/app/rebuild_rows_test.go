@@ -181,8 +181,8 @@ func memberOf(column string) string {
 	return strings.Join(words, "")
 }
 
-// ours are the columns of an event that its template's id and its update say.
-const ours = "package_id module_name entity_name update_id synchronizer_id record_time "
+// ours are the columns of an event that its template's id and its update say, and the number that we give the template.
+const ours = "template_number package_id module_name entity_name update_id synchronizer_id record_time "
 
 // update rebuilds the element of an update.
 func (x *rebuild) update(u row) members {

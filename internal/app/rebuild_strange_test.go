@@ -125,10 +125,14 @@ func TestRowsOfStrangeElementsAreComplete(t *testing.T) {
 			l := sandbox.NewLedger(sandbox.Options{Seed: 19})
 			l.Grow(150)
 			var s served
-			database := s.index(t, l, sandbox.ServerOptions{Version: version}, everything(shape), strange)
+			options := sandbox.ServerOptions{Version: version}
+			database := s.index(t, l, options, everything(shape), strange)
 			s.requireStrange(t, "Transaction Reassignment TopologyTransaction NewKind Odder ParticipantRetired JsUnassignedEvent JsAssignmentEvent unassignId")
 			require.NotEmpty(t, s.checkpoints)
 			s.requireRebuilt(t, database)
+			var again served
+			options.Rewrite = again.rewrite(strange)
+			requireNothingDiffers(t, database, serve(t, l, options), everything(shape))
 		})
 		t.Run("snapshot of "+version, func(t *testing.T) {
 			t.Parallel()

@@ -9,6 +9,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
 )
 
 // tokenRow is a row of ledger.token_events with what the published answers print of its holdings and its instruction.
@@ -29,6 +32,20 @@ const tokenRows = `
 	FROM ledger.token_events e WHERE e.party = 'alice::normalized' ORDER BY e.ledger_offset, e.node_id`
 
 type printed = map[string]any
+
+// What moved in a live test network is what its own tools say, and so is what was held after it.
+func TestPublishedAnswers(t *testing.T) {
+	t.Parallel()
+	replay, err := sandbox.LoadReplay(recorded(t, "updates-ledger-effects-31.json"))
+	require.NoError(t, err)
+	database := throwaway.Migrated(t, migrate)
+	scope := defaultScope()
+	scope.Shape = "ledger-effects"
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, replay, sandbox.ServerOptions{}), scope), testLogger(t)))
+	conn := open(t, database)
+	requirePublishedTokenEvents(t, conn)
+	requirePublishedHoldings(t, conn)
+}
 
 // What moved in the recorded updates is what the token standard's own command line says of them, whole and in its own form.
 func requirePublishedTokenEvents(t *testing.T, conn *pgx.Conn) {

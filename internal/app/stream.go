@@ -31,8 +31,6 @@ type stream struct {
 	source string // what it is read from, for messages
 	work   role
 
-	caughtUp time.Time // when the watermark was last seen at the ledger's end while another process led
-
 	retry   ingest.Retry    // between terms that failed
 	closing <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
 }

@@ -37,6 +37,9 @@ func newChart(kind, title string, samples []Sample, now time.Time, least float64
 		}
 	}
 	scale := roundUp(max(most, least))
+	if kind == "lag" {
+		scale = roundUpTime(max(most, least))
+	}
 	c.Now, c.Most = text(last), text(Measured(scale))
 	c.Label = fmt.Sprintf("%s over the last hour: now %s, at most %s", title, c.Now, text(Measured(most)))
 	var line, area strings.Builder
@@ -84,6 +87,16 @@ func roundUp(value float64) float64 {
 		}
 	}
 	return 10 * power
+}
+
+// roundUpTime is roundUp for seconds, in the unit in which they are told.
+func roundUpTime(seconds float64) float64 {
+	for _, unit := range []float64{24 * 3600, 3600, 60} {
+		if seconds > unit {
+			return unit * roundUp(seconds/unit)
+		}
+	}
+	return roundUp(seconds)
 }
 
 func rateText(m Measured) string {

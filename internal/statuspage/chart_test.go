@@ -44,6 +44,13 @@ func TestRoundUp(t *testing.T) {
 	}
 }
 
+func TestRoundUpTime(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[float64]float64{7: 10, 45: 50, 70: 120, 400: 600, 4000: 7200, 90_000: 172_800, 40_000_000: 43_200_000} {
+		require.InEpsilon(t, want, roundUpTime(value), 1e-9, value)
+	}
+}
+
 // The bar shows what is missing, too, and where it begins.
 func TestBar(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ledgerindexer/internal/admin"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -39,6 +38,9 @@ func (p *Page) Run(ctx context.Context) {
 func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	for i, s := range l.Streams { // before the place is read, or there would always be something behind it
+		m.streams[i].behind.ask(ctx, s)
+	}
 	place, err := l.Store.Place(ctx)
 	now := time.Now()
 	known := err == nil
@@ -52,7 +54,10 @@ func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 		sample := Sample{At: now.UTC(), Lag: unknown, PerSecond: unknown}
 		var lag admin.Lag
 		if known {
-			if lag = s.Lag(ctx, place); lag.Known {
+			if lag = s.Lag(); !lag.Leads {
+				lag = m.streams[i].behind.lag(place, now)
+			}
+			if lag.Known {
 				sample.Lag = Measured(lag.Seconds)
 			}
 			sample.PerSecond = m.rate(s.Kind, place, updates, now)
@@ -94,6 +99,7 @@ func (p *Page) weigh(ctx context.Context, l Ledger, m *measured) {
 	if err != nil { // the page says so
 		return
 	}
+	l.Sized(sizes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.sizes.add(sized{time.Now(), sizes.Ledger})
@@ -109,24 +115,4 @@ func (p *Page) release(ctx context.Context, l Ledger, m *measured) {
 		m.streams[i].version = cmp.Or(release, m.streams[i].version)
 		p.mu.Unlock()
 	}
-}
-
-// Behind returns the lag of a place behind the end of a ledger, for a process that does not write the stream. The last update that is
-// visible may be old where the ledger is quiet: nothing is missing since caughtUp, when that was last so.
-func Behind(at store.Place, end ledger.Offset, caughtUp *time.Time) admin.Lag {
-	now := time.Now()
-	l := admin.Lag{End: int64(end), Offsets: int64(max(0, end-at.Watermark))}
-	if l.Offsets == 0 {
-		*caughtUp = now
-		l.Known = true
-		return l
-	}
-	since := at.RecordTime
-	if caughtUp.After(since) {
-		since = *caughtUp
-	}
-	if !since.IsZero() {
-		l.Known, l.Seconds = true, now.Sub(since).Seconds()
-	}
-	return l
 }

@@ -39,6 +39,7 @@ type Ledger struct {
 	Name    string
 	Store   *store.Store
 	Streams []Stream
+	Sized   func(store.Sizes) // called about once a minute with what the database takes on disk
 }
 
 // Stream is a stream that this process reads, or would read if it led.
@@ -46,8 +47,9 @@ type Stream struct {
 	Title  string // as in health
 	Kind   string // store.StreamUpdates or store.StreamTransactions
 	Source string // what it is read from, such as "participant"
-	// Lag returns how far what is visible is behind the source; Known is false where that can't be told.
-	Lag func(ctx context.Context, at store.Place) admin.Lag
+	Lag    func() admin.Lag
+	// End asks the source for the ledger's end, for a process that does not write the stream; nil: the source can't be asked.
+	End func(ctx context.Context) (ledger.Offset, error)
 	// Version returns the release of the source; empty: not known.
 	Version func(ctx context.Context) string
 }
@@ -120,6 +122,7 @@ type measured struct {
 
 type measuredStream struct {
 	lag     admin.Lag
+	behind  behind
 	version string
 	samples *ring[Sample]
 }

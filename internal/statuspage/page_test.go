@@ -1,9 +1,11 @@
 package statuspage
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	unescape "html"
 	"net/http"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/admin"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -165,18 +168,39 @@ func (w *world) measure0(t *testing.T) {
 	w.page.measure(t.Context(), w.page.cfg.Ledgers[0], w.page.ledgers[0])
 }
 
-// Another process that leads leaves one to find out the lag by itself.
+// A process that does not write a stream finds out its lag from the ends that the watermark has reached since they were asked for.
 func TestBehind(t *testing.T) {
 	t.Parallel()
-	recorded := time.Now().Add(-time.Hour)
-	var caughtUp time.Time
-	l := Behind(store.Place{Watermark: 10, RecordTime: recorded}, 30, &caughtUp)
-	require.InDelta(t, 3600, l.Seconds, 60)
+	now, recorded := time.Now(), time.Now().Add(-time.Hour)
+	var end ledger.Offset
+	var failure error
+	leads := false
+	s := Stream{Lag: func() admin.Lag { return admin.Lag{Leads: leads} }, End: func(context.Context) (ledger.Offset, error) { return end, failure }}
+	var b behind
+	after := func(watermark ledger.Offset, passed time.Duration) admin.Lag {
+		t.Helper()
+		b.ask(t.Context(), s)
+		if len(b.ahead) > 0 && b.answered {
+			b.ahead[len(b.ahead)-1].at = now.Add(passed)
+		}
+		return b.lag(store.Place{Watermark: watermark, RecordTime: recorded}, now.Add(passed))
+	}
+	end = 30
+	l := after(10, 0)
+	require.InDelta(t, 3600, l.Seconds, 1, "since the newest that is shown was recorded")
 	l.Seconds = 0
 	require.Equal(t, admin.Lag{Known: true, End: 30, Offsets: 20}, l)
-	require.Equal(t, admin.Lag{Known: true, End: 30}, Behind(store.Place{Watermark: 30, RecordTime: recorded}, 30, &caughtUp))
-	l = Behind(store.Place{Watermark: 30, RecordTime: recorded}, 31, &caughtUp)
-	require.InDelta(t, 0, l.Seconds, 60, "nothing was missing a moment ago")
-	require.Equal(t, int64(1), l.Offsets)
-	require.False(t, Behind(store.Place{}, 31, new(time.Time)).Known)
+	end = 40
+	l = after(30, 10*time.Second)
+	require.InDelta(t, 10, l.Seconds, 0.001, "since the question whose end was reached")
+	require.Equal(t, int64(10), l.Offsets)
+	end = 50
+	require.Equal(t, admin.Lag{Known: true, End: 50}, after(50, 20*time.Second))
+	end = 51
+	require.InDelta(t, 5, after(50, 25*time.Second).Seconds, 0.001)
+	failure = errors.New("away")
+	require.False(t, after(50, 30*time.Second).Known)
+	failure, leads = nil, true
+	require.False(t, after(50, 30*time.Second).Known, "it is not asked")
+	require.False(t, (&behind{answered: true, end: 1, ahead: []asked{{1, now}}}).lag(store.Place{}, now).Known)
 }

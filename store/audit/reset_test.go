@@ -70,6 +70,7 @@ func after(pages []ledger.Page, from ledger.Offset) (rest []ledger.Page) {
 // Set back to any offset, a database is as one that was indexed just so far, and from there it continues to what it was.
 func TestReset(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares many states of a database with others that were written anew")
 	for n, start := range []string{fromGenesis, fromSnapshot, fromMiddle} {
 		t.Run(start, func(t *testing.T) {
 			t.Parallel()
