@@ -47,7 +47,7 @@ type TokenKind string
 // The kinds of continuation token.
 const (
 	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
-	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page
+	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page, next_page_token of a Scan's /v1/state/acs
 )
 
 // Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software version,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 )
 
 // servedOfNetworks are the columns that a network's service says something of. All others are NULL.
@@ -22,10 +23,55 @@ var servedOfNetworks = map[string][]string{
 // NetworkTruth returns what the relations of a schema pair must hold after a database has indexed every update that the service shows
 // of the network, in the form of [Ledger.Truth].
 func (s *Scan) NetworkTruth() map[string][]Row {
+	return s.networkTruth(0, 0)
+}
+
+// NetworkTruthFromSnapshot is NetworkTruth of a database that took the snapshot of a migration at a record time, and then indexed the
+// updates. It is that of [Ledger.TruthFromSnapshot].
+func (s *Scan) NetworkTruthFromSnapshot(migration int64, at time.Time) map[string][]Row {
+	return s.networkTruth(migration, at.UnixMicro())
+}
+
+// networkTruth is the truth after the updates from a position on; migration 0: from the beginning.
+func (s *Scan) networkTruth(migration, at int64) map[string][]Row {
 	v := s.network()
 	t := s.ledger.newTruth(Scope{Parties: []string{s.ledger.DSO()}, Shape: LedgerEffects, NoTopology: true})
 	t.view = v.view
-	for i := range v.updates {
+	n := v.after(migration, at)
+	t.networkUpdates(v, 0, n)
+	if migration > 0 {
+		t.networkCarried()
+	}
+	t.networkUpdates(v, n, len(v.updates))
+	return t.finish()
+}
+
+// networkCarried leaves of what was active only what a snapshot says of it. Of its updates that is the workflow id, and where a contract
+// that had moved was created is not known.
+func (t *truth) networkCarried() {
+	carried := map[[2]any]bool{}
+	for s, row := range t.active {
+		carried[[2]any{row["activated_offset"], row["activated_node_id"]}] = true
+		if row["reassignment_counter"] != json.Number("0") {
+			delete(t.born, s.contract)
+			row["created_offset"] = nil
+		}
+	}
+	created := []Row{}
+	for _, row := range t.rows["created_events"] {
+		if carried[[2]any{row["ledger_offset"], row["node_id"]}] {
+			row["origin"], row["update_id"], row["record_time"] = "snapshot", nil, nil
+			created = append(created, row)
+		}
+	}
+	for _, relation := range relations {
+		t.rows[relation] = []Row{}
+	}
+	t.rows["created_events"] = created
+}
+
+func (t *truth) networkUpdates(v *networkView, from, to int) {
+	for i := from; i < to; i++ {
 		switch u := &v.updates[i]; u.kind {
 		case kindTransaction:
 			t.networkTransaction(v, i, u)
@@ -33,7 +79,6 @@ func (s *Scan) NetworkTruth() map[string][]Row {
 			t.networkReassignment(v, i, u)
 		}
 	}
-	return t.finish()
 }
 
 // offset returns the offset of update i: 52 bits for the microseconds, with the migration above them.

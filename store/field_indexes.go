@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,20 +19,22 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// FieldSubject is a template or an interface whose field an index is for.
+// FieldSubject is a template or an interface that an index is for, or a choice of one.
 type FieldSubject struct {
 	Interface bool   `json:"interface,omitempty"`
+	Choice    string `json:"choice,omitempty"`
 	Package   string `json:"package"`
 	Module    string `json:"module"`
 	Entity    string `json:"entity"`
 }
 
-// FieldIndex is an index of a field: of all payloads, or of all interface views, that have it. An index for one template serves every
+// FieldIndex is an index of a field: of all payloads, of all interface views, or of all choice arguments that have it. Without a path it is of
+// all lifetimes by template, or of all exercises by choice. An index for one template serves every
 // template whose field has the same path and type: an index of one template's rows alone would have to name the numbers of the template's
 // versions, which a query through a view does not.
 type FieldIndex struct {
-	Path     string         `json:"path"` // with dots between fields
-	Type     string         `json:"type"` // of SQL
+	Path     string         `json:"path"` // with dots between fields; empty: of no field
+	Type     string         `json:"type"` // of SQL; empty without a path
 	Subjects []FieldSubject `json:"for"`  // those that it was made for
 
 	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have names of their own
@@ -43,17 +46,23 @@ type FieldIndex struct {
 // FieldIndexWanted says what index to make.
 type FieldIndexWanted struct {
 	Subject    FieldSubject
-	Path, Type string
-	// Expression gives the field's expression in a column: immutable, and never failing.
+	Path, Type string // empty: of no field
+	// Expression gives the field's expression in a column: immutable, and never failing. It is not called without a path.
 	Expression func(column string) string
 	Anyway     bool // also of texts that are mostly the same
 }
 
-// fieldTables are where the fields of templates or of interfaces lie. The carried rows of a snapshot lie in a table without partitions.
+// fieldTables are where the fields of templates, interfaces or choices lie. The carried rows of a snapshot lie in a table without partitions;
+// there are none of exercises and lifetimes.
 type fieldTables struct{ facts, carried, column string }
 
-func (s FieldSubject) tables() fieldTables {
-	if s.Interface {
+func (s FieldSubject) tables(path string) fieldTables {
+	switch {
+	case s.Choice != "":
+		return fieldTables{facts: "exercised", column: "choice_argument"}
+	case path == "":
+		return fieldTables{facts: "lifetimes"}
+	case s.Interface:
 		return fieldTables{"interface_views", "carried_interface_views", "view_value"}
 	}
 	return fieldTables{"created", "carried_created", "payload"}
@@ -116,7 +125,7 @@ func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject
 			return w.describe(ctx, w.conn, index)
 		}
 		dropped = true
-		return w.drop(ctx, of.tables(), index)
+		return w.drop(ctx, of.tables(index.Path), index)
 	})
 	if err != nil {
 		err = fmt.Errorf("drop index %s: %w", name, err)
@@ -166,10 +175,17 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
-	at := wanted.Subject.tables()
-	expression := wanted.Expression(at.column)
+	at := wanted.Subject.tables(wanted.Path)
+	var expression, definition string
+	if wanted.Path == "" {
+		definition = wholeDefinitions[at.facts]
+		expression = definition
+	} else {
+		expression = wanted.Expression(at.column)
+		definition = fieldDefinition(wanted.Type, expression)
+	}
 	hash := fieldHash(at.facts, expression)
-	name := fieldIndexName(at.facts, wanted.Path, hash)
+	name := fieldIndexName(at.facts, cmp.Or(wanted.Path, "all"), hash)
 	list, err := fieldIndexes(ctx, w.conn)
 	if err != nil {
 		return FieldIndex{}, false, err
@@ -181,7 +197,6 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 		}
 		return x.Name == name
 	})
-	definition := fieldDefinition(wanted.Type, expression)
 	if !exists && wanted.Type == "text" && !wanted.Anyway {
 		if err := w.refuseSameValues(ctx, at.facts, expression); err != nil {
 			return FieldIndex{}, false, err
@@ -219,8 +234,10 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 
 // finish builds the parts that are missing: for carried rows, and for the partitions. Partitions that come have theirs from the beginning.
 func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash, definition string) (built bool, err error) {
-	if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
-		return built, err
+	if at.carried != "" {
+		if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
+			return built, err
+		}
 	}
 	for {
 		partitions, err := collectTexts(ctx, w.conn, `SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
@@ -307,7 +324,7 @@ func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIn
 	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
 	loose, err := collectTexts(ctx, w.conn, `SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
 		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
-		AND (i.indrelid = to_regclass($2) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
+		AND (i.indrelid = to_regclass(nullif($2, '')) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
 	if err != nil {
 		return fmt.Errorf("look for its parts: %w", err)
 	}
@@ -348,6 +365,12 @@ func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 	}
 	_, err = db.Exec(ctx, "COMMENT ON INDEX "+quotedName(index.Name)+" IS '"+strings.ReplaceAll(fieldComment+string(text), "'", "''")+"'")
 	return err
+}
+
+// wholeDefinitions are those of indexes of no field, by table. That of lifetimes has all that counting needs, and for limited roles who sees them.
+var wholeDefinitions = map[string]string{
+	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, stakeholders_ref)",
+	"exercised": "USING btree (choice)",
 }
 
 // fieldDefinition is what stands behind the table's name. No value may be too long for an index, or it could not be stored: a btree
@@ -401,7 +424,8 @@ func fieldIndexes(ctx context.Context, db interface {
 		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p WHERE p.isleaf AND p.relid <> c.oid)
 		           + coalesce(pg_relation_size(carried.oid), 0),
 		       parts.built,
-		       (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built + CASE WHEN carried.indisvalid THEN 0 ELSE 1 END
+		       (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built
+		           + CASE WHEN carried.indisvalid OR t.relname IN ('exercised', 'lifetimes') THEN 0 ELSE 1 END
 		FROM pg_class c
 		JOIN pg_index i ON i.indexrelid = c.oid
 		JOIN pg_class t ON t.oid = i.indrelid
@@ -409,7 +433,7 @@ func fieldIndexes(ctx context.Context, db interface {
 		CROSS JOIN LATERAL (SELECT count(*)::integer AS built FROM pg_inherits h WHERE h.inhparent = c.oid) parts
 		LEFT JOIN LATERAL (SELECT x.oid, k.indisvalid FROM pg_class x JOIN pg_index k ON k.indexrelid = x.oid
 			WHERE x.relnamespace = c.relnamespace AND x.relname = 'carried_' || t.relname || '_field_' || right(c.relname, 12)) carried ON true
-		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'))
+		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'), to_regclass('exercised'), to_regclass('lifetimes'))
 		ORDER BY 1`, fieldComment)
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of fields: %w", err)

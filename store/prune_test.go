@@ -39,6 +39,7 @@ func (d *testDB) prune(floor ledger.Offset) {
 // between two synchronizers; what was active at each offset from there on it says as before.
 func TestAPrunedDatabaseIsAsBegunAtTheFloor(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares what was active at every offset of a ledger")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()

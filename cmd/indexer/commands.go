@@ -30,7 +30,7 @@ type migrateCommand struct{ config.Database }
 
 // Run migrates the schema.
 func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := store.Open(store.Config{URL: c.DatabaseURL, Schemas: c.Schemas.Domain(), Logger: logger})
+	db, err := store.Open(c.Store(logger))
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func TestPruneRefusals(t *testing.T) {
 	require.Contains(t, stderr, "--before")
 	_, stderr = printed(t, config.ExitUsage, environ, "prune", "--before=yesterday")
 	require.Contains(t, stderr, "is neither an offset of at least 1, nor a date")
-	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain=0d")
+	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain=-1d")
 	require.Contains(t, stderr, "is not a duration such as 400d")
 	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--before=400d")
 	require.Contains(t, stderr, "nothing has been indexed")

@@ -161,6 +161,8 @@ func TestVerifyOffline(t *testing.T) {
 	require.EqualValues(t, 0, at(t, report, "sealed_windows"))
 	require.Len(t, at(t, report, "not_compared"), 2)
 	require.Contains(t, at(t, report, "not_compared", 1), "no window is sealed yet")
+	_, stderr := printed(t, config.ExitFailed, environ, "verify", "--offline")
+	require.Contains(t, stderr, "nothing was compared")
 }
 
 func TestVerifyRefusesContradictions(t *testing.T) {
@@ -176,6 +178,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 		"--from must be less than --to":                        {database, source, "--from=5", "--to=5"},
 		"--all and a range":                                    {database, source, "--all", "--from=5"},
 		"--offline reads nothing from the ledger":              {database, "--offline", "--repair"},
+		"--scan-url is missing":                                {database, source, "--network"},
 	} {
 		code, stdout, stderr := command(t, nil, append([]string{"verify"}, args...)...)
 		require.Equal(t, config.ExitUsage, code, "%s: %s", args, stderr)

@@ -41,6 +41,7 @@ type indexer struct {
 	*daemon
 	cfg     Indexer
 	logger  *slog.Logger
+	schemas store.Schemas
 	store   *store.Store
 	metrics *admin.Metrics
 }
@@ -73,7 +74,7 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
 	x.rates.set(cfg)
-	if err := x.open(cfg.Schemas.Domain(), 0); err != nil {
+	if err := x.open(cfg.Schemas.Domain()); err != nil {
 		return err
 	}
 	defer func() { waitOrAbandon(x.store.Close) }()
@@ -123,6 +124,10 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	add := func(s *stream, check admin.Check, closeOne func()) {
 		x.streams, checks, closes = append(x.streams, s), append(checks, check), append(closes, closeOne)
 	}
+	transactions := x.cfg.ScanHistory.Transactions() && x.cfg.ScanURL != ""
+	if own := config.NetworkSchemas.Tables; x.cfg.Schemas.Domain().Tables == own && (x.cfg.LedgerURL != "" || transactions) {
+		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another pair of schemas for what else is read", own)}
+	}
 	if x.cfg.LedgerURL != "" {
 		p, err := newParticipantUpdates(x)
 		if err != nil {
@@ -132,7 +137,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		add(&stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u},
 			admin.Check{Name: "ledger", Try: p.ping}, p.Close)
 	}
-	if x.cfg.ScanHistory.Transactions() && x.cfg.ScanURL != "" {
+	if transactions {
 		h, err := newTransactions(x)
 		if err != nil {
 			return nil, closeAll, err
@@ -141,9 +146,6 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 			admin.Check{Name: "scan", Try: h.ping}, h.service.Close)
 	}
 	if x.cfg.ScanHistory.Updates() && x.cfg.ScanURL != "" {
-		if own := config.NetworkSchemas.Tables; len(x.streams) > 0 && x.cfg.TablesSchema == own {
-			return nil, closeAll, &config.UsageError{Err: fmt.Errorf("--tables-schema %s is for the updates of the network: name another pair of schemas for what else is read", own)}
-		}
 		n, err := newNetworkUpdates(x)
 		if err != nil {
 			return nil, closeAll, err
@@ -158,13 +160,12 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	return checks, closeAll, nil
 }
 
-// open opens the store of a pair of schemas, whose ledger has about so many offsets per update.
-func (x *indexer) open(schemas store.Schemas, offsetsPerUpdate int64) (err error) {
-	x.store, err = store.Open(store.Config{
-		URL: x.cfg.DatabaseURL, Schemas: schemas, OffsetsPerUpdate: offsetsPerUpdate, Logger: x.logger, Holder: config.Holder(),
-		Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
-	})
-	if err != nil {
+// open opens the store of a pair of schemas.
+func (x *indexer) open(schemas store.Schemas) (err error) {
+	x.schemas = schemas
+	cfg := config.StoreOf(x.cfg.DatabaseURL, schemas, x.logger)
+	cfg.Observe, cfg.Wrote, cfg.Shown = x.metrics.Phase, x.metrics.Wrote, x.metrics.Shown
+	if x.store, err = store.Open(cfg); err != nil {
 		return &config.UsageError{Err: err}
 	}
 	return nil

@@ -16,7 +16,7 @@ const pruneEvery = 24 * time.Hour
 // RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error is a
 // *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
 func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool, logger *slog.Logger) (store.PrunePlan, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(cfg.Store(logger))
 	if err != nil {
 		return store.PrunePlan{}, &config.UsageError{Err: err}
 	}

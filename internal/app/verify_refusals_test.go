@@ -46,7 +46,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
-			m := newMutator(t, database, 1)
+			m := newMutator(t, database, "indexer", 1)
 			before := m.state()
 			other := restored(c.cut, c.since)
 			url := serve(t, other, sandbox.ServerOptions{})

@@ -36,11 +36,32 @@ type Database struct {
 type Schemas struct {
 	TablesSchema string `default:"indexer" placeholder:"NAME" help:"Schema of the indexer's tables in the database: each ledger in it has a pair of schemas of its own. Default: ${default}."`
 	ViewsSchema  string `default:"ledger" placeholder:"NAME" help:"Schema of what analysts read, beside --tables-schema. Default: ${default}."`
+	Network      bool   `env:"-" help:"The schemas of the updates of a network, network_indexer and network, in place of those two."`
 }
 
 // Domain returns the names in the store's type.
 func (s Schemas) Domain() store.Schemas {
+	if s.Network {
+		return NetworkSchemas
+	}
 	return store.Schemas{Tables: s.TablesSchema, Views: s.ViewsSchema}
+}
+
+// OfNetwork reports whether they are the pair of the updates of a network.
+func (s Schemas) OfNetwork() bool { return s.Domain() == NetworkSchemas }
+
+// Store returns how this process opens the database.
+func (d Database) Store(logger *slog.Logger) store.Config {
+	return StoreOf(d.DatabaseURL, d.Schemas.Domain(), logger)
+}
+
+// StoreOf returns how this process opens a pair of schemas.
+func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) store.Config {
+	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}
+	if schemas == NetworkSchemas {
+		cfg.OffsetsPerUpdate = networkOffsets
+	}
+	return cfg
 }
 
 // Validate refuses names that can't be those of a pair of schemas.
@@ -68,6 +89,23 @@ type Scan struct {
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
+// Network selects the Scan service that the updates of a network are read from.
+type Network struct {
+	ScanURL    string `required:"" placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
+	ScanAccess Access `embed:"" prefix:"scan-"`
+}
+
+// Scan returns the service.
+func (n Network) Scan() Scan { return Scan(n) }
+
+// Validate refuses what that of Scan refuses, and an empty URL.
+func (n Network) Validate() error {
+	if n.ScanURL == "" {
+		return errors.New("--scan-url is missing")
+	}
+	return n.Scan().Validate()
+}
+
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
 	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
@@ -75,6 +113,12 @@ type Sources struct {
 	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one."`
 	ScanAccess   Access `embed:"" prefix:"scan-"`
 }
+
+// Ledger returns what concerns the participant.
+func (s Sources) Ledger() Ledger { return Ledger{LedgerURL: s.LedgerURL, LedgerAccess: s.LedgerAccess} }
+
+// Scan returns what concerns the Scan service.
+func (s Sources) Scan() Scan { return Scan{ScanURL: s.ScanURL, ScanAccess: s.ScanAccess} }
 
 // ScanHistory says what is read from a Scan service; empty: the transaction history.
 type ScanHistory string
@@ -87,6 +131,9 @@ func (h ScanHistory) Updates() bool { return h == "updates" || h == "both" }
 
 // NetworkSchemas are the pair of schemas of the updates of a network.
 var NetworkSchemas = store.Schemas{Tables: "network_indexer", Views: "network"}
+
+// networkOffsets is about how many offsets go by from one update of a network to the next: they are microseconds.
+const networkOffsets = 1_000_000
 
 // Access holds the credentials for a server and the trusted authorities. Its flags begin with the server's name.
 type Access struct {

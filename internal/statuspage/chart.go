@@ -115,8 +115,10 @@ func lagText(m Measured) string {
 	switch {
 	case !m.Known():
 		return "not known"
-	case m < 1:
+	case m == 0:
 		return "0 s"
+	case m < 1:
+		return "under 1 s"
 	}
 	return progress.Brief(time.Duration(float64(m) * float64(time.Second)))
 }

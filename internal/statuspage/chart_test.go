@@ -93,7 +93,7 @@ func TestJournal(t *testing.T) {
 	logger.Info("nothing to see")
 	logger.Warn("first", "wait", 3)
 	for i := range noticesKept {
-		logger.Error("again", "task", fmt.Sprint(i%2), "reason", "it failed; what to do: mend it")
+		logger.Error("again", "task", fmt.Sprint(i%2), "reason", fmt.Sprintf("failed at offset %d; what to do: mend it", 10+i))
 	}
 	notices := j.Notices()
 	require.Len(t, notices, 3)
@@ -102,8 +102,8 @@ func TestJournal(t *testing.T) {
 		notices[i].At = time.Time{}
 	}
 	require.Equal(t, []Notice{
-		{Times: 6, Level: "ERROR", Of: "network, 1", What: "again", Detail: "it failed", Do: "mend it"},
-		{Times: 6, Level: "ERROR", Of: "network, 0", What: "again", Detail: "it failed", Do: "mend it"},
+		{Times: 6, Level: "ERROR", Of: "network, 1", What: "again", Detail: "failed at offset 21", Do: "mend it"},
+		{Times: 6, Level: "ERROR", Of: "network, 0", What: "again", Detail: "failed at offset 20", Do: "mend it"},
 		{Times: 1, Level: "WARN", Of: "network", What: "first"},
 	}, notices)
 	for i := range 2 * noticesKept {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func (j *Journal) add(n Notice) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for i, known := range j.notices {
-		if known.Level == n.Level && known.Of == n.Of && known.What == n.What && known.Detail == n.Detail {
+		if known.Level == n.Level && known.Of == n.Of && known.What == n.What && withoutNumbers(known.Detail) == withoutNumbers(n.Detail) {
 			n.Times += known.Times
 			j.notices = slices.Delete(j.notices, i, i+1)
 			break
@@ -56,6 +57,11 @@ func (j *Journal) add(n Notice) {
 	j.notices = slices.Insert(j.notices, 0, n)
 	j.notices = j.notices[:min(len(j.notices), noticesKept)]
 }
+
+var number = regexp.MustCompile(`[0-9]+`)
+
+// withoutNumbers returns a text in which the same failure at another offset, or on another port, reads the same.
+func withoutNumbers(text string) string { return number.ReplaceAllString(text, "0") }
 
 // recording is a handler of a journal. Groups of attributes are not kept: the programs log none.
 type recording struct {
