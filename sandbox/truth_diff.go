@@ -14,7 +14,7 @@ import (
 var beside = map[string][]string{
 	"updates": {"transaction_hash"}, "interface_views": {"ordinal"},
 	"transactions": {"transaction_type", "unit_word"}, "transfers": {"receivers", "balance_changes", "sender_extra"},
-	"holdings": {"source"},
+	"holdings": {"source"}, "token_events": {"choice_argument", "exercise_result", "transfer"},
 }
 
 // besideAll are what no relation's truth has: members of a server's JSON that nobody knows, and the number that a database gives a template.
@@ -42,6 +42,8 @@ func identify(relation string, r Row) string {
 	switch {
 	case slices.Contains(historyRelations, relation) && r["seq"] == nil:
 		return mustJSON(r)
+	case relation == "token_events":
+		return mustJSON([]any{r["ledger_offset"], r["node_id"], r["party"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
 	case relation == "holding_totals":
 		return mustJSON([]any{r["owner"], r["instrument"], r["instrument_admin"], r["admin_signed"]})
 	}

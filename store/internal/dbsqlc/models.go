@@ -42,6 +42,13 @@ type AmuletTemplates struct {
 	IsLocked    bool  `db:"is_locked"`
 }
 
+// The events that archive contracts.
+type Archivals struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	ContractID   string `db:"contract_id"`
+}
+
 // Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.
 type Archived struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
@@ -469,6 +476,28 @@ type HeldStakeholders struct {
 	StakeholdersRef *int32      `db:"stakeholders_ref"`
 }
 
+// Each event that makes a holding, or ends one. Of a contract whose creation is not stored nothing is known.
+type HoldingChanges struct {
+	LedgerOffset    int64       `db:"ledger_offset"`
+	NodeID          int32       `db:"node_id"`
+	ContractID      string      `db:"contract_id"`
+	Created         bool        `db:"created"`
+	Moved           bool        `db:"moved"`
+	Owner           interface{} `db:"owner"`
+	Instrument      interface{} `db:"instrument"`
+	InstrumentAdmin string      `db:"instrument_admin"`
+	AdminSigned     interface{} `db:"admin_signed"`
+	Amount          interface{} `db:"amount"`
+	Locked          interface{} `db:"locked"`
+}
+
+// Creation events of contracts whose template can be that of a holding.
+type HoldingCreations struct {
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+}
+
 // Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).
 type HoldingEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -490,6 +519,23 @@ type HoldingEvents struct {
 
 // Templates whose contracts can be holdings.
 type HoldingTemplates struct {
+	TemplateRef int32 `db:"template_ref"`
+}
+
+// The exercises of EventLog_HoldingsChange (V2) that the administrator made.
+type HoldingsLogs struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Admin        string `db:"admin"`
+	Owner        string `db:"owner"`
+	Inputs       string `db:"inputs"`
+	Outputs      string `db:"outputs"`
+	Legs         string `db:"legs"`
+	Meta         []byte `db:"meta"`
+}
+
+// Templates whose contracts can be transfer instructions.
+type InstructionTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
 }
 
@@ -1286,6 +1332,55 @@ type LedgerPartyTransfers struct {
 	TransferKind *string `db:"transfer_kind"`
 }
 
+// One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+// @graphql({"primary_key_columns": ["contract_id"]})
+type LedgerPendingInstructions struct {
+	// The instruction's contract. Unique. Indexed.
+	ContractID string `db:"contract_id"`
+	// The first instruction of the transfer that this one continues; its own contract if it is the first. The same for all instructions of a transfer.
+	TransferID string `db:"transfer_id"`
+	// Whether it is active at ledger.latest_offset().
+	Pending bool `db:"pending"`
+	// pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), or reassigning (on its way to another synchronizer). One that is pending after execute_before can't be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.
+	Status string `db:"status"`
+	// Who sends.
+	Sender string `db:"sender"`
+	// Who receives.
+	Receiver string `db:"receiver"`
+	// Id of the instrument.
+	Instrument string `db:"instrument"`
+	// The instrument's administrator.
+	InstrumentAdmin string `db:"instrument_admin"`
+	// Whether the administrator signed the instruction. False: it may be forged.
+	AdminSigned interface{} `db:"admin_signed"`
+	// What is offered.
+	Amount ledger.Decimal `db:"amount"`
+	// When it was requested. Microseconds, UTC.
+	RequestedAt pgtype.Timestamptz `db:"requested_at"`
+	// Until when it can be accepted. Microseconds, UTC.
+	ExecuteBefore pgtype.Timestamptz `db:"execute_before"`
+	// The reason that the transfer's metadata give. NULL: none.
+	Reason string `db:"reason"`
+	// What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available. NULL: read from an amulet's payload.
+	WaitsFor interface{} `db:"waits_for"`
+	// The choice of the standard that ended it. NULL: none.
+	Choice *string `db:"choice"`
+	// With continued: the instruction that takes its place.
+	NextContractID *string `db:"next_contract_id"`
+	// Offset of its creation event, or of the assignment since which it is active where it is.
+	CreatedOffset int64 `db:"created_offset"`
+	// Node of that event: (created_offset, created_node_id) is the row in ledger.created_events.
+	CreatedNodeID int32 `db:"created_node_id"`
+	// Ledger time of its creation. Microseconds, UTC.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Offset at which it was archived. NULL: it was not.
+	EndedOffset *int64 `db:"ended_offset"`
+	// Node of the event that archived it.
+	EndedNodeID *int32 `db:"ended_node_id"`
+	// Record time of the update at ended_offset. Costs a look-up per row.
+	EndedAt pgtype.Timestamptz `db:"ended_at"`
+}
+
 // One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. Reassignments that were in flight at the snapshot are here too.
 type LedgerReassignments struct {
 	// Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset(). Indexed.
@@ -1402,6 +1497,100 @@ type LedgerTemplates struct {
 	HasKey bool `db:"has_key"`
 	// Ids of the interfaces that the template implements.
 	Interfaces []string `db:"interfaces"`
+}
+
+// What moved, by the rules of the token standard (V1 and V2): one row per movement, instrument and party whose holdings it changes. A movement is an exercise that explains changes of holdings, with all that is below it; a log of the instrument's administrator (V2) of changes that no such exercise explains; or a single change that nothing explains. Each change of a holding is in one movement; a contract that a movement makes and ends is in none. It is computed when it is read: narrow it by ledger_offset, and ask for the rows of one party with ledger.token_events_of. Needs the shape ledger-effects (with acs-delta every row is Create or Archive), and --interfaces with Holding and TransferInstruction: see docs/sql.md. Of parties that the indexer does not read for only a part is seen.
+type LedgerTokenEvents struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the exercise that is the movement, or of the change itself. (ledger_offset, node_id, party, instrument, instrument_admin, admin_signed) is unique.
+	NodeID interface{} `db:"node_id"`
+	// The owner of the holdings that change. For the rows of one party use ledger.token_events_of, which is faster.
+	Party interface{} `db:"party"`
+	// Id of the instrument. Amounts of different instruments are never added.
+	Instrument interface{} `db:"instrument"`
+	// The instrument's administrator. Not proved unless admin_signed is true.
+	InstrumentAdmin interface{} `db:"instrument_admin"`
+	// Whether the administrator signed the holdings. False: they may be forged.
+	AdminSigned interface{} `db:"admin_signed"`
+	// TransferOut (the party sends), TransferIn, MergeSplit (nobody else receives: also a transfer that is offered, rejected, withdrawn or expired), Mint, Burn, Unlock, ExpireDust, SettleV2Allocation, Settlement (a log with legs both ways); of what nothing explains Create, Archive, and Assigned or Unassigned where a reassignment begins or ends what is held.
+	Label interface{} `db:"label"`
+	// With TransferOut the receivers, with TransferIn the sender, with Settlement both. Else empty.
+	Counterparties string `db:"counterparties"`
+	// What each counterparty gets, in the order of counterparties. Of a log also what comes from each, negative. NULL: with TransferIn of V1, and without counterparties.
+	CounterpartyAmounts interface{} `db:"counterparty_amounts"`
+	// What the movement adds to what the party holds: created_amount less archived_amount. Its sum up to an offset is what the party holds at it, but for a contract that is archived before it is unassigned elsewhere, which ledger.holdings has until then.
+	Amount int32 `db:"amount"`
+	// Sum of the party's holdings that it makes.
+	CreatedAmount interface{} `db:"created_amount"`
+	// Sum of the party's holdings that it ends.
+	ArchivedAmount interface{} `db:"archived_amount"`
+	// The part of amount that is locked: positive where it is locked, negative where it is unlocked.
+	LockedAmount interface{} `db:"locked_amount"`
+	// Contracts of the party's holdings that it makes, in the order of their nodes. Empty: none.
+	CreatedHoldings interface{} `db:"created_holdings"`
+	// Contracts of the party's holdings that it ends. Holdings whose creation is not stored are missing.
+	ArchivedHoldings interface{} `db:"archived_holdings"`
+	// What the movement burns of the instrument, as its metadata say, or the legs to the burn account. 0 with TransferIn of V1. NULL: nothing is said.
+	BurnedAmount interface{} `db:"burned_amount"`
+	// What the movement mints of the instrument: what all owners that are seen have more after it, and what it burns. Negative: less is made than is ended, and no metadata say that it was burned. 0 with TransferIn of V1. NULL: nothing is said.
+	MintedAmount interface{} `db:"minted_amount"`
+	// The reason that metadata give, in the sender's words. NULL: none.
+	Reason interface{} `db:"reason"`
+	// The other metadata of the movement, merged from argument and result. Empty: none.
+	Meta int32 `db:"meta"`
+	// What explains the movement: V1 (an exercise), V2 (a log). NULL: nothing.
+	Standard interface{} `db:"standard"`
+	// The choice of the exercise that explains it. NULL: none does.
+	Choice interface{} `db:"choice"`
+	// Its argument.
+	ChoiceArgument interface{} `db:"choice_argument"`
+	// Its result.
+	ExerciseResult interface{} `db:"exercise_result"`
+	// The transfer instruction that the movement settles or aborts, or makes: its row is in ledger.pending_instructions. NULL: none.
+	InstructionID interface{} `db:"instruction_id"`
+	// The transfer as the instruction or the choice has it: sender, receiver, amount, instrumentId, requestedAt, executeBefore, meta. NULL: neither says.
+	Transfer interface{} `db:"transfer"`
+	// Of a log: its legs of this instrument, as the administrator wrote them. NULL otherwise.
+	Legs interface{} `db:"legs"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
+}
+
+// One row per transfer: what one party gets from another in a movement of ledger.token_events, whose comment says what is needed. What is offered is no transfer until it is accepted. Computed when it is read: narrow it by ledger_offset.
+type LedgerTokenTransfers struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the movement.
+	NodeID interface{} `db:"node_id"`
+	// Who sends.
+	Sender interface{} `db:"sender"`
+	// Who receives; another party than the sender.
+	Receiver interface{} `db:"receiver"`
+	// Id of the instrument.
+	Instrument interface{} `db:"instrument"`
+	// The instrument's administrator.
+	InstrumentAdmin interface{} `db:"instrument_admin"`
+	// Whether the administrator signed the receiver's holdings; of a leg, those of the side that tells it.
+	AdminSigned interface{} `db:"admin_signed"`
+	// What the receiver gets: the sum of its new holdings, or the amount of the leg.
+	Amount interface{} `db:"amount"`
+	// The reason that metadata give. NULL: none.
+	Reason *string `db:"reason"`
+	// V1: told by an exercise. V2: by a leg of a log.
+	Standard interface{} `db:"standard"`
+	// The choice of the exercise. NULL: a leg of a log.
+	Choice interface{} `db:"choice"`
+	// The transfer instruction that it settles. NULL: none, or a leg of a log.
+	InstructionID interface{} `db:"instruction_id"`
+	// Id of the leg, which both sides have. NULL: told by an exercise.
+	LegID *string `db:"leg_id"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
 }
 
 // One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.
@@ -1703,6 +1892,38 @@ type Mints struct {
 	Extra  []byte             `db:"extra"`
 }
 
+// token_movements of each update that is shown.
+type MovementsOfUpdates struct {
+	LedgerOffset     int64              `db:"ledger_offset"`
+	RecordTime       pgtype.Timestamptz `db:"record_time"`
+	UpdateID         *string            `db:"update_id"`
+	SeenByRef        *int32             `db:"seen_by_ref"`
+	NodeID           interface{}        `db:"node_id"`
+	Party            interface{}        `db:"party"`
+	Instrument       interface{}        `db:"instrument"`
+	InstrumentAdmin  interface{}        `db:"instrument_admin"`
+	AdminSigned      interface{}        `db:"admin_signed"`
+	Standard         interface{}        `db:"standard"`
+	Kind             interface{}        `db:"kind"`
+	Choice           interface{}        `db:"choice"`
+	ChoiceArgument   interface{}        `db:"choice_argument"`
+	ExerciseResult   interface{}        `db:"exercise_result"`
+	Sender           interface{}        `db:"sender"`
+	CreatedAmount    interface{}        `db:"created_amount"`
+	ArchivedAmount   interface{}        `db:"archived_amount"`
+	LockedAmount     interface{}        `db:"locked_amount"`
+	CreatedHoldings  interface{}        `db:"created_holdings"`
+	ArchivedHoldings interface{}        `db:"archived_holdings"`
+	Receivers        interface{}        `db:"receivers"`
+	Received         interface{}        `db:"received"`
+	NetAmount        interface{}        `db:"net_amount"`
+	Burned           interface{}        `db:"burned"`
+	Meta             interface{}        `db:"meta"`
+	InstructionID    interface{}        `db:"instruction_id"`
+	Instruction      interface{}        `db:"instruction"`
+	Legs             interface{}        `db:"legs"`
+}
+
 type MyHistory struct {
 	Reader string `db:"reader"`
 }
@@ -1759,6 +1980,39 @@ type OffsetCheckpoints struct {
 	RecordTime      pgtype.Timestamptz `db:"record_time"`
 	Ordinal         int32              `db:"ordinal"`
 	Extra           []byte             `db:"extra"`
+}
+
+// ledger.token_events, with the parties that see the update.
+type OwnedMovements struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              interface{}        `db:"node_id"`
+	Party               interface{}        `db:"party"`
+	Instrument          interface{}        `db:"instrument"`
+	InstrumentAdmin     interface{}        `db:"instrument_admin"`
+	AdminSigned         interface{}        `db:"admin_signed"`
+	Label               interface{}        `db:"label"`
+	Counterparties      string             `db:"counterparties"`
+	CounterpartyAmounts interface{}        `db:"counterparty_amounts"`
+	Amount              int32              `db:"amount"`
+	CreatedAmount       interface{}        `db:"created_amount"`
+	ArchivedAmount      interface{}        `db:"archived_amount"`
+	LockedAmount        interface{}        `db:"locked_amount"`
+	CreatedHoldings     interface{}        `db:"created_holdings"`
+	ArchivedHoldings    interface{}        `db:"archived_holdings"`
+	BurnedAmount        interface{}        `db:"burned_amount"`
+	MintedAmount        interface{}        `db:"minted_amount"`
+	Reason              interface{}        `db:"reason"`
+	Meta                int32              `db:"meta"`
+	Standard            interface{}        `db:"standard"`
+	Choice              interface{}        `db:"choice"`
+	ChoiceArgument      interface{}        `db:"choice_argument"`
+	ExerciseResult      interface{}        `db:"exercise_result"`
+	InstructionID       interface{}        `db:"instruction_id"`
+	Transfer            interface{}        `db:"transfer"`
+	Legs                interface{}        `db:"legs"`
+	RecordTime          pgtype.Timestamptz `db:"record_time"`
+	UpdateID            *string            `db:"update_id"`
+	SeenByRef           *int32             `db:"seen_by_ref"`
 }
 
 // Choices of the templates and interfaces in package_definitions.
@@ -2259,6 +2513,22 @@ type TemplatesCopy struct {
 	Digest                  []byte  `db:"digest"`
 }
 
+// The exercises that say what moved below them, by the rules of the token standard's V1: by the name of the choice, or by the key tx-kind of their metadata.
+type TokenChoices struct {
+	LedgerOffset         int64       `db:"ledger_offset"`
+	NodeID               int32       `db:"node_id"`
+	LastDescendantNodeID int32       `db:"last_descendant_node_id"`
+	ContractID           string      `db:"contract_id"`
+	Choice               string      `db:"choice"`
+	ChoiceArgument       []byte      `db:"choice_argument"`
+	ExerciseResult       []byte      `db:"exercise_result"`
+	Meta                 []byte      `db:"meta"`
+	Kind                 interface{} `db:"kind"`
+	Sender               interface{} `db:"sender"`
+	IsInstruction        bool        `db:"is_instruction"`
+	Instruction          interface{} `db:"instruction"`
+}
+
 // Facts: topology events. Shown as ledger.topology_events.
 type TopologyEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -2322,6 +2592,16 @@ type TransactionsPositionCopy struct {
 	Leftovers  bool   `db:"leftovers"`
 	IsCopy     bool   `db:"is_copy"`
 	Digest     []byte `db:"digest"`
+}
+
+// Creation events of transfer instructions with their view: that of V1, which has a status, where there are both.
+type TransferInstructions struct {
+	LedgerOffset int64              `db:"ledger_offset"`
+	NodeID       int32              `db:"node_id"`
+	ContractID   string             `db:"contract_id"`
+	Signatories  []string           `db:"signatories"`
+	CreatedAt    pgtype.Timestamptz `db:"created_at"`
+	ViewValue    interface{}        `db:"view_value"`
 }
 
 // The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.
