@@ -72,8 +72,9 @@ demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS
 	@go build -o bin/sandbox ./cmd/sandbox
 	@exec bin/sandbox --all $(ARGS)
 
-docs: ## write docs/relations.md from the comments in migrations/
+docs: ## write docs/relations.md from the comments in migrations/, and docs/config.schema.json from the flags
 	WRITE_DOCS=1 go test -count=1 -run '^TestReferenceOfRelations$$' ./internal/app
+	WRITE_DOCS=1 go test -count=1 -run '^TestPublishedSchema$$' ./internal/config
 
 lint: $(LINT) ## find mistakes and imports against the architecture
 	$(LINT) run

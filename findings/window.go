@@ -12,6 +12,7 @@ type Window struct {
 	From, To int64 // From exclusive; offsets, or seqs of the transaction history
 	Full     bool  // it will not grow: it has as many updates as a window may have, or another window follows
 	Again    bool  // it was sealed before, and has to be compared again with the same bounds
+	Pruned   bool  // of a snapshot: its rows were made of what was stored, so that it is sealed and not compared
 }
 
 // SealResult is the result of comparing a window, as ledger.verifications names it.

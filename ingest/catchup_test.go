@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -447,6 +448,7 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 // update is there exactly once, in order, and no more was held in memory than is allowed.
 func TestCatchUpExactlyOnceUnderRandomFaults(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "tries many random histories")
 	rapid.Check(t, func(rt *rapid.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		often := rapid.Float64Range(0, 0.2).Draw(rt, "often")

@@ -33,6 +33,7 @@ type Fill struct {
 	Scope       ledger.Scope
 	From        *ledger.Offset // nil: the beginning of the ledger, or what the participant was pruned up to
 	To          *ledger.Offset // at most the watermark; nil: up to what is stored
+	PrunedToo   bool           // fill in what an operator pruned too
 	NewestFirst bool           // downwards, so that the history floor goes down with each window
 	// Snapshot, if set, carries a snapshot at From, so that the active contracts are known from there on. Fill sets its offset.
 	Snapshot *Snapshot
@@ -176,6 +177,16 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 		chosen.From = *r.From
 	} else if pruned > 0 {
 		r.Logger.WarnContext(ctx, "the participant is pruned: history can be filled in from there on only", "stream", "backfill", "offset", int64(pruned))
+	}
+	if !r.PrunedToo && chosen.From < min(bounds.PrunedTo, chosen.To) {
+		if r.From != nil {
+			return chosen, &ledger.Problem{
+				What: fmt.Sprintf("history up to offset %d was pruned (`indexer prune`), and is not brought back by accident", bounds.PrunedTo),
+				Do:   "add --pruned-too to fill it in again, and end the daemon's --retain, which would prune it again",
+			}
+		}
+		r.Logger.WarnContext(ctx, "history was pruned: it is filled in after that only", "stream", "backfill", "offset", int64(bounds.PrunedTo))
+		chosen.From = bounds.PrunedTo
 	}
 	if chosen.From >= chosen.To {
 		return chosen, nil // nothing is to be read

@@ -106,7 +106,7 @@ func (c *forkCheck) noteUndecided(ctx context.Context, last anchor, why error) {
 		return
 	}
 	c.undecided = true
-	c.logger.WarnContext(ctx, "whether the participant still has the history that is stored can't be found out",
+	c.logger.WarnContext(ctx, "whether the ledger still has the history that is stored can't be found out",
 		"stream", "updates", "update_id", last.id, "offset", int64(last.offset), "error", why)
 }
 
@@ -138,10 +138,10 @@ func (c *forkCheck) compareContent(ctx context.Context, last anchor, update *led
 	logger := c.logger.With("stream", "updates", "update_id", last.id, "offset", int64(last.offset), "differences", found.Differences,
 		"first", found.First[0].String())
 	if found.Differences == found.Lacking {
-		logger.InfoContext(ctx, "the participant shows values of the last stored update that it did not show before, as one does that "+
+		logger.InfoContext(ctx, "the ledger shows values of the last stored update that it did not show before, as one does whose server "+
 			"was upgraded; `indexer verify --repair` stores them")
 	} else {
-		logger.ErrorContext(ctx, "the last stored update is not stored as the participant shows it: run `indexer verify --repair`")
+		logger.ErrorContext(ctx, "the last stored update is not stored as the ledger shows it: run `indexer verify --repair`")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ type anchor struct {
 type probe struct {
 	verdict probeVerdict
 	update  *ledger.Update // the anchor, if it is shown at its offset; else nil
-	instead string         // of a fork, for errors: what the participant has instead
+	instead string         // of a fork, for errors: what the ledger has instead
 	other   *ledger.Update // the update that instead describes, if it is one
 	unknown error          // why the verdict is forkUnknown
 }
@@ -36,7 +36,7 @@ const (
 )
 
 // errForked ends a try. The next one begins with forkCheck.begin, which finds out where the fork is.
-var errForked = errors.New("the participant answers with another history than it had")
+var errForked = errors.New("the ledger answers with another history than it had")
 
 // forkProber compares a participant's updates with the stored ones.
 type forkProber struct {
@@ -52,7 +52,7 @@ func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (
 		switch {
 		case err == nil && update.Offset != last.offset:
 			return probe{
-				verdict: forked, other: &update, instead: fmt.Sprintf("the participant has it at offset %d", update.Offset),
+				verdict: forked, other: &update, instead: fmt.Sprintf("the ledger has it at offset %d", update.Offset),
 			}, nil
 		case err == nil:
 			return f.lookBehind(ctx, probe{update: &update}, last.offset, upTo)
@@ -75,7 +75,7 @@ func (f forkProber) lookThere(ctx context.Context, last anchor) (probe, error) {
 		return probe{}, fmt.Errorf("ask for the ledger's end: %w", err)
 	}
 	if err == nil && end < last.offset {
-		return probe{verdict: forked, instead: fmt.Sprintf("the participant's ledger ends below the checkpoint, at offset %d", end)}, nil
+		return probe{verdict: forked, instead: fmt.Sprintf("the ledger ends below the checkpoint, at offset %d", end)}, nil
 	}
 	page, err := f.source.ReadUpdates(ctx, last.offset-1, last.offset)
 	switch {
@@ -84,10 +84,10 @@ func (f forkProber) lookThere(ctx context.Context, last anchor) (probe, error) {
 	case err != nil:
 		return probe{}, err
 	case len(page.Updates) == 0:
-		return probe{verdict: forked, instead: "the participant has no update there"}, nil
+		return probe{verdict: forked, instead: "the ledger has no update there"}, nil
 	case page.Updates[0].ID != last.id:
 		return probe{
-			verdict: forked, other: &page.Updates[0], instead: fmt.Sprintf("the participant has update %s there", page.Updates[0].ID),
+			verdict: forked, other: &page.Updates[0], instead: fmt.Sprintf("the ledger has update %s there", page.Updates[0].ID),
 		}, nil
 	}
 	return probe{update: &page.Updates[0]}, nil
@@ -105,7 +105,7 @@ func (f forkProber) lookBehind(ctx context.Context, s probe, after, upTo ledger.
 			return probe{}, err
 		case len(page.Updates) > 0:
 			s.verdict, s.other = forked, &page.Updates[0]
-			s.instead = fmt.Sprintf("the participant has update %s at offset %d, where there was none", page.Updates[0].ID, page.Updates[0].Offset)
+			s.instead = fmt.Sprintf("the ledger has update %s at offset %d, where there was none", page.Updates[0].ID, page.Updates[0].Offset)
 			return s, nil
 		}
 		after = page.To
@@ -116,7 +116,7 @@ func (f forkProber) lookBehind(ctx context.Context, s probe, after, upTo ledger.
 // diverged returns the error for a fork. agreed is the last offset in common if the participant shows the anchor; else diverged
 // searches for it below the anchor.
 func (f forkProber) diverged(ctx context.Context, last anchor, seen probe, agreed ledger.Offset) error {
-	what := fmt.Sprintf("the participant has another history than the database: update %s is stored at offset %d, and %s",
+	what := fmt.Sprintf("the ledger has another history than the database: update %s is stored at offset %d, and %s",
 		last.id, last.offset, seen.instead)
 	if seen.update == nil {
 		common, err := f.lastCommon(ctx, last.offset)
@@ -138,13 +138,14 @@ func restored(what string, agreed ledger.Offset) *ledger.Problem {
 		return &ledger.Problem{
 			What: what,
 			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, or restored from a backup older than " +
-				"what it still shows: index it into a new database, seeded with `backfill` where the participant is pruned",
+				"what it still shows: index it into a new database, seeded with `backfill` where a participant is pruned",
 		}
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("%s; the last offset at which they agree is %d", what, agreed),
-		Do: fmt.Sprintf("the participant was restored from an older backup: if that is to stay, run `indexer reset --to-offset %d`, "+
-			"which removes everything after offset %d from the database, then start the indexer again: it reads on from there", agreed, agreed),
+		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reset --to-offset %d` (of a network with "+
+			"--tables-schema network_indexer --views-schema network), which removes everything after offset %d from the database, then start "+
+			"the indexer again: it reads on from there", agreed, agreed),
 	}
 }
 

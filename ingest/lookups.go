@@ -57,7 +57,8 @@ type Lookups struct {
 	Source  LookupSource
 	Sink    LookupSink
 	Parties []string // the querying parties; none: any
-	Rate    int      // requests per second at most; at least 1
+	// Rate returns how many requests per second there may be, at least 1; it may change.
+	Rate func() int
 	// Wake, if not nil, wakes the task after a commit, which may want more look-ups.
 	Wake   <-chan struct{}
 	Logger *slog.Logger
@@ -69,7 +70,7 @@ type Lookups struct {
 // Run works until ctx ends.
 func (l *Lookups) Run(ctx context.Context) {
 	q := lookupQueue{
-		Lookups: l, batch: l.Rate * int(lookupStretch/time.Second), troubles: map[string]*trouble{},
+		Lookups: l, batch: l.Rate() * int(lookupStretch/time.Second), troubles: map[string]*trouble{},
 		task: newTask(TaskReport{Name: TaskLookups, Sink: l.Sink, Logger: l.Logger, Watch: l.Watch}),
 	}
 	q.task.run(ctx, q.follow)
@@ -160,7 +161,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 	var failure error
 	var began time.Time
 	for i, id := range ids {
-		Sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate))))
+		Sleep(ctx, time.Until(q.asked.Add(time.Second/time.Duration(q.Rate()))))
 		if ctx.Err() != nil || i > 0 && time.Since(began) >= lookupStretch {
 			break
 		}

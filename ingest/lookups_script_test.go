@@ -144,25 +144,13 @@ type lookupTask struct {
 func newLookups(t *testing.T, wanted ...string) *lookupTask {
 	k := &lookupTask{t: t, source: &fakeContracts{}, memory: &lookupMemory{queue: slices.Clone(wanted)}, wake: make(chan struct{}, 1)}
 	k.Lookups = &Lookups{
-		Source: k.source, Sink: k.memory, Parties: []string{"alice"}, Rate: 5, Wake: k.wake,
+		Source: k.source, Sink: k.memory, Parties: []string{"alice"}, Rate: func() int { return 5 }, Wake: k.wake,
 		Logger: k.memory.logger(), Watch: k.memory.watch(),
 	}
 	return k
 }
 
-// run starts the task; the function returned stops it and waits for its end.
-func (k *lookupTask) run() (stop func()) {
-	ctx, cancel := context.WithCancel(k.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		k.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
+func (k *lookupTask) run() (stop func()) { return running(k.t, k.Run) }
 
 func ids(n int) (list []string) {
 	for i := range n {

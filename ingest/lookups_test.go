@@ -260,7 +260,7 @@ func TestTroublesAreBounded(t *testing.T) {
 		pass(3 * mostTroubles * longestWait)
 		stop()
 		require.Greater(t, len(k.source.requests()), 2*mostTroubles)
-		require.LessOrEqual(t, k.memory.limit, mostTroubles+k.Rate*int(lookupStretch/time.Second))
+		require.LessOrEqual(t, k.memory.limit, mostTroubles+k.Rate()*int(lookupStretch/time.Second))
 	})
 }
 

@@ -70,19 +70,7 @@ func (k *packageTask) count() (reads, saved int) {
 	return len(k.reads), len(k.saved)
 }
 
-// run starts the task; the function returned stops it and waits for its end.
-func (k *packageTask) run() (stop func()) {
-	ctx, cancel := context.WithCancel(k.t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		k.Run(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
-}
+func (k *packageTask) run() (stop func()) { return running(k.t, k.Run) }
 
 func TestReadsPackagesAtOnceAndAtTheInterval(t *testing.T) {
 	bubble(t, func(t *testing.T) {

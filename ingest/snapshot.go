@@ -13,7 +13,7 @@ type Snapshot struct {
 	Sink          SnapshotSink
 	Scope         ledger.Scope
 	ParticipantID string         // recorded; empty if the server does not report it
-	At            *ledger.Offset // nil: the offset of an unfinished snapshot, else the ledger's end
+	At            *ledger.Offset // or the last one before at which there is a snapshot; nil: that of an unfinished one, else the ledger's end
 	Restart       bool           // drop an unfinished snapshot first
 	Logger        *slog.Logger
 	// Wrote, if set, is called after each commit with the number of stored entries.
@@ -108,9 +108,13 @@ func (s *Snapshot) chooseOffset(ctx context.Context) (ledger.Offset, error) {
 			return latest.At, nil
 		}
 	}
-	return chooseOffset(ctx, s.Source, s.At, cures{
+	at, err := chooseOffset(ctx, s.Source, s.At, cures{
 		noEnd:  "give the offset with --at-offset",
 		above:  "give --at-offset an offset up to the ledger's end, or leave it out to take the end",
 		pruned: "give --at-offset an offset from the pruned one on, or leave it out to take the ledger's end",
 	})
+	if err != nil {
+		return 0, err
+	}
+	return s.Source.SnapshotOffset(ctx, at)
 }

@@ -31,6 +31,10 @@ func (f *fakeSnapshotSource) PrunedOffset(ctx context.Context) (ledger.Offset, e
 	return f.prunedOffset(ctx)
 }
 
+func (f *fakeSnapshotSource) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return upTo, nil
+}
+
 func (f *fakeSnapshotSource) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	return f.readSnapshot(ctx, at, token)
 }

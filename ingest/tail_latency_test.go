@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
@@ -81,6 +82,7 @@ var servers = map[string]func(s *script){
 // At any rate every update is committed soon after the server has it, for a bounded number of requests: by the clock of the test,
 // with a server that takes 5 ms for an answer.
 func TestLatencyAtAnyRate(t *testing.T) {
+	brief.Long(t, "follows a ledger at many rates")
 	for arrivals, c := range map[string]struct {
 		gaps         []time.Duration
 		p99, longest time.Duration

@@ -16,6 +16,7 @@ const (
 	TaskLookups                  = "lookups"
 	TaskPackages                 = "packages"
 	TaskVerification             = "verification"
+	TaskPruning                  = "pruning"
 	TaskTransactionsVerification = "transactions_verification"
 )
 

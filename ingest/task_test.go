@@ -52,6 +52,20 @@ func (d *told) Write(p []byte) (int, error) {
 // logger writes what an operator sees by default.
 func (d *told) logger() *slog.Logger { return slog.New(slog.NewTextHandler(d, nil)) }
 
+// running starts a task; the function returned stops it and waits for its end.
+func running(t *testing.T, run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 func (d *told) recorded() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -17,7 +17,7 @@ func DecodeContractEntries(body []byte) ([]ContractEntry, error) {
 }
 
 // DecodeContractPage decodes the JSON object that /v2/state/active-contracts-page serves. Beside what holds for
-// [DecodeContractEntries], the list must be there: a page without one is not taken for the end of the snapshot.
+// [DecodeContractEntries], the list must be there: a page without one is an error, not the end of the snapshot.
 func DecodeContractPage(body []byte) (ContractPage, error) {
 	return decode(body, answer{levels: 2, list: "activeContracts"}, func(d *decoder) (page ContractPage) {
 		contractPageMembers.read(d, &page)
@@ -41,7 +41,7 @@ func (d *decoder) entries() []ContractEntry {
 		list = append(list, ContractEntry{})
 		entry, from, unusual := &list[len(list)-1], d.at, d.unusual
 		extra := entryMembers.read(d, entry)
-		entry.Extra = withEnvelope(extra, nil, "contractEntry", "JsEmpty", entry.Extra) // what is in it stands there until now
+		entry.Extra = withEnvelope(extra, nil, "contractEntry", "JsEmpty", entry.Extra) // Extra held the members inside contractEntry
 		entry.Plain = d.unusual == unusual && d.at-from <= mostPlain
 	}
 	if d.refused {

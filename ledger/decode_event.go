@@ -2,14 +2,29 @@ package ledger
 
 import "slices"
 
+// eventLists are the events of the update that is being read.
+type eventLists struct {
+	created    arena[CreatedEvent]
+	archived   arena[ArchivedEvent]
+	exercised  arena[ExercisedEvent]
+	assigned   arena[AssignedEvent]
+	unassigned arena[UnassignedEvent]
+	topology   arena[TopologyEvent]
+}
+
+func (l *eventLists) moveTo(u *Update) {
+	u.Created, u.Archived, u.Exercised = l.created.take(), l.archived.take(), l.exercised.take()
+	u.Assigned, u.Unassigned, u.Topology = l.assigned.take(), l.unassigned.take(), l.topology.take()
+}
+
 // saidOffset is the update's offset as an event repeats it.
 type saidOffset struct {
 	offset Offset
-	at     int // where it stands
+	at     int // position in the text
 }
 
-// belongs reads the update's offset that an event repeats. The update's own may come after its events. Servers may leave the
-// event's offset out, or send zero.
+// belongs reads the update's offset that an event repeats. It is compared later, because the update's own may follow its
+// events. Servers may omit the event's offset, or send 0.
 func (d *decoder) belongs() {
 	said := saidOffset{offset: Offset(d.int64()), at: d.begun}
 	switch {
@@ -33,7 +48,7 @@ func (d *decoder) reassignmentEvents(u *Update) {
 	}
 }
 
-// event reads an event, which is one of some variants.
+// event reads an event as one of the variants.
 func (d *decoder) event(u *Update, variants *known[Update]) {
 	d.peek()
 	begun := d.at
@@ -67,7 +82,7 @@ var transactionEvents = membersOf(
 	}),
 ).keep()
 
-// creation reads a creation. In a snapshot it has an offset of its own, else it has its update's.
+// creation reads a creation. In a snapshot it has its own offset, elsewhere its update's.
 func (d *decoder) creation(e *CreatedEvent, origin Origin) {
 	e.Origin = origin
 	members := createdMembers
@@ -109,12 +124,12 @@ func (d *decoder) interfaceViews() []InterfaceView {
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		view := d.views.add()
 		extra := viewMembers.read(d, view)
-		view.Extra = appendMember(extra, extraStatus, view.Extra) // the members of the status stand there until now
+		view.Extra = appendMember(extra, extraStatus, view.Extra) // Extra held the status's unknown members
 	}
 	return orEmpty(d.views.take())
 }
 
-// orEmpty returns a list that was sent: empty, not nil, if it has no elements.
+// orEmpty returns the list, empty instead of nil: nil means that none was sent.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}
@@ -171,7 +186,7 @@ var exercisedMembers = membersOf(
 	may("acsDelta", func(d *decoder, e *ExercisedEvent) { e.ACSDelta = d.optionalBool() }), // 3.3 leaves it out
 )
 
-// topologyEvents reads the events of a topology transaction. The server sends no node ids: their index is used.
+// topologyEvents reads the events of a topology transaction. The server sends no node ids, so an event's index is its node id.
 func (d *decoder) topologyEvents(u *Update) {
 	node := int32(0)
 	for next := d.begin(); next && !d.refused; next = d.more() {
@@ -183,12 +198,11 @@ func (d *decoder) topologyEvents(u *Update) {
 	}
 }
 
-// topologyEvent is an event of a topology transaction.
 type topologyEvent struct {
 	*TopologyEvent
 	update  *Update
 	variant string
-	beside  JSON // members that are not known, in the variant beside its value
+	beside  JSON // the variant's unknown members beside its value
 }
 
 var topologyEventMembers = membersOf(must("event", func(d *decoder, e *topologyEvent) {

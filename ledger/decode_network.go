@@ -9,15 +9,15 @@ import (
 )
 
 // DecodeNetworkUpdates decodes the answer of a Scan's POST /v2/updates (interface.md, "Updates of a network"). Offsets are those of
-// [NetworkOffset]; they must grow from update to update and lie above after. The node id of an event is its place in the walk through
-// the transaction's tree, depth first. A consuming exercise archives, as in the ledger effects of a participant. The service sends no
-// witnesses, so they are nil.
+// [NetworkOffset]; they must grow from update to update and lie above after. Node ids number the events of a transaction's tree in
+// depth-first order. A consuming exercise archives, as in the ledger effects of a participant. The service sends no witnesses, so they
+// are nil.
 //
-// The service shows what one party sees: reader, or "" if that is not known. A creation of a contract of which that party is no
-// stakeholder has ACSDelta false, because its end may not be shown; all other ACSDelta are nil: not sent.
+// The service shows what one party sees: reader, or "" if that is not known. If that party is no stakeholder of a created contract, the
+// creation's ACSDelta is false, because the service may not show the contract's end. All other ACSDelta are nil: not sent.
 //
-// Unknown members are kept as by [DecodeUpdateList], events of an unknown type as unknown elements. All errors are *DecodeError. What is
-// returned shares no memory with body, but texts and lists with what was decoded before: nothing of it may be changed.
+// Unknown members are kept as by [DecodeUpdateList], events of an unknown type as unknown elements. All errors are *DecodeError. The
+// result shares no memory with body, but it shares texts and lists with earlier results: don't change it.
 func DecodeNetworkUpdates(body []byte, after Offset, reader string) ([]Update, error) {
 	form := answer{levels: 2, list: "transactions", plain: true, hint: updateIDHint}
 	return decode(body, form, func(d *decoder) []Update {
@@ -72,7 +72,7 @@ func (d *decoder) networkUpdates(l *networkList) {
 	}
 }
 
-// networkItem is an update of a network as it is served: a transaction, or, where it has an event, a reassignment.
+// networkItem is an update of a network as served: a reassignment if it has the member event, else a transaction.
 type networkItem struct {
 	*Update
 	migration *int64
@@ -81,7 +81,6 @@ type networkItem struct {
 	moved     *networkReassignment
 }
 
-// networkUpdate reads an update.
 func (d *decoder) networkUpdate(into *Update, reader string) {
 	d.peek()
 	begun, unusual := d.at, d.unusual
@@ -89,8 +88,7 @@ func (d *decoder) networkUpdate(into *Update, reader string) {
 	item := networkItem{Update: into}
 	d.tree = d.tree[:0]
 	into.Extra = networkMembers.read(d, &item)
-	into.Created, into.Exercised = d.created.take(), d.exercised.take()
-	into.Assigned, into.Unassigned = d.assigned.take(), d.unassigned.take()
+	d.eventLists.moveTo(into)
 	switch {
 	case d.refused:
 		return
@@ -128,14 +126,14 @@ var networkMembers = membersOf(
 	may("root_event_ids", func(d *decoder, u *networkItem) { u.roots = d.idList() }),
 	may("events_by_id", (*decoder).networkEvents),
 	may("external_transaction_hash", func(d *decoder, u *networkItem) { u.ExternalTransactionHash = d.hex() }),
-	may("offset", func(d *decoder, _ *networkItem) { d.value() }), // of one participant behind the service: others send another one
+	may("offset", func(d *decoder, _ *networkItem) { d.value() }), // ignored: each participant behind the service has its own
 	may("event", func(d *decoder, u *networkItem) {
 		u.moved = new(networkReassignment)
 		u.moved.extra = networkMovedMembers.read(d, u.moved)
 	}),
 )
 
-// networkTransaction completes a transaction.
+// networkTransaction checks that a transaction is complete, and numbers its events.
 func (d *decoder) networkTransaction(begun int, item *networkItem) {
 	item.Kind = KindTransaction
 	for _, member := range []struct {
@@ -180,8 +178,8 @@ var networkMovedMembers = membersOf(
 	may("contract_id", func(d *decoder, m *networkReassignment) { m.contractID = d.unique() }),
 )
 
-// networkMoved completes a reassignment. An assignment has the migration id and the synchronizer of its target, an unassignment those
-// of its source. The service does not say of which template an unassigned contract is: the template id and the package are empty.
+// networkMoved checks a reassignment and makes its event. An assignment has the migration id and the synchronizer of its target, an
+// unassignment those of its source. The service does not send the template of an unassigned contract: template id and package are empty.
 func (d *decoder) networkMoved(begun int, item *networkItem) {
 	m := item.moved
 	item.Kind = KindReassignment
@@ -218,7 +216,8 @@ func (d *decoder) networkMoved(begun int, item *networkItem) {
 	item.migration, item.SynchronizerID = &m.migration, d.lexicon.name([]byte(*own))
 }
 
-// markWitnessed marks creations of contracts of which the reader is no stakeholder, and what the same update does to them.
+// markWitnessed sets ACSDelta to false for the creations of contracts of which the reader is no stakeholder, and for the exercises of
+// these contracts in the same update.
 func markWitnessed(u *Update, reader string) {
 	if reader == "" {
 		return
@@ -242,7 +241,6 @@ func markWitnessed(u *Update, reader string) {
 	}
 }
 
-// hex reads bytes as hexadecimal digits.
 func (d *decoder) hex() []byte {
 	text := d.chars()
 	blob := make([]byte, hex.DecodedLen(len(text)))
@@ -252,7 +250,6 @@ func (d *decoder) hex() []byte {
 	return blob
 }
 
-// idList reads a list of event ids.
 func (d *decoder) idList() []string {
 	ids := []string{}
 	for next := d.begin(); next && !d.refused; next = d.more() {

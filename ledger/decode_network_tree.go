@@ -12,14 +12,14 @@ import (
 // networkNode is an event in the tree of a transaction.
 type networkNode struct {
 	id       string
-	at       int // where the event begins
+	at       int // position of the event in the text
 	children []string
 	list     networkKind
 	index    int   // in the update's list of events of this kind
-	number   int32 // node id; -1: not numbered yet
+	number   int32 // the node id; -1: not numbered yet
 }
 
-// networkKind is the list in which an event is.
+// networkKind says which of the update's lists holds an event.
 type networkKind int
 
 const (
@@ -28,7 +28,7 @@ const (
 	networkUnknown
 )
 
-// networkEvents reads the events of a transaction, which are in the order of their ids as texts.
+// networkEvents reads the events of a transaction. They come sorted by id as text, not in the order of the tree.
 func (d *decoder) networkEvents(u *networkItem) {
 	u.tree = true
 	d.namedMembers(func(id string) {
@@ -39,7 +39,7 @@ func (d *decoder) networkEvents(u *networkItem) {
 	})
 }
 
-// namedMembers reads an object whose members have names of their own kind, which must differ. read reads the value of a member.
+// namedMembers reads an object with arbitrary names, each at most once, and calls read to read each value.
 func (d *decoder) namedMembers(read func(name string)) {
 	if d.peek() != '{' {
 		d.mistyped("an object")
@@ -59,7 +59,7 @@ func (d *decoder) namedMembers(read func(name string)) {
 	d.leave(names)
 }
 
-// networkEvent reads an event by its type, which is looked for first.
+// networkEvent reads an event twice: first its type, then the members of that type.
 func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
 	begun := d.mark()
 	var o networkOutline
@@ -93,7 +93,7 @@ func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
 	}
 }
 
-// networkOutline is what is read of every event.
+// networkOutline has the members that are read of every event, whatever its type.
 type networkOutline struct {
 	kind, id string
 	children []string
@@ -154,8 +154,8 @@ var networkExercisedMembers = membersOf(
 	}),
 )
 
-// numberEvents gives the events of a transaction their node ids, in the order in which they happened: a root or a child before what
-// lies below it. begun is where the transaction begins.
+// numberEvents gives the events of a transaction their node ids in execution order: each before its descendants. begun is the
+// transaction's position in the text.
 func (d *decoder) numberEvents(begun int, item *networkItem) {
 	places := make(map[string]int, len(d.tree))
 	for i := range d.tree {
@@ -201,7 +201,7 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 	slices.SortFunc(item.Unknown, func(a, b UnknownElement) int { return cmp.Compare(*a.NodeID, *b.NodeID) })
 }
 
-// place writes the node id of an event, and last, the highest below it, to where the event is kept.
+// place stores an event's node id, and as last the highest node id among its descendants.
 func (d *decoder) place(item *networkItem, node *networkNode, last int32) {
 	switch node.list {
 	case networkCreated:
@@ -217,7 +217,7 @@ func (d *decoder) place(item *networkItem, node *networkNode, last int32) {
 	}
 }
 
-// keepEventID keeps an event id that is not the usual one: the update's id, a colon and the node id.
+// keepEventID adds an event id to extra if it is not of the usual form: update id, colon, node id.
 func (d *decoder) keepEventID(extra *JSON, updateID, eventID string, number int32) {
 	d.scratch = strconv.AppendInt(append(append(d.scratch[:0], updateID...), ':'), int64(number), 10)
 	if string(d.scratch) == eventID {

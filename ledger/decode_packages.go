@@ -9,8 +9,8 @@ type VettedPackagesPage struct {
 }
 
 // DecodeVettedPackagesPage decodes the JSON object that /v2/package-vetting/list serves. The list must be there: a page
-// without one is not taken for the end. Unknown members are left out. All errors are *DecodeError. What is
-// returned shares no memory with body.
+// without one is an error, not the end. Unknown members are ignored. All errors are *DecodeError. The result shares no
+// memory with body.
 func DecodeVettedPackagesPage(body []byte) (VettedPackagesPage, error) {
 	return decode(body, answer{plain: true}, func(d *decoder) (page VettedPackagesPage) {
 		vettedPageMembers.read(d, &page)
@@ -31,9 +31,9 @@ var vettedPageMembers = membersOf(
 ).leaveOut()
 
 // DecodeVettingUpdate decodes the JSON object that /v2/package-vetting/update serves (interface.md, endpoint 4): what
-// was vetted before, nil where nothing ever was, and what is vetted after. Where nothing was, the first may be absent,
-// null, or an object in which nothing is populated. Unknown members are left out. All errors are
-// *DecodeError. What is returned shares no memory with body.
+// was vetted before and what is vetted after. past is nil if nothing ever was: the member may then be absent, null, or
+// an object without content. Unknown members are ignored. All errors are *DecodeError. The results share no memory with
+// body.
 func DecodeVettingUpdate(body []byte) (past *VettedPackages, now VettedPackages, err error) {
 	both, err := decode(body, answer{plain: true}, func(d *decoder) (u vettingUpdate) {
 		vettingUpdateMembers.read(d, &u)
@@ -59,7 +59,7 @@ var vettingUpdateMembers = membersOf(
 	must("newVettedPackages", func(d *decoder, u *vettingUpdate) { vettedMembers.read(d, &u.now) }),
 ).leaveOut()
 
-// unpopulatedMembers are the members of vetted packages that hold nothing.
+// unpopulatedMembers accept vetted packages without content, and refuse all others.
 var unpopulatedMembers = membersOf(
 	may("packages", func(d *decoder, _ *vettingUpdate) {
 		if d.begin() {

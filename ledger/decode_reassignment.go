@@ -45,7 +45,7 @@ var assignedMembers = membersOf(
 	must("createdEvent", func(d *decoder, a *assignment) { d.creation(&a.created, a.created.Origin) }),
 )
 
-// reassigned reads an event that has the id of its reassignment, under either of its names.
+// reassigned reads an event that must have a reassignment id, under either name.
 func reassigned[T any](d *decoder, members *known[T], into *T) (unknown JSON) {
 	d.peek()
 	begun := d.at
@@ -57,7 +57,7 @@ func reassigned[T any](d *decoder, members *known[T], into *T) (unknown JSON) {
 	return unknown
 }
 
-// reassignmentID reads the id under its name, or under the one that it has in 3.3.
+// reassignmentID reads the id under either name: release 3.3 calls it unassignId.
 func (d *decoder) reassignmentID(id *string) {
 	text := d.own(d.chars())
 	if d.reassigned && *id != text {
@@ -74,7 +74,7 @@ var (
 	unassignedMembers = membersOf(slices.Concat(unassignmentMembers, []member[UnassignedEvent]{
 		must("offset", func(d *decoder, _ *UnassignedEvent) { d.belongs() }),
 	})...)
-	// incompleteMembers are those of an unassignment that a snapshot carries: it brings its own offset.
+	// incompleteMembers are those of an unassignment in a snapshot, which has its own offset.
 	incompleteMembers = membersOf(slices.Concat(unassignmentMembers, []member[UnassignedEvent]{
 		must("offset", func(d *decoder, e *UnassignedEvent) { e.Offset = d.updateOffset() }),
 	})...)

@@ -9,10 +9,10 @@ import (
 )
 
 // DecodeTransactions decodes the JSON object that /v0/transactions serves (interface.md, endpoint 6), in its order. The
-// list must be there: an answer without one is not taken for the end. A record is what its one part and its
-// transaction_type, where that is sent, say. Members, types and combinations of parts that are not known are kept, see
-// [Transaction]; other members of the answer are no part of a record and are left out. All errors are *DecodeError. What is
-// returned shares no memory with body, but texts with what was decoded before: nothing of it may be changed.
+// list must be there: an answer without one is an error, not the end. A record's kind follows from its one part and, if
+// sent, its transaction_type, which must agree. Unknown members, types and combinations of parts are kept, see
+// [Transaction]; members of the answer outside of records are ignored. All errors are *DecodeError. The result shares no
+// memory with body, but it shares texts with earlier results: don't change it.
 func DecodeTransactions(body []byte) ([]Transaction, error) {
 	form := answer{levels: 2, list: "transactions", plain: true, hint: eventIDHint}
 	return decode(body, form, func(d *decoder) (records []Transaction) {
@@ -48,7 +48,7 @@ func (d *decoder) records() []Transaction {
 	return list
 }
 
-// record reads a record. One of an unknown kind, or without a date, is kept as it was sent, whatever its parts hold.
+// record reads a record. If its kind is unknown or it has no date, it is kept as sent, whatever its parts contain.
 func (d *decoder) record(t *Transaction) {
 	begun := d.mark()
 	*t, d.wordForUnit = Transaction{}, ""
@@ -90,8 +90,8 @@ var recordKinds = [...]struct {
 	{TransactionAbort, "abort_transfer_instruction", "abort_transfer_instruction"},
 }
 
-// kindOf returns the kind of a record that has one part. The server's type, nil if it sent none, must agree; with an unknown type the
-// kind is unknown, like that of a record without a part or with several, whose meaning interface.md does not give.
+// kindOf returns a record's kind by its one part. The server's type, nil if it sent none, must agree. The kind is unknown if the type is,
+// or if there is no part or more than one: interface.md does not define these.
 func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, field string, err error) {
 	named, held, count := -1, -1, 0
 	for i := range recordKinds {
@@ -114,7 +114,7 @@ func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, fi
 	return recordKinds[held].kind, "", nil
 }
 
-// outline holds the members that decide a record's kind, and those that are read of a record of an unknown kind.
+// outline has the members that decide a record's kind, and those that are stored even if the kind is unknown.
 type outline struct {
 	Transaction
 	dated bool
@@ -213,7 +213,7 @@ var abortMembers = membersOf(
 	must("transfer_instruction_cid", func(d *decoder, a *AbortedInstruction) { a.InstructionCID = d.unique() }),
 ).keep()
 
-// The server's words for the unit of value.
+// The names of the unit of value, which member names contain.
 const (
 	wordCoin   = "coin"
 	wordAmulet = "amulet"
@@ -221,7 +221,7 @@ const (
 
 var errTwoWords = errors.New("calls the unit of value both coin and amulet")
 
-// unit stores the server's word for the unit of value, which is in the next member's name. A record has one.
+// unit notes the name of the unit of value by a member's name, and refuses a record that uses two.
 func (d *decoder) unit(word string) {
 	if d.wordForUnit != "" && d.wordForUnit != word {
 		d.peek()
@@ -230,13 +230,13 @@ func (d *decoder) unit(word string) {
 	d.wordForUnit = word
 }
 
-// inputAmount reads the amount of the sender's inputs, whose name contains the word for the unit.
+// inputAmount reads the amount of the sender's inputs.
 func (d *decoder) inputAmount(word string) *Decimal {
 	d.unit(word)
 	return d.optionalAmount()
 }
 
-// ownedAmount reads a mint or a tap. Its two members have the same word for the unit in their names.
+// ownedAmount reads a mint or a tap: owner and amount, whose names contain the same unit.
 func (d *decoder) ownedAmount() *OwnedAmount {
 	d.peek()
 	begun := d.at
@@ -271,8 +271,8 @@ func (d *decoder) ownersAmount(o *OwnedAmount, word string) {
 	o.Amount = d.amount()
 }
 
-// description reads a text that anybody on the ledger can write, which must not stop the reading. Where a text of the database
-// can't hold it, DescriptionExact is its JSON, and Description has U+FFFD for what can't be held.
+// description never refuses a text, because anybody on the ledger can write it. If a PostgreSQL text can't hold it,
+// Description has U+FFFD in place of the offending characters, and DescriptionExact is the JSON.
 func (d *decoder) description(t *Transfer) {
 	if d.peek() != '"' {
 		d.mistyped("a text")

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// mostElements is how many updates and checkpoints, or records of the transaction history, may be in one answer. The
-// indexer requests at most 2,000 updates, or 1,000 records. The smallest take a hundred times their JSON in memory.
+// mostElements limits the updates and checkpoints, or records of the transaction history, in one answer: the smallest take
+// a hundred times their JSON in memory. The indexer requests at most 2,000 updates, or 1,000 records.
 const mostElements = 100_000
 
-// mostTimes is how many synchronizers an offset checkpoint may have times of. Each is a row; a participant is connected to few.
+// mostTimes limits the synchronizers in an offset checkpoint. Each becomes a row; a participant is connected to few.
 const mostTimes = 1000
 
 var errTooManyTimes = fmt.Errorf("is one more than the %d that are read: one for each synchronizer of the participant", mostTimes)
@@ -26,7 +26,7 @@ type UpdateList struct {
 }
 
 // UpdatePage is a response of /v2/updates/get-updates-page: everything of the range from Lowest (exclusive) to
-// Highest (inclusive) that matches what was asked.
+// Highest (inclusive) that matches the request.
 type UpdatePage struct {
 	UpdateList
 	Lowest  Offset // exclusive
@@ -35,17 +35,15 @@ type UpdatePage struct {
 }
 
 // DecodeUpdateList decodes the JSON array that /v2/updates and /v2/updates/flats serve in ascending order
-// (interface.md, "Update"). Offsets of updates must grow and lie above after; a
-// checkpoint may repeat the offset before it, or after. Unknown members and variants are kept, see
-// [Update]. All errors are *DecodeError. What is returned shares no memory with body, but texts and lists with what was
-// decoded before: nothing of it may be changed.
+// (interface.md, "Update"). Offsets of updates must grow and be greater than after; a checkpoint may repeat the offset
+// before it, or after itself. Unknown members and variants are kept, see [Update]. All errors are *DecodeError. The result
+// shares no memory with body, but it shares texts and lists with earlier results: don't change it.
 func DecodeUpdateList(body []byte, after Offset) (UpdateList, error) {
 	return decode(body, answer{levels: 1, hint: offsetHint}, func(d *decoder) UpdateList { return d.updates(order{last: after}) })
 }
 
 // DecodeUpdatePage decodes the JSON object that /v2/updates/get-updates-page serves in ascending order. Beside what
-// holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Members of the page that are not
-// known are no part of an update and are left out.
+// holds for [DecodeUpdateList], the updates must lie within the page's own bounds. Unknown members of the page are ignored.
 func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
 	return decode(body, answer{levels: 2, list: "updates", hint: offsetHint}, func(d *decoder) UpdatePage {
 		page := updatePage{after: after}
@@ -55,9 +53,8 @@ func DecodeUpdatePage(body []byte, after Offset) (UpdatePage, error) {
 	})
 }
 
-// DecodeUpdate decodes the JSON object that /v2/updates/update-by-id serves (interface.md, endpoint 5): one element as
-// it stands in a list of updates, see [DecodeUpdateList]. A checkpoint is no update and is refused. All errors are
-// *DecodeError.
+// DecodeUpdate decodes the JSON object that /v2/updates/update-by-id serves (interface.md, endpoint 5): an element of a
+// list of updates, see [DecodeUpdateList]. A checkpoint is refused. All errors are *DecodeError.
 func DecodeUpdate(body []byte) (Update, error) {
 	return decode(body, answer{hint: offsetHint}, func(d *decoder) (update Update) {
 		if checkpoint := d.listed(&update); checkpoint != nil {
@@ -131,8 +128,8 @@ func (d *decoder) updates(o order) (list UpdateList) {
 	return list
 }
 
-// expected estimates how many elements of a list follow, from the size of those before: at most eight times as many as these, because
-// a list may begin with many small ones.
+// expected estimates how many elements of a list follow, by the size of those before. It returns at most eight times their number:
+// a list may begin with small elements.
 func (d *decoder) expected(came, begun int) int {
 	if came == 0 {
 		return 1
@@ -141,10 +138,10 @@ func (d *decoder) expected(came, begun int) int {
 	return min(1+(len(d.text)-d.at)/each, 8*(came+1))
 }
 
-// mostPlain is the most JSON that an update, or an entry of a snapshot, may have to be plain, in bytes.
+// mostPlain is the largest JSON of an update or snapshot entry that counts as plain (see Update.Plain), in bytes.
 const mostPlain = 1 << 20
 
-// listed reads an element of a list of updates: an update into the given memory, or a checkpoint.
+// listed reads an element of a list of updates: an update, which it stores in into, or a checkpoint, which it returns.
 func (d *decoder) listed(into *Update) *OffsetCheckpoint {
 	started, unusual := d.at, d.unusual
 	*into = Update{}
@@ -160,12 +157,11 @@ func (d *decoder) listed(into *Update) *OffsetCheckpoint {
 	return nil
 }
 
-// element is an element of a list of updates.
 type element struct {
-	update     *Update           // room for it
-	checkpoint *OffsetCheckpoint // where it is one
+	update     *Update           // to read an update into
+	checkpoint *OffsetCheckpoint // nil: the element is an update
 	variant    string
-	beside     JSON // members that are not known, in the variant beside its value
+	beside     JSON // the variant's unknown members beside its value
 }
 
 var elementMembers = membersOf(must("update", (*decoder).updateVariant)).keep()
@@ -210,16 +206,14 @@ var (
 	checkpointWrapper   = wrapped((*decoder).checkpoint)
 )
 
-// update reads the members of an update of a kind.
 func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
 	u.Kind = kind
 	d.nodes, d.said = d.nodes[:0], [2]saidOffset{}
 	d.peek()
 	begun := d.at
 	extra := members.read(d, u)
-	u.Extra = appendMember(extra, extraTrace, u.Extra) // the members of the trace stand there until now
-	u.Created, u.Archived, u.Exercised = d.created.take(), d.archived.take(), d.exercised.take()
-	u.Assigned, u.Unassigned, u.Topology = d.assigned.take(), d.unassigned.take(), d.topology.take()
+	u.Extra = appendMember(extra, extraTrace, u.Extra) // Extra held the trace context's unknown members
+	d.eventLists.moveTo(u)
 	for i := range u.Created {
 		u.Created[i].Offset = u.Offset
 	}
@@ -287,7 +281,7 @@ func (d *decoder) trace(u *Update) {
 
 func (d *decoder) checkpoint(c *OffsetCheckpoint) {
 	extra := checkpointMembers.read(d, c)
-	c.Extra = appendMember(extra, extraTimes, c.Extra) // those of the times stand there until now
+	c.Extra = appendMember(extra, extraTimes, c.Extra) // Extra held the unknown members of the times
 }
 
 var checkpointMembers = membersOf(

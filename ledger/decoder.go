@@ -17,26 +17,21 @@ type decoder struct {
 	refused bool
 	wrong   refusal
 
-	created    arena[CreatedEvent]
-	archived   arena[ArchivedEvent]
-	exercised  arena[ExercisedEvent]
-	assigned   arena[AssignedEvent]
-	unassigned arena[UnassignedEvent]
-	topology   arena[TopologyEvent]
-	views      arena[InterfaceView]
-	active     arena[ActiveContract]
-	singles    arena[string]
-	numbers    arena[int64]
-	truths     arena[bool]
-	transfers  arena[Transfer]
-	receivers  arena[Receiver]
-	changes    arena[BalanceChange]
-	owned      arena[OwnedAmount]
-	aborted    arena[AbortedInstruction]
-	amounts    arena[Decimal]
-	texts      strings.Builder // allocates texts in blocks
-	payloads   []byte          // allocates payloads in blocks
-	scratch    []byte          // a text without its escapes
+	eventLists
+	views     arena[InterfaceView]
+	active    arena[ActiveContract]
+	singles   arena[string]
+	numbers   arena[int64]
+	truths    arena[bool]
+	transfers arena[Transfer]
+	receivers arena[Receiver]
+	changes   arena[BalanceChange]
+	owned     arena[OwnedAmount]
+	aborted   arena[AbortedInstruction]
+	amounts   arena[Decimal]
+	texts     strings.Builder // allocates texts in blocks
+	payloads  []byte          // allocates payloads in blocks
+	scratch   []byte          // a text without its escapes
 
 	// lastTime is what timeText says: the times of an update and of its events are often the same.
 	lastTime Time

@@ -13,20 +13,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// answer is the form of an answer, by which errors name the element that they are about.
+// answer is the form of an answer, so that errors can name the element that is wrong.
 type answer struct {
 	levels int    // 0: the answer is one element, 1: a list of elements, 2: a page with a list
-	list   string // the member of a page which is the list
-	plain  bool   // elements have no wrappers: a level called update or contractEntry, and the value of its variant
-	// hint identifies an element as far as its text can be read, which may be cut off, or invalid.
+	list   string // the member of a page that is the list
+	plain  bool   // paths are kept as they are, without leaving out wrappers (update, contractEntry, value)
+	// hint adds an element's offset or id to an error. The element's text may be cut off or invalid.
 	hint func(text []byte, e *DecodeError)
 }
 
-// explain returns the error for a body that was refused. It reads the body again with jsontext. What that refuses counts; else
-// explain names the element at the position that the tables of members refused.
+// explain returns the error for a refused body. It reads the body again with jsontext, whose error, if any, is returned. Else the error
+// names the element at the position that the member tables refused.
 func explain(body []byte, form answer, wrong refusal) *DecodeError {
-	// A lone surrogate is legal in a payload, and the library counts it as invalid UTF-8: where real UTF-8 is valid, only
-	// surrogates are allowed.
+	// A lone surrogate is legal in a payload, but the library counts it as invalid UTF-8. If the body's bytes are valid UTF-8,
+	// the option therefore allows surrogates only.
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowInvalidUTF8(utf8.Valid(body)))
 	refused := whole(errors.New("is not what is expected"))
 	begun, found := 0, wrong.err == nil // begun is the beginning of the element
@@ -36,14 +36,14 @@ func explain(body []byte, form answer, wrong refusal) *DecodeError {
 		}
 		if _, err := dec.ReadToken(); err != nil {
 			e := form.syntax(dec, err)
-			form.tell(body[begun:], e)
+			form.identify(body[begun:], e)
 			return e
 		}
 		if !found && int(dec.InputOffset()) > wrong.at {
 			found = true
 			refused = form.place(dec.StackPointer(), wrong.field)
 			refused.Err = wrong.err
-			form.tell(body[begun:], refused)
+			form.identify(body[begun:], refused)
 		}
 		if dec.StackDepth() == 0 {
 			break
@@ -59,7 +59,6 @@ func explain(body []byte, form answer, wrong refusal) *DecodeError {
 // whole returns an error about the response as a whole.
 func whole(err error) *DecodeError { return &DecodeError{Element: -1, Err: err} }
 
-// syntax returns the error for what jsontext refuses.
 func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 	var syntactic *jsontext.SyntacticError
 	if !errors.As(err, &syntactic) {
@@ -84,7 +83,7 @@ func (a answer) syntax(dec *jsontext.Decoder, err error) *DecodeError {
 	return e
 }
 
-// place returns the element that a pointer leads into, and the path of a field below it, without the wrappers on the way.
+// place returns an error with the element that a pointer leads into, and with the path of a field within it, without wrappers.
 func (a answer) place(pointer jsontext.Pointer, field string) *DecodeError {
 	e := whole(nil)
 	steps := slices.Collect(pointer.Tokens())
@@ -125,14 +124,13 @@ func isNameRune(c rune) bool {
 	return c == '_' || c == '$' || c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// tell adds what identifies the element.
-func (a answer) tell(text []byte, e *DecodeError) {
+func (a answer) identify(text []byte, e *DecodeError) {
 	if a.hint != nil && (e.Element >= 0 || a.levels == 0) {
 		a.hint(text, e)
 	}
 }
 
-// offsetHint looks for the offset of an update: a member of its variant's value, or of the variant.
+// offsetHint looks for the offset of an update in its variant and in the variant's value.
 func offsetHint(text []byte, e *DecodeError) {
 	enters := func(level int, name string) bool {
 		return level == 0 && name == "update" || level == 1 || level == 2 && name == "value"
@@ -147,11 +145,10 @@ func offsetHint(text []byte, e *DecodeError) {
 	})
 }
 
-// eventIDHint looks for the event id of a record, and updateIDHint for the id of an update of a network.
 func eventIDHint(text []byte, e *DecodeError)  { e.EventID = textMember(text, "event_id") }
 func updateIDHint(text []byte, e *DecodeError) { e.UpdateID = textMember(text, "update_id") }
 
-// textMember looks for a member that is a text, and returns it; empty: it was not found.
+// textMember returns the first member of that name that is a text; empty if there is none.
 func textMember(text []byte, wanted string) (found string) {
 	search(text, func(int, string) bool { return false }, func(_ int, name string, value jsontext.Value) bool {
 		if name != wanted || value.Kind() != '"' {
@@ -163,15 +160,16 @@ func textMember(text []byte, wanted string) (found string) {
 	return found
 }
 
-// search goes through the members of an object, and of nested objects that it enters, until one is taken or can't be read.
+// search visits the members of an object, and of the nested objects for which enters returns true, until takes returns true or the
+// text can't be read further.
 func search(text []byte, enters func(level int, name string) bool, takes func(level int, name string, v jsontext.Value) bool) {
-	text = bytes.TrimLeft(text, ", \t\r\n") // what stands between two elements
+	text = bytes.TrimLeft(text, ", \t\r\n") // separators between elements
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {
 		return
 	}
 	for {
-		token, err := dec.ReadToken() // the beginning or the end of an object that was entered, or a name
+		token, err := dec.ReadToken() // a brace of an entered object, or a name
 		level := dec.StackDepth() - 1
 		if err != nil || level < 0 {
 			return

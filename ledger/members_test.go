@@ -20,6 +20,7 @@ func TestEveryMemberIsInASample(t *testing.T) {
 		vettedPage(`"x"`, sampleVetted, noneVetted),
 		// Of pages, and of the answer to a change of what is vetted: their tests have bodies of their own.
 		[]byte(`"lowestPageOffsetExclusive" "updates" "highestPageOffsetInclusive" "activeContracts" "activeAtOffset" "pastVettedPackages" "newVettedPackages"`),
+		[]byte(networkSnapshot),
 	}, nil)
 	sources, err := filepath.Glob("*.go")
 	require.NoError(t, err)

@@ -8,4 +8,5 @@ type Bounds struct {
 	Floor      Offset  // the history floor: events are complete after it,
 	Watermark  Offset  // up to here
 	StateFloor *Offset // the active set is known from here on; nil: nowhere
+	PrunedTo   Offset  // an operator pruned up to here; 0: nothing was pruned. History may have been filled in below since
 }

@@ -1,11 +1,18 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Samples of the server's JSON, with every key that Canton 3.5 sends. Times, ids and parties are made up.
+// Samples of the server's JSON, with every key that Canton 3.5 sends, and the way back: the JSON of what was decoded. Times, ids and parties
+// are made up.
 
 const (
 	sampleTemplate  = "0b3f41ae:Splice.Amulet:Amulet"
@@ -159,4 +166,227 @@ func everyEntry() []byte {
 		swap(swap(activeEntry(), `"synchronizerId"`, `"frozen":false,"synchronizerId"`), `"workflowId":"",`, `"workflowId":null,"page":1,`),
 		swap(incompleteUnassignedEntry(), `"unassignedEvent":{`, `"at":"x","unassignedEvent":{"fee":"1",`),
 	)
+}
+
+func rebuildUpdate(u Update) members {
+	value := members{"offset": u.Offset}
+	if u.Kind == KindUnknown {
+		element := members{}
+		envelope := element.extra(u.Extra)["$envelope"]
+		return object1("update", u.Unknown[0].Raw).merge(envelope)
+	}
+	value["updateId"] = u.ID
+	value.text("commandId", u.CommandID)
+	value.text("workflowId", u.WorkflowID)
+	value.text("synchronizerId", u.SynchronizerID)
+	value.time("recordTime", u.RecordTime)
+	value.time("effectiveAt", u.EffectiveAt)
+	value.bytes("externalTransactionHash", u.ExternalTransactionHash)
+	value.bytes("transactionHash", u.TransactionHash)
+	add(value, "paidTrafficCost", u.PaidTrafficCost)
+	elsewhere := value.extra(u.Extra)
+	trace := elsewhere["$traceContext"]
+	if trace == nil && (u.TraceParent != nil || u.TraceState != nil) {
+		trace = members{}
+	}
+	if trace != nil {
+		trace.text("traceparent", u.TraceParent)
+		trace.text("tracestate", u.TraceState)
+		value["traceContext"] = trace
+	}
+	value["events"] = rebuildEvents(u)
+	name := map[UpdateKind]string{
+		KindTransaction: "Transaction", KindReassignment: "Reassignment", KindTopology: "TopologyTransaction",
+	}[u.Kind]
+	return object1("update", object1(name, object1("value", value))).merge(elsewhere["$envelope"])
+}
+
+func rebuildCheckpoint(c OffsetCheckpoint) members {
+	value := members{"offset": c.Offset}
+	elsewhere := value.extra(c.Extra)
+	times := []members{}
+	for i, t := range c.Times {
+		entry := object1("synchronizerId", t.SynchronizerID)
+		entry.time("recordTime", t.RecordTime)
+		if more, ok := elsewhere["$synchronizerTimes"]["["+strconv.Itoa(i)+"]"].(members); ok {
+			entry.merge(more)
+		}
+		times = append(times, entry)
+	}
+	value["synchronizerTimes"] = times
+	return object1("update", object1("OffsetCheckpoint", object1("value", value))).merge(elsewhere["$envelope"])
+}
+
+// rebuildEvents puts the events of all kinds back into one list.
+func rebuildEvents(u Update) []members {
+	type placed struct {
+		node  int32
+		event members
+	}
+	const last = 1<<31 - 1
+	var all []placed
+	for _, e := range u.Created {
+		if e.Origin == OriginTransaction {
+			all = append(all, placed{e.NodeID, object1("CreatedEvent", rebuildCreated(e))})
+		}
+	}
+	for _, e := range u.Archived {
+		event := members{"offset": u.Offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName}
+		event.texts("witnessParties", e.WitnessParties)
+		event.texts("implementedInterfaces", e.ImplementedInterfaces)
+		event.extra(e.Extra)
+		all = append(all, placed{e.NodeID, object1("ArchivedEvent", event)})
+	}
+	for _, e := range u.Exercised {
+		all = append(all, placed{e.NodeID, object1("ExercisedEvent", rebuildExercised(u.Offset, e))})
+	}
+	for i, e := range u.Assigned {
+		all = append(all, placed{e.NodeID, object1("JsAssignmentEvent", rebuildAssigned(e, u.Created[i]))})
+	}
+	for _, e := range u.Unassigned {
+		event, envelope := rebuildUnassigned(e)
+		all = append(all, placed{e.NodeID, object1("JsUnassignedEvent", object1("value", event)).merge(envelope)})
+	}
+	for _, e := range u.Topology {
+		if e.Kind == TopologyUnknown {
+			i := slices.IndexFunc(u.Unknown, func(x UnknownElement) bool { return *x.NodeID == e.NodeID })
+			none := members{}
+			all = append(all, placed{e.NodeID, object1("event", u.Unknown[i].Raw).merge(none.extra(e.Extra)["$envelope"])})
+			continue
+		}
+		all = append(all, placed{e.NodeID, rebuildTopology(e)})
+	}
+	for _, e := range u.Unknown {
+		var event members
+		if err := json.Unmarshal(e.Raw, &event, json.WithUnmarshalers(rawLeaves), jsontext.AllowInvalidUTF8(true)); err != nil {
+			panic(err)
+		}
+		switch {
+		case u.Kind == KindTopology: // placed above
+		case e.NodeID == nil:
+			all = append(all, placed{last, event})
+		default:
+			all = append(all, placed{*e.NodeID, event})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.node, b.node) })
+	events := []members{}
+	for _, p := range all {
+		events = append(events, p.event)
+	}
+	return events
+}
+
+func rebuildCreated(e CreatedEvent) members {
+	event := members{"offset": e.Offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName}
+	event.text("representativePackageId", e.RepresentativePackageID)
+	event.payload("createArgument", e.Argument)
+	event.payload("contractKey", e.ContractKey)
+	event.bytes("contractKeyHash", e.ContractKeyHash)
+	event.texts("signatories", e.Signatories)
+	event.texts("observers", e.Observers)
+	event.texts("witnessParties", e.WitnessParties)
+	event.time("createdAt", e.CreatedAt)
+	add(event, "acsDelta", e.ACSDelta)
+	event.bytes("createdEventBlob", e.Blob)
+	event.extra(e.Extra)
+	if e.InterfaceViews == nil {
+		return event
+	}
+	views := []members{}
+	for _, v := range e.InterfaceViews {
+		view := object1("interfaceId", v.InterfaceID)
+		view.payload("viewValue", v.Value)
+		view.text("implementationPackageId", v.ImplementationPackageID)
+		status := members{}.merge(view.extra(v.Extra)["$viewStatus"])
+		add(status, "code", v.StatusCode)
+		status.text("message", v.StatusMessage)
+		status.payload("details", v.StatusDetails)
+		view["viewStatus"] = status
+		views = append(views, view)
+	}
+	event["interfaceViews"] = views
+	return event
+}
+
+func rebuildExercised(offset Offset, e ExercisedEvent) members {
+	event := members{
+		"offset": offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName,
+		"choice": e.Choice, "consuming": e.Consuming, "lastDescendantNodeId": e.LastDescendantNodeID,
+	}
+	event.text("interfaceId", e.InterfaceID)
+	event.payload("choiceArgument", e.Argument)
+	event.payload("exerciseResult", e.Result)
+	event.texts("actingParties", e.ActingParties)
+	event.texts("witnessParties", e.WitnessParties)
+	event.texts("implementedInterfaces", e.ImplementedInterfaces)
+	add(event, "acsDelta", e.ACSDelta)
+	event.extra(e.Extra)
+	return event
+}
+
+func rebuildAssigned(e AssignedEvent, c CreatedEvent) members {
+	event := members{
+		"source": e.Source, "target": e.Target, "reassignmentId": e.ReassignmentID, "reassignmentCounter": e.ReassignmentCounter,
+		"createdEvent": rebuildCreated(c),
+	}
+	event.text("submitter", e.Submitter)
+	event.extra(e.Extra)
+	return event
+}
+
+func rebuildUnassigned(e UnassignedEvent) (event, envelope members) {
+	event = members{
+		"offset": e.Offset, "nodeId": e.NodeID, "contractId": e.ContractID, "templateId": e.TemplateID, "packageName": e.PackageName,
+		"source": e.Source, "target": e.Target, "reassignmentId": e.ReassignmentID, "reassignmentCounter": e.ReassignmentCounter,
+	}
+	event.text("submitter", e.Submitter)
+	event.time("assignmentExclusivity", e.AssignmentExclusivity)
+	event.texts("witnessParties", e.WitnessParties)
+	return event, event.extra(e.Extra)["$envelope"]
+}
+
+func rebuildTopology(e TopologyEvent) members {
+	value := members{}
+	value.text("partyId", e.PartyID)
+	value.text("participantId", e.ParticipantID)
+	value.text("participantPermission", e.Permission)
+	envelope := value.extra(e.Extra)["$envelope"]
+	name := map[TopologyEventKind]string{
+		TopologyAdded: "Added", TopologyChanged: "Changed", TopologyRevoked: "Revoked", TopologyOnboarding: "Onboarding",
+	}[e.Kind]
+	return object1("event", object1("ParticipantAuthorization"+name, object1("value", value))).merge(envelope)
+}
+
+func rebuildEntry(e ContractEntry) members {
+	element := object1("streamContinuationToken", e.Token)
+	element.text("workflowId", e.WorkflowID)
+	variant := members{}
+	switch {
+	case e.Active != nil:
+		value := members{
+			"createdEvent": rebuildCreated(e.Active.Created), "synchronizerId": e.Active.SynchronizerID,
+			"reassignmentCounter": e.Active.ReassignmentCounter,
+		}
+		value.extra(e.Active.Extra)
+		variant["JsActiveContract"] = value
+	case e.Unassigned != nil:
+		event, _ := rebuildUnassigned(e.Unassigned.Unassigned)
+		value := members{"createdEvent": rebuildCreated(e.Unassigned.Created), "unassignedEvent": event}
+		value.extra(e.Unassigned.Extra)
+		variant["JsIncompleteUnassigned"] = value
+	case e.Assigned != nil:
+		value := object1("assignedEvent", rebuildAssigned(e.Assigned.Assigned, e.Assigned.Created))
+		value.extra(e.Assigned.Extra)
+		variant["JsIncompleteAssigned"] = value
+	case e.Empty:
+		variant["JsEmpty"] = members{}
+	default:
+		element["contractEntry"] = e.Unknown.Raw
+	}
+	if len(variant) > 0 {
+		element["contractEntry"] = variant
+	}
+	envelope := element.extra(e.Extra)["$envelope"]
+	return element.merge(envelope)
 }

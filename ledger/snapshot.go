@@ -47,7 +47,7 @@ type TokenKind string
 // The kinds of continuation token.
 const (
 	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
-	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page
+	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page, next_page_token of a Scan's /v1/state/acs
 )
 
 // Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software version,
@@ -71,6 +71,7 @@ type SnapshotProgress struct {
 	Next     Token // where the next page starts
 	Entries  int64 // stored so far
 	Finished bool  // everything is stored: nothing is left to do
+	Pruned   bool  // its rows were made of what was stored, when everything before was pruned
 }
 
 // Behind returns the progress after one more page.

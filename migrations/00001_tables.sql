@@ -8,15 +8,15 @@ COMMENT ON SCHEMA ledger IS 'The ledger as one participant shows it, up to ledge
 
 -- Rows that can't be restored from elsewhere are kept twice -----------------------------------------------------
 --
--- These rows say what the database holds, from which offset to which, and what each number means. A table X of such rows is one of the
--- two partitions of X_both. X is read; X_copy is read only if X is damaged. Writers write X_both: each statement changes the copy, from
--- the copy's own values, as it changes the table. So damage of one never gets into the other.
+-- These rows say what the database holds, from which offset to which, and what each number means. A table X of such rows and its copy
+-- X_copy are the two partitions of X_both. X is read; X_copy is read only if X is damaged. Writers write X_both: each statement changes
+-- each row from that row's own values, so damage never spreads from one partition to the other.
 --
--- Each row has a digest, which shows which of two rows that differ is damaged. It is computed from the values that are written. A row
--- that is computed from another row has a digest only if that one was intact.
+-- Each row has a digest of the values written. If a row and its copy differ, the one whose digest is wrong is damaged. A row that is
+-- computed from another one gets a digest only if that one was intact.
 
--- These functions take a row of any table; only a quoted body allows that. None calls another one, so that PostgreSQL inlines them into
--- the statements. They print times in the session's time zone, which is UTC in all sessions of the indexer.
+-- These functions take a row of any table, which only a quoted body allows. None calls another, so that PostgreSQL inlines them. They
+-- print times in the session's time zone, which is UTC in all sessions of the indexer.
 
 CREATE FUNCTION row_digest(r anyelement) RETURNS bytea LANGUAGE sql STABLE PARALLEL SAFE AS $digest$
 SELECT sha256(convert_to(jsonb_strip_nulls(to_jsonb(r) - '{is_copy,digest,intact,recorded_at}'::text[])::text, 'UTF8'))
@@ -97,7 +97,7 @@ CREATE TABLE coverage_both (
     CHECK (from_exclusive < to_inclusive)
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE coverage PARTITION OF coverage_both (
-    -- If two writers store the same range the second one waits here, and fails if the first one commits.
+    -- Of two writers of the same range the second waits here, and fails if the first commits.
     CONSTRAINT coverage_once EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates')
 ) FOR VALUES IN (false) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
 CREATE TABLE coverage_copy PARTITION OF coverage_both FOR VALUES IN (true) WITH (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
@@ -111,6 +111,7 @@ CREATE TABLE snapshots_both (
     entries         bigint NOT NULL,
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz,
+    pruned          boolean,
     is_copy         boolean NOT NULL DEFAULT false,
     digest          bytea,
     PRIMARY KEY (snapshot_offset, is_copy)
@@ -119,12 +120,14 @@ CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
 CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE snapshots IS 'Snapshots that were read or are being read. token: where the next page starts.';
+COMMENT ON COLUMN snapshots.pruned IS 'Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.';
 
 CREATE TABLE floors_both (
     stream           text NOT NULL,
     history_floor    bigint NOT NULL,
     state_floor      bigint,
     waiting_snapshot bigint CHECK (waiting_snapshot < state_floor),
+    pruned_to        bigint,
     is_copy          boolean NOT NULL DEFAULT false,
     digest           bytea,
     PRIMARY KEY (stream, is_copy)
@@ -133,6 +136,7 @@ CREATE TABLE floors PARTITION OF floors_both FOR VALUES IN (false);
 CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
+COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
@@ -150,11 +154,14 @@ CREATE TABLE templates_both (
 CREATE TABLE templates PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
-) FOR VALUES IN (false);
+) FOR VALUES IN (false) WITH (autovacuum_analyze_threshold = 1, autovacuum_analyze_scale_factor = 0);
 CREATE TABLE templates_copy PARTITION OF templates_both (
     PRIMARY KEY (template_ref),
     UNIQUE NULLS NOT DISTINCT (template_id, package_name, representative_package_id)
 ) FOR VALUES IN (true);
+-- A name has one id for each version of its package. Without statistics the planner expects a condition on names to find a single row, and
+-- reads all contracts again for each version.
+CREATE STATISTICS templates_names (dependencies) ON package_name, module_name, entity_name FROM templates;
 COMMENT ON TABLE templates IS 'Each template id as served, with the package names that came with it.';
 
 CREATE TABLE synchronizers_both (
@@ -173,7 +180,7 @@ CREATE TABLE synchronizers_copy PARTITION OF synchronizers_both (
 ) FOR VALUES IN (true);
 COMMENT ON TABLE synchronizers IS 'Each synchronizer id that was served.';
 
--- A contract's signatories, observers and witnesses are a third of its bytes, and mostly the same lists as those of other contracts.
+-- Lists of parties are a third of a contract's bytes, and mostly the same as those of other contracts.
 CREATE TABLE party_lists_both (
     party_list_ref integer NOT NULL CHECK (party_list_ref > 0),
     parties        text[]  NOT NULL,
@@ -188,10 +195,10 @@ CREATE TABLE party_lists PARTITION OF party_lists_both (
 CREATE TABLE party_lists_copy PARTITION OF party_lists_both (
     PRIMARY KEY (party_list_ref)
 ) FOR VALUES IN (true);
-CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- for lists whose row in the table is damaged
+CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- if the row in the table is damaged
 COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.';
 
--- Facts: written once, never updated. The indexer attaches partitions as rows come -----------------------------
+-- Facts: written once, never updated. The indexer attaches partitions when rows need them -----------------------
 
 CREATE TABLE updates (
     ledger_offset             bigint NOT NULL,
@@ -208,6 +215,7 @@ CREATE TABLE updates (
     transaction_hash          bytea,
     paid_traffic_cost         bigint,
     extra                     jsonb,
+    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX updates_update_id ON updates USING hash (update_id);
@@ -231,6 +239,7 @@ CREATE TABLE created (
     witness_parties_ref integer,
     created_event_blob  bytea,
     extra               jsonb,
+    stakeholders_ref    integer,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX created_contract_id ON created USING hash (contract_id);
@@ -290,6 +299,7 @@ CREATE TABLE interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
+    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX interface_views_record_time ON interface_views USING brin (record_time);
@@ -329,9 +339,9 @@ CREATE TABLE topology_events (
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX topology_events_record_time ON topology_events USING brin (record_time);
 
--- What is attached is read from the catalog, which alone can tell: nothing has to be kept in step.
+-- Read from the catalog, so that nothing has to be kept in step with it.
 CREATE VIEW partitions AS
-SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset
+SELECT p.relname::text AS relation, b.bounds[1]::bigint AS from_offset, b.bounds[2]::bigint AS to_offset, c.relname::text AS name
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class p ON p.oid = i.inhparent AND p.relkind = 'p'
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid AND c.relispartition
@@ -339,7 +349,7 @@ CROSS JOIN LATERAL (
     SELECT regexp_match(pg_get_expr(c.relpartbound, c.oid), '^FOR VALUES FROM \(''?(-?\d+)''?\) TO \(''?(-?\d+)''?\)$') AS bounds
 ) b
 WHERE p.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass) AND b.bounds IS NOT NULL;
-COMMENT ON VIEW partitions IS 'The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.';
+COMMENT ON VIEW partitions IS 'The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive. name: the table that is the partition.';
 
 -- Rare rows: not partitioned, because almost every database has none of them.
 
@@ -354,7 +364,7 @@ CREATE TABLE unknown_elements (
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
--- The bytes of values that their own column cannot hold as sent. There is one table per owner.
+-- The bytes of values that their own column cannot hold as sent, one table per owner.
 CREATE TABLE exact_payloads (
     ledger_offset bigint NOT NULL,
     node_id       integer,
@@ -369,7 +379,7 @@ CREATE TABLE offset_checkpoints (
     ledger_offset    bigint  NOT NULL,
     synchronizer_ref integer NOT NULL,
     record_time      timestamptz NOT NULL,
-    ordinal          integer NOT NULL, -- place in the checkpoint's list, by which extra names it
+    ordinal          integer NOT NULL, -- index in the checkpoint's list, by which extra refers to it
     extra            jsonb,
     PRIMARY KEY (ledger_offset, synchronizer_ref)
 );
@@ -398,8 +408,7 @@ CREATE TABLE record_exact_payloads (
 CREATE INDEX record_exact_payloads_place ON record_exact_payloads (seq);
 
 -- Carried rows: read from a snapshot. They belong to no covered range -------------------------------------------
--- Two snapshots may hold the same event while one of them waits. snapshot_offset is the last column of the keys, because rows are
--- looked up by their event.
+-- Two snapshots may hold the same event while one of them waits. snapshot_offset comes last in the keys: rows are looked up by event.
 
 CREATE TABLE carried_created (
     ledger_offset        bigint  NOT NULL,
@@ -421,6 +430,7 @@ CREATE TABLE carried_created (
     created_event_blob   bytea,
     extra                jsonb,
     entry_extra          jsonb,
+    stakeholders_ref     integer,
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
@@ -440,6 +450,7 @@ CREATE TABLE carried_interface_views (
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
+    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset, node_id, ordinal, snapshot_offset)
 );
 
@@ -459,7 +470,7 @@ CREATE TABLE carried_reassignments (
     reassignment_counter   bigint  NOT NULL,
     assignment_exclusivity timestamptz,
     witness_parties_ref    integer,
-    created_offset         bigint  NOT NULL, -- where its creation event stands in carried_created
+    created_offset         bigint  NOT NULL, -- of its creation event in carried_created
     created_node_id        integer NOT NULL,
     extra                  jsonb,
     entry_extra            jsonb,
@@ -488,8 +499,8 @@ CREATE TABLE carried_exact_payloads (
 );
 CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
 
--- The carried rows that are shown: all but those of the waiting snapshot. These views are for statements that look up, change or remove
--- a few rows. The analysts' views have the same condition in another form (see 00003_views.sql).
+-- The carried rows that are shown: all but those of the waiting snapshot. For statements that look up, change or remove a few rows; the
+-- analysts' views have the same condition in another form (see 00003_views.sql).
 CREATE VIEW shown_created AS
 SELECT c.* FROM carried_created c
 WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
@@ -518,14 +529,16 @@ CREATE TABLE active_contracts (
     position_id          uuid,
     amount               numeric,
     locked               boolean,
+    stakeholders_ref     integer,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
--- A hash index: contract ids are long and random, and in a btree each one would change another page.
+-- A hash index: contract ids are long and random, so in a btree each insert would change another page.
 CREATE INDEX active_contracts_contract_id ON active_contracts USING hash (contract_id);
-CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset);
--- All that totals need: they are read without the table, but for pages that were changed lately.
-CREATE INDEX active_contracts_position ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id)
-    WHERE position_id IS NOT NULL;
+-- For index-only scans: counts by template, the creation events of a template, totals of holdings. Limited roles need the stakeholders in it.
+CREATE INDEX active_contracts_template ON active_contracts (template_ref, activated_offset)
+    INCLUDE (activated_node_id, synchronizer_ref, stakeholders_ref);
+CREATE INDEX active_contracts_position ON active_contracts (position_id)
+    INCLUDE (amount, locked, activated_offset, activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL;
 -- Only a contract that has moved can be active on two synchronizers.
 CREATE INDEX active_contracts_moved ON active_contracts (activated_offset) INCLUDE (activated_node_id, contract_id)
     WHERE position_id IS NOT NULL AND reassignment_counter > 0;
@@ -533,6 +546,7 @@ COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchroniz
 COMMENT ON COLUMN active_contracts.position_id IS 'What the contract is a holding of. NULL: it is none.';
 COMMENT ON COLUMN active_contracts.amount IS 'How much it holds. NULL: not readable, or it is no holding.';
 COMMENT ON COLUMN active_contracts.locked IS 'Whether that is locked. NULL: not readable, or it is no holding.';
+COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
 
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
@@ -544,12 +558,14 @@ CREATE TABLE lifetimes (
     position_id        uuid,
     amount             numeric,
     locked             boolean,
+    stakeholders_ref   integer,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
+COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';
 
--- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. Events of an
--- update are in the order of their node ids, and with the same node id in the order of the kinds below.
+-- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. It orders the
+-- events of an update by node id, and those with the same node id by kind, as below.
 -- +goose StatementBegin
 CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,

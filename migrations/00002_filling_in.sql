@@ -28,6 +28,7 @@ CREATE TABLE fill_active (
     position_id          uuid,
     amount               numeric,
     locked               boolean,
+    stakeholders_ref     integer,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX fill_active_contract_id ON fill_active USING hash (contract_id);

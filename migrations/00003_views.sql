@@ -1,13 +1,13 @@
 -- The analysts' views. Names, columns and meaning are a contract: they do not change.
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
 -- only queries that name it pay for it. Conditions on the watermark are true of almost every row. They have "+ 0", so that
--- the planner does not read a whole primary key for them beside the index that helps.
--- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. With a condition inside the union PostgreSQL would read
--- all carried rows where a join needs a few. So the condition is around the union, on shown_at, which is NULL for these rows. There the
--- watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No view joins
--- floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
--- A joined list of parties is shown where it is that of the event. A condition on the column then needs both, so that no function of a
--- reader gets a list before it is known that he may see the event (docs/access.md).
+-- the planner does not combine a scan of the whole primary key with the selective index.
+-- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. For a condition inside a union PostgreSQL would read the
+-- whole table even if a join needs few rows. So conditions are outside of unions, on shown_at, which is NULL for rows that are not shown.
+-- There the watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No
+-- view joins floors: with one more relation the planner tries fewer join orders (join_collapse_limit).
+-- A joined list of parties is shown only if it is the event's. A condition on the column then depends on both rows, so that no function of
+-- a reader gets a list before the event is known to be visible to him (docs/access.md).
 
 -- +goose Up
 
@@ -32,7 +32,7 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it.';
+COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it, and pruning raises it.';
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
@@ -41,7 +41,7 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
-COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset.';
+COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset. Pruning raises it.';
 
 CREATE VIEW ledger.stream_checkpoints AS
 SELECT c.stream, c.ledger_offset, c.event_id, c.updated_at,
@@ -66,8 +66,8 @@ COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this
 COMMENT ON COLUMN ledger.coverage.to_inclusive IS 'The range ends with this offset.';
 
 -- Creation events for look-ups: facts and shown carried rows ------------------------------------------------------
--- It has few columns, because each look-up in a query is planned with all of them. The condition is repeated here instead of using
--- shown_created, which PostgreSQL would expand for each look-up.
+-- Few columns, because each look-up in a query is planned with all of them. The condition is repeated instead of using shown_created,
+-- which PostgreSQL would expand for each look-up.
 
 CREATE VIEW creations AS
 SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
@@ -111,7 +111,7 @@ SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.pac
        CASE WHEN si.party_list_ref = c.signatories_ref THEN si.parties END AS signatories,
        CASE WHEN ob.party_list_ref = c.observers_ref THEN ob.parties END AS observers,
        CASE WHEN wi.party_list_ref = c.witness_parties_ref THEN wi.parties END AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
-       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra
+       (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra, c.template_ref AS template_number
 FROM (
     SELECT x.ledger_offset, x.node_id, x.origin, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time, x.created_at, x.acs_delta,
            x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
@@ -141,17 +141,17 @@ SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t
 FROM (
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            NULL::text AS choice, NULL::integer AS acting_parties_ref, x.witness_parties_ref, true AS acs_delta,
-           x.implemented_interfaces, x.extra
+           x.implemented_interfaces, x.extra, x.ledger_offset AS shown_at
     FROM archived x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
-           x.choice, x.acting_parties_ref, x.witness_parties_ref, x.acs_delta, x.implemented_interfaces, x.extra
+           x.choice, x.acting_parties_ref, x.witness_parties_ref, x.acs_delta, x.implemented_interfaces, x.extra,
+           CASE WHEN x.consuming THEN x.ledger_offset END
     FROM exercised x
-    WHERE x.consuming
 ) a
 LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = a.witness_parties_ref
-WHERE a.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE a.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
 
 CREATE VIEW ledger.exercised_events AS
 SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
@@ -214,7 +214,23 @@ SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_
 FROM active_contracts a
 LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
-WHERE a.activated_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE a.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+
+-- Typed views join this with their events. It has no joins, which would be planned with each query.
+CREATE VIEW ledger.active_events AS
+SELECT a.activated_offset AS ledger_offset, a.activated_node_id AS node_id, a.template_ref AS template_number
+FROM active_contracts a
+WHERE a.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+
+CREATE VIEW ledger.active_counts AS
+SELECT t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, sum(a.contracts)::bigint AS contracts
+FROM (
+    SELECT x.template_ref, count(*) AS contracts FROM active_contracts x
+    WHERE x.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')
+    GROUP BY x.template_ref
+) a
+JOIN templates t ON t.template_ref = a.template_ref
+GROUP BY t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name;
 
 CREATE VIEW ledger.offset_checkpoints AS
 SELECT o.ledger_offset, s.synchronizer_id, o.record_time, o.extra

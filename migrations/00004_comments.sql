@@ -48,6 +48,7 @@ COMMENT ON COLUMN ledger.created_events.update_id IS 'Id of the event''s update.
 COMMENT ON COLUMN ledger.created_events.synchronizer_id IS 'Synchronizer on which the contract became active; of an assignment the target. NULL where the server did not say.';
 COMMENT ON COLUMN ledger.created_events.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot, which a condition on the time therefore leaves out: use created_at for them.';
 COMMENT ON COLUMN ledger.created_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.created_events.template_number IS 'A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events.';
 
 -- ledger.archived_events -----------------------------------------------------------------------------------------
 
@@ -154,6 +155,23 @@ COMMENT ON COLUMN ledger.active_contracts.activated_offset IS 'Offset of the eve
 COMMENT ON COLUMN ledger.active_contracts.activated_node_id IS 'Node id of that event.';
 COMMENT ON COLUMN ledger.active_contracts.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it.';
 
+-- ledger.active_events -------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.active_events IS 'The rows of ledger.active_contracts as the creation events since which the contracts are active. For joins with ledger.created_events by all three columns: the planner begins with the active contracts of the template that is asked for, if there are fewer of them.';
+COMMENT ON COLUMN ledger.active_events.ledger_offset IS 'Offset of the event: activated_offset in ledger.active_contracts.';
+COMMENT ON COLUMN ledger.active_events.node_id IS 'Node id of the event. (ledger_offset, node_id) is unique.';
+COMMENT ON COLUMN ledger.active_events.template_number IS 'As in ledger.created_events.';
+
+-- ledger.active_counts -------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.active_counts IS 'How many rows ledger.active_contracts has, by template id: the fastest way to count by template or by package, because what is added up is one number for each template id.';
+COMMENT ON COLUMN ledger.active_counts.template_id IS 'Template as the server sent it, package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.active_counts.package_id IS 'The part of template_id before the first colon.';
+COMMENT ON COLUMN ledger.active_counts.package_name IS 'Name of the package, the same over its releases.';
+COMMENT ON COLUMN ledger.active_counts.module_name IS 'Module of the template.';
+COMMENT ON COLUMN ledger.active_counts.entity_name IS 'Name of the template.';
+COMMENT ON COLUMN ledger.active_counts.contracts IS 'How many contracts of this template id are active. One that is active on two synchronizers counts twice.';
+
 -- ledger.offset_checkpoints --------------------------------------------------------------------------------------
 
 COMMENT ON VIEW ledger.offset_checkpoints IS 'How far in time each synchronizer was when the server reached an offset. These are hints: the server sends them now and then, and only while the indexer waits for new updates.';
@@ -176,10 +194,13 @@ COMMENT ON COLUMN ledger.unknown_updates.record_time IS 'When the synchronizer r
 -- Tables beneath -------------------------------------------------------------------------------------------------
 
 COMMENT ON TABLE updates IS 'Facts: one row per update. Shown as ledger.updates.';
+COMMENT ON COLUMN updates.seen_by_ref IS 'The parties that may see at least one of its events. NULL: none.';
 COMMENT ON TABLE created IS 'Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.';
+COMMENT ON COLUMN created.stakeholders_ref IS 'Signatories and observers. NULL: not served.';
 COMMENT ON TABLE archived IS 'Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.';
 COMMENT ON TABLE exercised IS 'Facts: exercised events. Shown as ledger.exercised_events.';
 COMMENT ON TABLE interface_views IS 'Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.';
+COMMENT ON COLUMN interface_views.seen_by_ref IS 'The parties that may see the creation event.';
 COMMENT ON TABLE reassignments IS 'Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.';
 COMMENT ON TABLE topology_events IS 'Facts: topology events. Shown as ledger.topology_events.';
 COMMENT ON TABLE unknown_elements IS 'Elements of an unknown kind, raw, of covered updates. Shown as ledger.unknown_updates.';
@@ -191,7 +212,9 @@ COMMENT ON TABLE lookup_exact_payloads IS 'Like exact_payloads, for contracts th
 COMMENT ON TABLE record_exact_payloads IS 'Like exact_payloads, for records of the transaction history.';
 COMMENT ON TABLE offset_checkpoints IS 'The server''s hints about record times, the latest per offset and synchronizer. Not part of the coverage.';
 COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).';
+COMMENT ON COLUMN carried_created.stakeholders_ref IS 'As in created.';
 COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';
+COMMENT ON COLUMN carried_interface_views.seen_by_ref IS 'As in interface_views.';
 COMMENT ON TABLE carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
 COMMENT ON VIEW first_creations IS 'Offsets of contracts'' creations, from facts and from the shown snapshot, for look-ups by contract_id. A contract can have two rows, with the same offset.';
 COMMENT ON VIEW creations IS 'Creation events from facts and from shown carried rows, for look-ups by (ledger_offset, node_id).';

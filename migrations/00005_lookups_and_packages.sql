@@ -1,4 +1,4 @@
--- What background tasks read: contracts whose creation was never seen, and the vetted packages.
+-- What background tasks store: contracts whose creation was never seen, and the vetted packages.
 
 -- +goose Up
 
@@ -42,22 +42,22 @@ END;
 COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset whose contract should have a creation before them.';
 
 -- +goose StatementBegin
-CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
+CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint, created_after bigint DEFAULT -1) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
 FROM lookup_events(to_inclusive) k
 WHERE k.ledger_offset > from_exclusive
-  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= to_inclusive)
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset <= to_inclusive AND c.ledger_offset > created_after)
   AND NOT EXISTS (SELECT FROM shown_created c WHERE c.contract_id = k.contract_id)
   AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION missing_lookups(bigint, bigint) IS 'For each contract without a stored creation or a row in lookups, its first event in a range.';
+COMMENT ON FUNCTION missing_lookups(bigint, bigint, bigint) IS 'For each contract without a creation that is stored after an offset (all are, after -1) or carried, and without a row in lookups, its first event in a range.';
 
--- A look-up is right if the event at its place is of its contract. Else it moves to the first event of its contract. If there is none,
--- it takes the contract of the event at its place, if that has no look-up. Else it is removed. An answer that contradicts itself is
+-- A look-up is right if the event at its offset and node id is of its contract. Else it moves to the first event of its contract. If there
+-- is none, it takes the contract of the event there, if that has no look-up. Else it is removed. An answer that contradicts itself is
 -- dropped.
 -- +goose StatementBegin
 CREATE FUNCTION wanted_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS SETOF lookups
@@ -215,7 +215,7 @@ FROM packages p
 FULL JOIN (
     SELECT DISTINCT ON (x.package_id) x.package_id, x.package_name
     FROM templates x
-    WHERE x.package_id NOT LIKE '#%' -- a name in the place of an id
+    WHERE x.package_id NOT LIKE '#%' -- a name instead of an id
     ORDER BY x.package_id, x.package_name = '', x.template_ref DESC
 ) t ON t.package_id = p.package_id
 FULL JOIN package_contents c ON c.package_id = coalesce(p.package_id, t.package_id)

@@ -1,7 +1,6 @@
--- The transaction history: transactions has one row per record, and a table for each kind has what that kind adds. The key is seq, the
--- number of the record in the order in which records are stored. Each reading of the history from its beginning is a generation. Its
--- range of seqs lies above those of all earlier generations. No table is partitioned: the history is never pruned, and rows are looked
--- up by seq, which grows, or by the hash of an event id.
+-- The transaction history: transactions has one row per record, and a table for each kind has what that kind adds. The key is seq, which
+-- numbers records in the order in which they are stored. The seqs of a generation are higher than those of all earlier ones. No table is
+-- partitioned: the history is never pruned, and rows are looked up by seq, which grows, or by the hash of an event id.
 
 -- +goose Up
 
@@ -43,7 +42,7 @@ FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0
     unnest('{f,t}'::boolean[]) c (is_copy);
 COMMENT ON TABLE transactions_position IS 'How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
 
--- The views don't use this function but two plain conditions.
+-- The views use two plain conditions instead.
 CREATE FUNCTION set_aside(seq bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT h.read_after > h.shown_after AND set_aside.seq > h.read_after AND set_aside.seq <= h.last_seq
@@ -152,14 +151,14 @@ COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they w
 
 -- The analysts' views ---------------------------------------------------------------------------------------------
 
--- It uses no regular expression, which would take twice as long.
+-- A regular expression would take twice as long.
 CREATE FUNCTION update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE '%:'
     THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
 COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which is #, the update id, a colon and the node id. NULL for an id of another form.';
 
--- Only the shown generation. With "+ 0" PostgreSQL does not estimate that few rows satisfy the conditions on seq, and does not make a
--- range of them.
+-- Only the shown generation. "+ 0" keeps PostgreSQL from making an index range of the conditions on seq, which it believes to select few
+-- rows.
 --
 -- The event id comes from a join. The planner drops the join if a query does not name the id, and starts with it if the query searches
 -- by the id.

@@ -1,6 +1,5 @@
--- Derived from transfers: the parties of each, and the running totals of the balance changes that came with them.
--- Both tables have the party as text with COLLATE "C": comparing bytes is cheap, and no change of the server's locales breaks the
--- index.
+-- Derived from transfers: the parties of each, and running totals of their balance changes. Parties have COLLATE "C": comparing bytes is
+-- cheap, and a change of the server's locales can't break the index.
 
 -- +goose Up
 
@@ -27,8 +26,7 @@ COMMENT ON COLUMN transfer_parties.round IS 'As in the transfer.';
 COMMENT ON COLUMN transfer_parties.amount IS 'For the sender the amount sent to all receivers together, for a receiver the amount sent to it; before their fees.';
 COMMENT ON COLUMN transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
 
--- All columns are in the index, so reading it in order, without the table, is always cheaper than sorting. This works for pages that a
--- vacuum has marked as visible to all.
+-- All columns are in the index, so that an index-only scan in order, of pages that are vacuumed, is always cheaper than sorting.
 CREATE TABLE party_transfers (
     party  text COLLATE "C" NOT NULL,
     date   timestamptz NOT NULL,
@@ -48,20 +46,19 @@ COMMENT ON COLUMN party_transfers.round IS 'As in transfer_parties.';
 COMMENT ON COLUMN party_transfers.amount IS 'As in transfer_parties.';
 COMMENT ON COLUMN party_transfers.fee IS 'As in transfer_parties.';
 
--- A function, because without statistics the planner would estimate each row as expensive and compile the query (JIT). It has its
--- owner's rights, like a view.
+-- A function, because the planner would estimate a subquery as expensive and compile the query (JIT). It has its owner's rights, like a
+-- view.
 CREATE FUNCTION receivers_of(seq bigint) RETURNS text[] LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = receivers_of.seq GROUP BY r.party ORDER BY min(r.ordinal));
 COMMENT ON FUNCTION receivers_of(bigint) IS 'The receivers of a transfer in their order, each once.';
 
--- Columns that need a look-up elsewhere are scalar subqueries outside of the ordered rows: PostgreSQL looks them up only for the rows that
--- are returned, and joins no whole tables.
+-- Columns that need a look-up elsewhere are scalar subqueries outside of the ordered rows: only returned rows are looked up.
 CREATE VIEW ledger.party_transfers AS
 SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        CASE
            WHEN NOT p.sent THEN ARRAY(SELECT t.sender FROM transfers t WHERE t.seq = p.seq)
            WHEN p.amount IS NULL THEN NULL
-           -- Nearly all have one receiver, for which this is faster.
+           -- Faster for a single receiver, which nearly all have.
            WHEN (SELECT t.receivers FROM transfers t WHERE t.seq = p.seq) = 1
                THEN ARRAY(SELECT r.party FROM transfer_receivers r WHERE r.seq = p.seq AND r.ordinal = 0)
            ELSE receivers_of(p.seq)
@@ -108,7 +105,7 @@ COMMENT ON COLUMN balance_totals.round IS 'The round.';
 COMMENT ON COLUMN balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
 COMMENT ON COLUMN balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
 
--- Often updated, but not in indexed columns: with the free space in each page most updates need no change of the index (HOT).
+-- Often updated, but not in indexed columns: with free space in each page most updates don't touch the index (HOT).
 CREATE TABLE latest_totals (
     generation        bigint  NOT NULL,
     party             text COLLATE "C" NOT NULL,

@@ -1,5 +1,5 @@
--- Who holds what: computed once for each contract, when it is written, and kept with the active set. Anybody who can make a contract visible to the indexed parties decides what its payload
--- and its views say. So nothing in them may make a query fail: a value that can't be read is NULL.
+-- Who holds what: computed once for each contract, when it is written, and kept with the active set. Anybody can write payloads and views
+-- that the indexed parties see, so no value in them may make a query fail: one that can't be read is NULL.
 
 -- +goose Up
 
@@ -29,8 +29,8 @@ END;
 COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'The interfaces of which contracts of each template had views in a range of offsets and in the shown snapshot. template_interfaces must hold at least these.';
 
 -- Interface views ------------------------------------------------------------------------------------------------
--- The server names an interface by the id of its package. The package's name is known if the package is known, or if --interfaces asked
--- for module and entity of this interface with one package name only.
+-- The server names an interface by the id of its package. The package's name is known if the package is, or if --interfaces names this
+-- module and entity with one package name only.
 
 CREATE VIEW interface_names AS
 SELECT i.interface_id, split_part(i.interface_id, ':', 2) AS module_name, split_part(i.interface_id, ':', 3) AS entity_name,
@@ -81,7 +81,7 @@ COMMENT ON COLUMN ledger.interface_views.synchronizer_id IS 'Synchronizer of the
 COMMENT ON COLUMN ledger.interface_views.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot.';
 COMMENT ON COLUMN ledger.interface_views.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
 
--- Casts that can't fail but return NULL. They are simple enough to be inlined -------------------------------------
+-- Casts that return NULL instead of failing, and are simple enough to be inlined -----------------------------------
 
 CREATE FUNCTION text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;
@@ -135,8 +135,8 @@ COMMENT ON VIEW holding_templates IS 'Templates whose contracts can be holdings.
 
 -- Positions ------------------------------------------------------------------------------------------------------
 
--- The number of a position is computed from its texts, so that no sequence hands numbers out: Go and SQL compute the same one at any
--- time. Anybody can choose the texts, so the number is 128 bits of a hash for which collisions can't be found.
+-- The number of a position is computed from its texts, alike in Go and SQL, rather than taken from a sequence. Anybody can choose the texts,
+-- so it is 128 bits of a hash for which collisions can't be found.
 
 CREATE FUNCTION position_of(owner text, instrument text, instrument_admin text, admin_signed boolean) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -158,8 +158,8 @@ COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts 
 
 -- What each contract holds ---------------------------------------------------------------------------------------
 
--- The holdings of creation events, those of the snapshot that waits included: what was active there is computed before it is shown. This is the one definition of what is held; rows that are written in Go must equal it. Views are read only if the
--- payload can't be read. OFFSET 0 makes PostgreSQL compute p once, before the views.
+-- The one definition of holdings, for creation events: rows written in Go must equal it. It includes the waiting snapshot, whose active
+-- set is computed before it is shown. Views are read only if the payload can't be. OFFSET 0 makes PostgreSQL compute p once, before them.
 CREATE VIEW created_holdings AS
 SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked,
        least(time_of(h.lock ->> 'expiresAt'),
@@ -246,11 +246,13 @@ COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored
 -- +goose StatementBegin
 CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
-    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean)
+    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, stakeholders_ref integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
-       e.position_id, e.amount, e.locked
+       e.position_id, e.amount, e.locked,
+       coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
+                (SELECT c.stakeholders_ref FROM shown_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
 FROM activations(from_exclusive, to_inclusive, ended_after) t
 LEFT JOIN LATERAL (
     SELECT h.position_id, h.amount, h.locked
@@ -261,7 +263,7 @@ LEFT JOIN LATERAL (
 ) e ON true;
 END;
 -- +goose StatementEnd
-COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds. active_contracts and lifetimes must equal this.';
+COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds, and for whom. active_contracts and lifetimes must equal this.';
 
 -- What analysts read ---------------------------------------------------------------------------------------------
 
@@ -292,8 +294,8 @@ WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.lat
     WHERE y.contract_id = a.contract_id AND y.position_id IS NOT NULL AND y.reassignment_counter > 0
       AND (y.activated_offset, y.activated_node_id) > (a.activated_offset, a.activated_node_id));
 
--- The contracts that have moved, which are few, are looked up before all others, so that those are read from the index alone. OFFSET 0 keeps the
--- look-ups from becoming a join with all of active_contracts. MATERIALIZED: as a part of the condition their cost would count for each party.
+-- The few contracts that have moved are looked up first, so that an index-only scan serves all others. OFFSET 0 keeps the look-ups from
+-- becoming a join with all of active_contracts. MATERIALIZED: else the planner counts their cost for each party.
 CREATE VIEW ledger.holding_totals AS
 WITH superseded AS MATERIALIZED (
     SELECT o.activated_offset, o.activated_node_id

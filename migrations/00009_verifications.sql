@@ -1,4 +1,4 @@
--- Windows that were read from their source again after they were stored, and compared.
+-- Windows that were compared with their source again after they were stored.
 
 -- +goose Up
 
@@ -14,7 +14,7 @@ CREATE TABLE verifications (
     PRIMARY KEY (stream, from_exclusive),
     CHECK (from_exclusive < to_inclusive),
     CHECK (differences > 0 AND result = 'different' OR differences = 0 AND result <> 'different'),
-    -- One constraint per stream: without an extension a GiST index can't contain the stream's name.
+    -- One per stream: without an extension a GiST index can't contain the stream's name.
     CONSTRAINT verifications_of_updates_once
         EXCLUDE USING gist (int8range(from_exclusive, to_inclusive, '(]') WITH &&) WHERE (stream = 'updates'),
     CONSTRAINT verifications_of_snapshot_once

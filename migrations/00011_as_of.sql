@@ -5,7 +5,8 @@
 -- Lifetimes ------------------------------------------------------------------------------------------------------
 
 CREATE VIEW ledger.contract_lifetimes AS
-SELECT x.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
+SELECT x.contract_id, (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = x.synchronizer_ref) AS synchronizer_id,
+       t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
        x.active_from, x.active_from_node_id, x.active_until,
        (SELECT c.payload FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS payload,
        (SELECT c.contract_key FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS contract_key,
@@ -13,22 +14,23 @@ SELECT x.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_
        (SELECT c.observers FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS observers,
        (SELECT c.witness_parties FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS witness_parties,
        (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS created_at,
-       (SELECT u.record_time FROM updates u WHERE u.ledger_offset = x.active_until) AS ended_at
+       (SELECT u.record_time FROM updates u WHERE u.ledger_offset = x.active_until) AS ended_at,
+       x.active_before, CASE WHEN st.party_list_ref = x.stakeholders_ref THEN st.parties END AS stakeholders
 FROM (
-    SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset AS active_from, a.activated_node_id AS active_from_node_id,
-           NULL::bigint AS active_until
+    SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.stakeholders_ref, a.activated_offset AS active_from, a.activated_node_id AS active_from_node_id,
+           NULL::bigint AS active_until, 9223372036854775807::bigint AS active_before, a.activated_offset AS shown_at
     FROM active_contracts a
-    WHERE a.activated_offset + 0 <= (SELECT ledger.latest_offset())
     UNION ALL
-    SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.deactivated_offset
+    SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.activated_offset, l.activated_node_id, l.deactivated_offset,
+           l.deactivated_offset, l.deactivated_offset
     FROM lifetimes l
-    WHERE l.deactivated_offset + 0 <= (SELECT ledger.latest_offset())
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
-LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
-COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.';
+LEFT JOIN party_lists st ON st.party_list_ref = x.stakeholders_ref
+WHERE x.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and active_before > N, which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.';
 COMMENT ON COLUMN ledger.contract_lifetimes.contract_id IS 'The contract.';
-COMMENT ON COLUMN ledger.contract_lifetimes.synchronizer_id IS 'The synchronizer on which it is active. NULL: not served.';
+COMMENT ON COLUMN ledger.contract_lifetimes.synchronizer_id IS 'The synchronizer on which it is active. NULL: not served. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contract_lifetimes.template_id IS 'Template, as served: package-id:Module:Entity.';
 COMMENT ON COLUMN ledger.contract_lifetimes.package_id IS 'Package id of the template.';
 COMMENT ON COLUMN ledger.contract_lifetimes.package_name IS 'Package name. NULL: not served.';
@@ -44,6 +46,8 @@ COMMENT ON COLUMN ledger.contract_lifetimes.observers IS 'Observers. Costs a loo
 COMMENT ON COLUMN ledger.contract_lifetimes.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the creation or the assignment. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contract_lifetimes.created_at IS 'Ledger time of the creation, which an assignment does not change. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contract_lifetimes.ended_at IS 'Record time of the update at active_until. NULL: active now. Costs a look-up per row.';
+COMMENT ON COLUMN ledger.contract_lifetimes.active_before IS 'active_until for conditions: active now is the greatest bigint instead of NULL.';
+COMMENT ON COLUMN ledger.contract_lifetimes.stakeholders IS 'Signatories and observers in one list, without a look-up per row. NULL where the server did not say.';
 
 -- PostgreSQL inlines it into the calling query, so that conditions reach the tables. The offset is checked once.
 CREATE FUNCTION ledger.active_at(at_offset bigint DEFAULT ledger.latest_offset()) RETURNS SETOF ledger.contract_lifetimes
@@ -52,12 +56,12 @@ BEGIN ATOMIC
     SELECT *
     FROM ledger.contract_lifetimes l
     WHERE l.active_from <= (SELECT ledger.state_offset(at_offset))
-      AND (l.active_until IS NULL OR l.active_until > (SELECT ledger.state_offset(at_offset))); END;
+      AND l.active_before > (SELECT ledger.state_offset(at_offset)); END;
 COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
--- A creation by a transaction is the only one of its contract. Another creation event counts if there is none before it.
+-- A creation by a transaction is the only one of its contract. Other creation events count if none precedes them.
 CREATE VIEW ledger.contracts AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
@@ -164,7 +168,7 @@ COMMENT ON COLUMN ledger.events.argument IS 'Of a creation or assignment the cre
 COMMENT ON COLUMN ledger.events.result IS 'Of an exercise: its result.';
 COMMENT ON COLUMN ledger.events.acting_parties IS 'Of an exercise: the parties that exercised the choice. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.';
-COMMENT ON COLUMN ledger.events.acs_delta IS 'Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.';
+COMMENT ON COLUMN ledger.events.acs_delta IS 'Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed, or one transaction created and archived the contract. NULL: not served.';
 COMMENT ON COLUMN ledger.events.update_id IS 'Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.';
 COMMENT ON COLUMN ledger.events.synchronizer_id IS 'The synchronizer. NULL: not served.';
 COMMENT ON COLUMN ledger.events.record_time IS 'Record time of the update. NULL for rows of a snapshot.';
@@ -180,8 +184,8 @@ COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
 
--- Record times grow with the offset within one synchronizer only, so each synchronizer is searched by bisection. These functions read what
--- their caller may read, through views: the times of updates that he may not see are not told.
+-- Record times grow with the offset within one synchronizer only, so each synchronizer is bisected. These functions read through views,
+-- with the caller's rights: they reveal no time of an update that he may not see.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
@@ -190,9 +194,9 @@ DECLARE
     floor  bigint := ledger.oldest_offset();
     answer bigint := ledger.latest_offset();
     of     text;
-    low    bigint; -- no update up to here is later than the time
-    upto   bigint; -- the offsets that are still to be searched are lower than this
-    later  bigint; -- the first update found that is later than the time
+    low    bigint; -- no update up to this offset is later than the time
+    upto   bigint; -- offsets left to search are lower than this
+    later  bigint; -- the lowest offset found of an update later than the time
     middle bigint;
     found_offset bigint;
     found_time   timestamptz;

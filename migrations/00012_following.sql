@@ -2,7 +2,7 @@
 
 -- +goose Up
 
--- The channel has the name of the analysts' schema. LISTEN needs quotes if the schema's name does.
+-- The channel is named after the analysts' schema. LISTEN needs quotes if that name does.
 -- +goose StatementBegin
 CREATE FUNCTION notify_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -40,5 +40,5 @@ COMMENT ON COLUMN ledger.rewrites.rewrite IS 'Number of the change; later change
 COMMENT ON COLUMN ledger.rewrites.stream IS 'What changed: updates (by offset), snapshot (rows of a snapshot, with offsets up to its own), transactions (the transaction history, by seq).';
 COMMENT ON COLUMN ledger.rewrites.from_exclusive IS 'The range begins after this offset or seq.';
 COMMENT ON COLUMN ledger.rewrites.to_inclusive IS 'The range ends with this offset or seq.';
-COMMENT ON COLUMN ledger.rewrites.reason IS 'filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs.';
+COMMENT ON COLUMN ledger.rewrites.reason IS 'filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried.';
 COMMENT ON COLUMN ledger.rewrites.rewritten_at IS 'When it changed (clock of the database).';

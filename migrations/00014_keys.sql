@@ -1,7 +1,7 @@
--- What names a row of each relation of schema ledger, and which columns lead to other relations. Views have no keys, so tools ask their
--- comments: these end in a line that pg_graphql reads. docs/relations.md and its picture are made from it too.
--- A relation without a line has no columns that are unique and never NULL. Of a reference the other row can be missing: rows of a snapshot
--- have no update, and a contract's creation need not be stored.
+-- Primary keys and references of the relations of schema ledger. Views have no keys, so tools read them from comments: these end in a line
+-- that pg_graphql reads. docs/relations.md and its picture are made from it too.
+-- A relation without a line has no columns that are unique and never NULL. The row that a reference names may be missing: rows of a
+-- snapshot have no update, and a contract's creation need not be stored.
 
 -- +goose Up
 
@@ -16,7 +16,7 @@ BEGIN
             ('updates', 'ledger_offset'), ('synchronizers', 'synchronizer_id'), ('created_events', 'ledger_offset, node_id'), ('archived_events', 'ledger_offset, node_id'),
             ('exercised_events', 'ledger_offset, node_id'), ('interface_views', 'ledger_offset, node_id, ordinal'),
             ('reassignments', 'ledger_offset, node_id'), ('topology_events', 'ledger_offset, node_id'), ('events', 'ledger_offset, node_id'),
-            ('active_contracts', 'activated_offset, activated_node_id'), ('contracts', 'contract_id'),
+            ('active_contracts', 'activated_offset, activated_node_id'), ('active_events', 'ledger_offset, node_id'), ('active_counts', 'template_id, package_name'), ('contracts', 'contract_id'),
             ('contract_lifetimes', 'active_from, active_from_node_id'), ('looked_up_contracts', 'contract_id'),
             ('holdings', 'contract_id'), ('holding_lifetimes', 'activated_offset, activated_node_id'),
             ('transactions', 'seq'), ('transfers', 'seq'), ('transfer_receivers', 'seq, ordinal'), ('balance_changes', 'seq, ordinal'),
@@ -36,6 +36,7 @@ BEGIN
             ('events', 'ledger_offset', 'updates', 'ledger_offset'), ('events', 'contract_id', 'contracts', 'contract_id'),
             ('active_contracts', 'activated_offset, activated_node_id', 'created_events', 'ledger_offset, node_id'),
             ('active_contracts', 'contract_id', 'contracts', 'contract_id'),
+            ('active_events', 'ledger_offset, node_id', 'created_events', 'ledger_offset, node_id'),
             ('contract_lifetimes', 'active_from, active_from_node_id', 'created_events', 'ledger_offset, node_id'),
             ('contract_lifetimes', 'contract_id', 'contracts', 'contract_id'),
             ('holdings', 'contract_id', 'contracts', 'contract_id'),

@@ -1,6 +1,6 @@
--- Who may read what. Roles that `indexer grant` limits to parties see what those parties may see, by row-level security on the tables: see
--- docs/access.md. Every view has the rights of who reads it (security_invoker), so that its tables' policies apply. The policies are
--- made by the first such grant: until then no query pays for them. Which rows a table shows to whom says store/internal/tables.
+-- Who may read what. Roles that `indexer grant` limits to parties see what those parties may see, by row-level security on the tables
+-- (docs/access.md). Views have the rights of their reader (security_invoker), so that the tables' policies apply. The first such grant
+-- creates the policies: until then no query pays for them. store/internal/tables says which rows they show.
 
 -- +goose Up
 
@@ -21,8 +21,8 @@ CREATE TABLE reader_parties (
 CREATE INDEX reader_parties_party ON reader_parties (party);
 COMMENT ON TABLE reader_parties IS 'The parties to which roles are limited.';
 
--- Policies ask whether a list of parties has one of the role's: a bit for each list, by its number, so that a row is looked up in no time,
--- and the planner knows that. Joins and subqueries would be looked up more slowly, and planned as if they were slower still.
+-- Policies check whether a list of parties contains one of the role's: a bit for each list, by its number. That is fast, and the planner
+-- knows it. Joins and subqueries would be slower, and planned as if they were slower still.
 CREATE TABLE reader_lists (
     reader text    NOT NULL,
     chunk  integer NOT NULL,
@@ -88,78 +88,25 @@ $$;
 COMMENT ON FUNCTION add_reader_lists() IS 'Lets readers see rows with new lists of parties, in the transaction that numbers these.';
 CREATE TRIGGER add_reader_lists AFTER INSERT ON party_lists_both REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_reader_lists();
 
--- What policies ask. These views have their owner's rights, and show a role what it was granted itself.
--- There are more bits than lists: a number beyond the last bit would be an error. If a chunk were missing the others' bits would be those of
--- other lists: then nothing is seen.
+-- What policies read. These views have their owner's rights, and show a role its own grants.
+-- There are more bits than lists, because a number beyond the last bit is an error. If a chunk is missing nothing is shown: the bits of the
+-- others would belong to other lists.
 CREATE VIEW my_lists AS
 SELECT string_agg(l.bits, ''::bytea ORDER BY l.chunk) AS bits FROM reader_lists l WHERE l.reader = CURRENT_USER::text
 HAVING count(*) = max(l.chunk) + 1;
 CREATE VIEW my_parties AS SELECT p.party FROM reader_parties p WHERE p.reader = CURRENT_USER::text;
 CREATE VIEW my_history AS SELECT r.reader FROM readers r WHERE r.reader = CURRENT_USER::text AND r.history;
 
--- Its row is shown to whoever is not limited, by its policies.
+-- Its policies show its row to roles that are not limited.
 CREATE TABLE unlimited (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row));
 INSERT INTO unlimited VALUES (true);
 COMMENT ON TABLE unlimited IS 'One row, which limited roles do not see.';
 
 -- The parties that may see a row ----------------------------------------------------------------------------------
--- A creation is seen by its witnesses and by the contract's stakeholders, a contract's life by its stakeholders, and an update by whoever
--- sees one of its events. Each is one list, so that a row is looked up once.
+-- A creation is seen by its witnesses and by the contract's stakeholders (stakeholders_ref), a lifetime by the stakeholders, and an update
+-- by whoever sees one of its events (seen_by_ref). Each is one list, so that one look-up per row suffices.
 
-ALTER TABLE updates ADD COLUMN seen_by_ref integer;
-ALTER TABLE interface_views ADD COLUMN seen_by_ref integer;
-ALTER TABLE carried_interface_views ADD COLUMN seen_by_ref integer;
-ALTER TABLE created ADD COLUMN stakeholders_ref integer;
-ALTER TABLE carried_created ADD COLUMN stakeholders_ref integer;
-ALTER TABLE active_contracts ADD COLUMN stakeholders_ref integer;
-ALTER TABLE lifetimes ADD COLUMN stakeholders_ref integer;
-ALTER TABLE fill_active ADD COLUMN stakeholders_ref integer;
-COMMENT ON COLUMN updates.seen_by_ref IS 'The parties that may see at least one of its events. NULL: none.';
-COMMENT ON COLUMN interface_views.seen_by_ref IS 'The parties that may see the creation event.';
-COMMENT ON COLUMN carried_interface_views.seen_by_ref IS 'As in interface_views.';
-COMMENT ON COLUMN created.stakeholders_ref IS 'Signatories and observers. NULL: not served.';
-COMMENT ON COLUMN carried_created.stakeholders_ref IS 'As in created.';
-COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
-COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';
-
--- Views list the columns that a table had when they were made.
-CREATE OR REPLACE VIEW shown_created AS
-SELECT c.* FROM carried_created c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-
-CREATE OR REPLACE VIEW shown_interface_views AS
-SELECT c.* FROM carried_interface_views c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
-
-DROP FUNCTION active_holdings(bigint, bigint, bigint);
--- +goose StatementBegin
-CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
-RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
-    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, stakeholders_ref integer)
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
-       e.position_id, e.amount, e.locked,
-       coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
-                (SELECT c.stakeholders_ref FROM shown_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
-FROM activations(from_exclusive, to_inclusive, ended_after) t
-LEFT JOIN LATERAL (
-    SELECT h.position_id, h.amount, h.locked
-    FROM holding_events h
-    WHERE t.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
-      AND h.ledger_offset = t.activated_offset AND h.node_id = t.activated_node_id
-    LIMIT 1
-) e ON true;
-END;
--- +goose StatementEnd
-COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds, and for whom. active_contracts and lifetimes must equal this.';
-
--- Totals are added up from the index alone, also for limited roles.
-DROP INDEX active_contracts_position;
-CREATE INDEX active_contracts_position ON active_contracts (position_id)
-    INCLUDE (amount, locked, activated_offset, activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL;
-
--- A position is seen by the stakeholders of the contracts that are holdings of it.
+-- A position is seen by the stakeholders of its holdings.
 CREATE TABLE position_stakeholders (
     position_id      uuid    NOT NULL,
     stakeholders_ref integer NOT NULL,
@@ -182,7 +129,7 @@ CREATE VIEW my_positions AS
 SELECT p.position_id FROM position_stakeholders p WHERE get_bit((SELECT m.bits FROM my_lists m), p.stakeholders_ref) <> 0;
 
 -- With the rights of who reads --------------------------------------------------------------------------------------
--- Views that keep their owner's rights are those that policies ask, and those that show nothing about parties from tables that do.
+-- Only views that policies read, and views that show nothing about parties from tables that do, keep their owner's rights.
 
 -- +goose StatementBegin
 DO $$
@@ -200,7 +147,7 @@ END
 $$;
 -- +goose StatementEnd
 
--- It shows a limited role its own parties. It is a barrier: a condition of the reader's must not see the others before they are left out.
+-- It shows a limited role its own parties. A barrier: a reader's condition must not see the others before they are filtered out.
 CREATE OR REPLACE VIEW ledger.parties WITH (security_invoker = true, security_barrier = true) AS
 SELECT p.party, split_part(p.party, '::', 1) AS hint, nullif(split_part(p.party, '::', 2), '') AS namespace,
        bool_or(p.in_events) AS in_events, bool_or(NOT p.in_events) AS in_topology

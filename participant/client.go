@@ -21,8 +21,8 @@ const (
 	snapshotPageSize = 2000
 
 	// maxBody is the largest page or list that is read, in bytes of JSON. Decoding takes several times as much memory.
-	// Larger answers are requested again in smaller pieces, so the limit finally applies to a single update. The
-	// network's messages have at most 10 MB, which is about 50 MB of JSON.
+	// A larger answer is requested again in smaller pieces, so only a single larger update is refused. The network's
+	// messages have at most 10 MB, which is about 50 MB of JSON.
 	maxBody = 128 << 20
 	// wholeBody is the largest snapshot that is read in one answer, in bytes. Servers without continuation tokens can't
 	// return it in pieces. `backfill` needs several times as much memory for it.
@@ -64,6 +64,7 @@ type Client struct {
 	access *access.Access
 	log    *slog.Logger
 	http   *jsonhttp.Client
+	pace   *jsonhttp.Pace
 	format formats
 
 	maxBody   int64
@@ -71,17 +72,17 @@ type Client struct {
 	silence   time.Duration
 	longest   time.Duration
 
-	discovery chan struct{}          // a lock that a context can interrupt: held while the server is examined
+	discovery chan struct{}          // a lock, held during discovery; a context can interrupt waiting for it
 	logged    Server                 // as last logged; guarded by discovery
 	firstID   string                 // the first participant id found, empty: none yet; guarded by discovery
 	found     atomic.Pointer[Server] // nil: not known (yet, or no longer)
-	// reached: an update stream was found once. From then on a refusal, or an answer that there is none, may be a proxy's.
+	// reached: an update stream was found once. A later refusal or missing path may come from a proxy.
 	reached atomic.Bool
 
-	answered sync.Map // the names of the operations that were answered once
+	answered sync.Map // the names of the operations that have been answered
 
 	changes  atomic.Int64 // counts the events after which another server may answer
-	verified atomic.Int64 // the number of changes up to which the participant's id was checked, or never
+	verified atomic.Int64 // the value of changes at the last check of the participant's id, or never
 
 	served       longestList // of list calls
 	updatesList  *jsonhttp.Size
@@ -110,7 +111,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	}
 	cfg.Access.URL = cfg.URL
 	c := &Client{
-		cfg: cfg, scope: scope, log: cfg.Logger, format: format,
+		cfg: cfg, scope: scope, log: cfg.Logger, format: format, pace: jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
 		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
 		discovery:   make(chan struct{}, 1),
 		updatesList: jsonhttp.NewSize(cfg.Limit), updatesPage: jsonhttp.NewSize(updatesPageSize),
@@ -119,8 +120,8 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
 		Observe: cfg.Observe, NotJSON: cfg.NotJSON,
-		Pace: jsonhttp.NewPace(cfg.MaxRequests, cfg.MaxRate),
-		// Counted before the connection is used, so that whoever handles an answer that came over it sees the change.
+		Pace: c.pace,
+		// Counted before the connection is used, so that the receiver of an answer over it sees the change.
 		Connected: c.connectionChanged,
 		Refused:   func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },
 	})
@@ -130,6 +131,9 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c.access = c.http.Access()
 	return c, nil
 }
+
+// LimitRate sets the maximum number of requests per second; 0 means no limit.
+func (c *Client) LimitRate(perSecond float64) { c.pace.Limit(perSecond) }
 
 // Access returns the client's credentials, for diagnosis.
 func (c *Client) Access() *access.Access { return c.access }

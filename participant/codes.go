@@ -15,10 +15,10 @@ const (
 	codeAfterLedgerEnd = "OFFSET_AFTER_LEDGER_END"
 )
 
-// The server's error categories, which decide where a code is unknown.
+// The server's error categories. They decide if a code is unknown.
 const (
 	categorySecurity = 5
-	categoryInvalid  = 8 // whatever the state of the server
+	categoryInvalid  = 8 // in every state of the server
 )
 
 // rulings maps the server's error codes to what they mean for every request, unless a subject has its own (judge).
@@ -98,7 +98,7 @@ var (
 const noTokens = "or read from a participant of release 3.5 or later, or narrow what is read with --templates (it becomes the " +
 	"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"
 
-// snapshotMayBeCut is the ruling for a snapshot of n entries where no longer list was received.
+// snapshotMayBeCut is the ruling for a snapshot of n entries if the server has never returned a longer list.
 func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 	return ruling{act,
 		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: it has no continuation "+
@@ -107,7 +107,7 @@ func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 			"since it was pruned, try again when there are more than %d), ", n) + noTokens}
 }
 
-// tooMuch is the ruling for an answer of more bytes than are read; the error says how many.
+// tooMuch is the ruling for an answer above the byte limit; the error has the limit.
 func tooMuch(about subject) ruling {
 	r := ruling{verdict: act, what: "the answer is larger than what is read of one", do: "ask for less"}
 	switch about {
@@ -121,8 +121,7 @@ func tooMuch(about subject) ruling {
 	return r
 }
 
-// invalid is the ruling for a request that is wrong whatever the state of the server. All that can be wrong in it comes
-// from the operator.
+// invalid is the ruling for a request that the server would refuse in every state. The cause is what the operator gave.
 func invalid(about subject) ruling {
 	r := ruling{verdict: act, what: "the participant refuses the request as invalid"}
 	switch about {
@@ -140,7 +139,7 @@ func invalid(about subject) ruling {
 	return r
 }
 
-// invalid reports whether the request is wrong whatever the state of the server.
+// invalid reports whether the server would refuse the request in every state.
 func (e *Error) invalid() bool {
 	if e.Status != http.StatusBadRequest {
 		return false
@@ -151,7 +150,7 @@ func (e *Error) invalid() bool {
 	case "INVALID_ARGUMENT", "INVALID_FIELD":
 		return true
 	}
-	const grpcInvalidArgument = 3 // decides where the server withholds the category
+	const grpcInvalidArgument = 3 // decides if the server withholds the category
 	return e.Category == categoryInvalid || e.Category == categorySecurity || e.Category <= 0 && e.GRPCCode == grpcInvalidArgument
 }
 

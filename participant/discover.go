@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// The paths of the API that are used. The flats path, which interface.md describes, ends with 3.5; the pages begin with it.
+// The paths of the API that are used. The flats path of interface.md exists up to release 3.5, pages from 3.5 on.
 const (
 	pathVersion       = "/v2/version"
 	pathParticipantID = "/v2/parties/participant-id"
@@ -31,7 +31,7 @@ const (
 	pathUsers             = "/v2/users"
 )
 
-// Server is what was found out about the server.
+// Server is what Discover found.
 type Server struct {
 	Version       string // empty: the server does not return it
 	ParticipantID string // empty: not returned, or not to this user (older servers return it to administrators only)
@@ -41,10 +41,10 @@ type Server struct {
 	LedgerEnd     bool   // it returns its ledger end
 }
 
-// Discover finds the paths that the server offers with requests for at most one element each, and logs them. Call it
-// first. If it was not called, or a path has gone since (the server was upgraded), the next read discovers.
+// Discover finds the server's paths by requests for at most one element each, and logs them. Call it first. Without it,
+// or when a path has gone since (the server was upgraded), the next read discovers.
 //
-// A server with only the operations of interface.md works too: it returns neither ledger end nor id.
+// The server needs only the operations of interface.md: ledger end and id may be missing.
 // Errors: a *ledger.Problem where there is no update stream at the URL, where the rights are missing, or where
 // another participant answers than the one that was found first.
 func (c *Client) Discover(ctx context.Context) (Server, error) {
@@ -55,7 +55,7 @@ func (c *Client) Discover(ctx context.Context) (Server, error) {
 	return c.discover(ctx)
 }
 
-// server returns what Discover found; it discovers first if nothing is known.
+// server returns what Discover found, and discovers first if necessary.
 func (c *Client) server(ctx context.Context) (*Server, error) {
 	if s := c.found.Load(); s != nil {
 		return s, nil
@@ -82,7 +82,7 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 	if s.UpdatesPath == "" {
 		err := fmt.Errorf("there is no update stream at %s", c.http.URL())
 		if c.reached.Load() {
-			return Server{}, fmt.Errorf("%w any more", err) // a proxy may say so while the server is away
+			return Server{}, fmt.Errorf("%w any more", err) // may come from a proxy while the server is down
 		}
 		return Server{}, &ledger.Problem{
 			What: err.Error(),
@@ -109,7 +109,7 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 	return s, nil
 }
 
-// pathGone forgets the paths after the server answered that the one used does not exist.
+// pathGone forgets the paths of s, because one of them has disappeared.
 func (c *Client) pathGone(s *Server, err error) error {
 	c.found.CompareAndSwap(s, nil)
 	return fmt.Errorf("the server no longer has this path; the next read discovers its paths again: %w", err)
@@ -131,7 +131,7 @@ func (c *Client) probe(ctx context.Context) (Server, error) {
 	group.Go(func() {
 		s.UpdatesPath, bounded = c.firstPresent(ctx, had.UpdatesPath, pathUpdatesPage, pathUpdatesFlats, pathUpdates)
 	})
-	// Pages have an end. Of the other two, only updates stays in later releases.
+	// Pages are always bounded. Of the other two paths later releases have only updates.
 	group.Go(func() { s.TailPath, tail = c.firstPresent(ctx, had.TailPath, pathUpdates, pathUpdatesFlats) })
 	group.Go(func() {
 		s.SnapshotPath, snapshot = c.firstPresent(ctx, had.SnapshotPath, pathSnapshotPage, pathSnapshot)
@@ -156,9 +156,10 @@ func (c *Client) hasLedgerEnd(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// firstPresent returns the first of several paths that the server has, or "" if it has none. Some gateways answer 403 to
-// every path that they don't know, so a path that a proxy refuses counts as absent. If no path is present, the refusal is
-// the error. A refusal of the path that was used before is an error too: it may pass, while changing the path would last.
+// firstPresent returns the first of several paths that the server has, or "" if it has none. A path that a proxy refuses
+// counts as absent, because some gateways answer 403 to every path that they don't know. If no path is present, the
+// refusal is the error. A refusal of the path that was used before is an error too: the refusal may be temporary, but a
+// change of path would be permanent.
 func (c *Client) firstPresent(ctx context.Context, before string, paths ...string) (string, error) {
 	var refused error
 	for _, path := range paths {
@@ -174,8 +175,8 @@ func (c *Client) firstPresent(ctx context.Context, before string, paths ...strin
 	return "", refused
 }
 
-// hasPath requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. If the server finds
-// anything wrong with that, it has the path.
+// hasPath requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. A server that finds
+// the request invalid has the path.
 func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
 	r := request{operation: "discover", path: path}
 	one := url.Values{"limit": {"1"}}
@@ -194,7 +195,7 @@ func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
 	return present(err)
 }
 
-// present reports whether the server has an operation, by the error of a probing request.
+// present reports whether the server has an operation, by the error of a probe.
 func present(err error) (bool, error) {
 	var e *Error
 	if err == nil || !errors.As(err, &e) {
@@ -211,12 +212,12 @@ func present(err error) (bool, error) {
 	return false, err
 }
 
-// text reads one member of an object. It returns "" where the server does not have the path or does not return the member.
+// text returns one member of an object, or "" if the server does not have the path or does not return the member.
 func (c *Client) text(ctx context.Context, operation, path, member string) (string, error) {
 	a, err := c.do(ctx, request{operation: operation, path: path, limit: tinyBody})
 	var e *Error
 	switch {
-	case refusedByProxy(err) && c.answeredBefore(err): // a proxy's refusal, which passes
+	case refusedByProxy(err) && c.answeredBefore(err): // temporary
 		return "", err
 	case errors.As(err, &e) && (e.pathMissing() || e.Status == http.StatusNotFound || e.Status == http.StatusForbidden):
 		return "", nil
@@ -231,7 +232,7 @@ func (c *Client) text(ctx context.Context, operation, path, member string) (stri
 	if c.access.Repeats(value) {
 		return "", contradiction(operation, "the answer's %s holds a secret that was sent", member)
 	}
-	return value, nil // not redacted: it is data, which may contain a password by chance
+	return value, nil // not redacted: data may contain a short password by chance
 }
 
 // LedgerEnd returns the offset of the last update that the participant has; 0 where it has none. The error is

@@ -14,13 +14,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Error is a request without a usable answer. verdict.go decides what it means and whether trying again may help, and wraps
-// it in a *ledger.Problem or *ledger.Bug where it can't.
+// Error is a request without a usable answer. verdict.go decides what it means. If a retry can't help, it is wrapped in a
+// *ledger.Problem or *ledger.Bug.
 type Error struct {
 	jsonhttp.Failure
 
 	Code           string            // the server's error code, such as PARTICIPANT_PRUNED_DATA_ACCESSED; may be empty
-	Cause          string            // the server's sentence; may be empty
+	Cause          string            // the server's message; may be empty
 	Context        map[string]string // details from the server, such as earliest_offset; may be nil
 	Resources      []Resource        // what the error is about; may be nil
 	Category       int               // the server's error category, 1 to 14; -1: withheld; 0: not sent
@@ -28,9 +28,9 @@ type Error struct {
 	CorrelationID  string            // identifies the request in the server's log; may be empty
 	TraceID        string            // of distributed tracing; may be empty
 	DefiniteAnswer *bool             // whether the request was certainly not carried out; nil: not sent
-	RetryInfo      time.Duration     // how long to wait by the error object; 0: not sent
+	RetryInfo      time.Duration     // the wait that the error object asks for; 0: not sent
 
-	token string // a description of the refused token; empty where none was refused
+	token string // describes the refused token; empty: none was refused
 }
 
 // Resource is something that an error is about, such as {UPDATE_ID, the id}.
@@ -55,20 +55,19 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is reports a refusal because of pruning as ledger.ErrPruned.
+// Is makes a refusal because of pruning match ledger.ErrPruned.
 func (e *Error) Is(target error) bool { return target == ledger.ErrPruned && e.Code == codePruned }
 
-// Wait returns how long to wait before the next try, by the header or by the error object, whichever is longer; 0 if
-// neither says.
+// Wait returns the longer of the waits that header and error object ask for; 0 if neither does.
 func (e *Error) Wait() time.Duration { return max(e.Failure.Wait(), e.RetryInfo) }
 
-// newError reads an answer that is not usable. One that is no success is the servers' error object, the one they have for
-// unknown paths, or any text. redact removes secrets before anything is cut: half a token could not be found.
+// newError reads an unusable answer. Without success its body is the servers' error object, their object for unknown
+// paths, or any text. redact is applied before texts are shortened: half a token would not be found.
 func newError(operation string, a jsonhttp.Answer, err error, redact func(string) string) *Error {
 	clean := func(s string) string { return access.Excerpt(redact(s)) }
 	e := &Error{Failure: jsonhttp.Failed(operation, a, err)}
-	// This only reads text for the operator, so a malformed error object is better than none: each member is read by
-	// itself, and one of an unexpected type counts as absent.
+	// Even a malformed error object helps the operator: each member is read by itself, and one of an unexpected type
+	// counts as absent.
 	var answer map[string]jsontext.Value
 	if a.Status != http.StatusOK && json.Unmarshal(a.Body, &answer, sloppy...) == nil {
 		e.Code, e.Cause = clean(member[string](answer, "code")), clean(member[string](answer, "cause"))
@@ -102,7 +101,7 @@ func newError(operation string, a jsonhttp.Answer, err error, redact func(string
 
 var sloppy = []json.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// member reads a member of an object; it returns the zero value if there is none of that type.
+// member returns a member of an object, or the zero value if it is missing or of another type.
 func member[T any](object map[string]jsontext.Value, name string) (value T) {
 	if raw, ok := object[name]; ok && json.Unmarshal(raw, &value, sloppy...) != nil {
 		var none T
@@ -111,7 +110,7 @@ func member[T any](object map[string]jsontext.Value, name string) (value T) {
 	return value
 }
 
-// Errors that an *Error wraps if the answer says nothing about the request: it has no end, or is not JSON.
+// Errors that an *Error wraps if the answer is cut off, or is not JSON.
 var (
 	ErrCutOff  = jsonhttp.ErrCutOff
 	ErrNotJSON = jsonhttp.ErrNotJSON

@@ -18,18 +18,18 @@ const (
 	ShapeLedgerEffects TransactionShape = "TRANSACTION_SHAPE_LEDGER_EFFECTS"
 )
 
-// EventFormat selects events by party and contract (interface.md, "EventFormat"). An event matches if it does for one of
-// its parties or for any party. One of the two filters must be set. The first needs the right to read as each of the
-// parties, the second the right to read as any party.
+// EventFormat selects events by party and contract (interface.md, "EventFormat"). An event matches if one of the two
+// filters does. One of them must be set. The first needs the right to read as each of its parties, the second the right
+// to read as any party.
 type EventFormat struct {
 	FiltersByParty     map[string]Filters `json:"filtersByParty"`
 	FiltersForAnyParty *Filters           `json:"filtersForAnyParty,omitzero"`
-	Verbose            bool               `json:"verbose"` // ask for labels of record fields and the like
+	Verbose            bool               `json:"verbose"` // request labels of record fields and the like
 
 	encoded jsontext.Value // the JSON if it was encoded before, else nil
 }
 
-// Filters are the filters of one party; one must match. No filters, or only empty ones, match everything.
+// Filters are the filters of one party. A contract matches if one of them does, or if all are empty or there are none.
 type Filters struct {
 	Cumulative []CumulativeFilter `json:"cumulative"`
 }
@@ -49,7 +49,7 @@ type WildcardFilter struct {
 
 // TemplateFilter matches the contracts of a template, in all versions of its package.
 type TemplateFilter struct {
-	TemplateID              string `json:"templateId"` // #package-name:Module:Entity; up to 3.4 a package id will do
+	TemplateID              string `json:"templateId"` // #package-name:Module:Entity; up to 3.4 also a package id
 	IncludeCreatedEventBlob bool   `json:"includeCreatedEventBlob"`
 }
 
@@ -91,7 +91,6 @@ type ParticipantAuthorizationFormat struct {
 	Parties []string `json:"parties"` // none: all
 }
 
-// needs returns the right that a filter needs.
 func needs(byParty map[string]Filters, anyParty *Filters) right {
 	if anyParty != nil {
 		return right{anyParty: true}
@@ -99,7 +98,6 @@ func needs(byParty map[string]Filters, anyParty *Filters) right {
 	return right{parties: slices.Sorted(maps.Keys(byParty))}
 }
 
-// needs returns the right that the format needs.
 func (f *UpdateFormat) needs() right {
 	var r right
 	add := func(other right) {

@@ -7,7 +7,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// connectionChanged notes that from now on another server may answer, with another configuration.
+// connectionChanged notes that from now on another server, with another configuration, may answer.
 func (c *Client) connectionChanged() {
 	c.served.restart()
 	c.changes.Add(1)
@@ -17,7 +17,7 @@ func (c *Client) connectionChanged() {
 // answer. It grows before the other server's first answer is returned.
 func (c *Client) Changes() int64 { return c.changes.Load() }
 
-// lockDiscovery waits until no other goroutine examines the server. The caller must call unlockDiscovery.
+// lockDiscovery waits for the discovery lock. The caller must call unlockDiscovery.
 func (c *Client) lockDiscovery(ctx context.Context) error {
 	select {
 	case c.discovery <- struct{}{}:
@@ -56,8 +56,8 @@ func (c *Client) checkIdentity(ctx context.Context) error {
 
 func (c *Client) identityChecked() bool { return c.verified.Load() >= c.changes.Load() }
 
-// identity requests the participant's id, which is empty where the server does not return it, and compares it with the
-// first one. The caller holds the discovery lock.
+// identity requests the participant's id and compares it with the first one. The id is empty if the server does not
+// return it. The caller holds the discovery lock.
 func (c *Client) identity(ctx context.Context) (string, error) {
 	changes := c.changes.Load() // before the request: a change during it needs another check
 	id, err := c.text(ctx, "participant-id", pathParticipantID, "participantId")
@@ -78,10 +78,10 @@ func (c *Client) identity(ctx context.Context) (string, error) {
 // never is the value of Client.verified after another participant answered: every read checks again.
 const never = -1
 
-// Peek requests the participant's id and its ledger end, and nothing else. It does not discover, so it also works for a
-// user who may not read the whole scope. The id is empty where the server does not return it, or not to this user.
+// Peek requests only the participant's id and its ledger end. It does not discover, so it also works for a user who may
+// not read the whole scope. The id is empty if the server does not return it to this user.
 //
-// Errors: ledger.ErrNotOffered, together with the participant's id, where the server does not return its ledger end.
+// Errors: ledger.ErrNotOffered, together with the participant's id, if the server does not return its ledger end.
 func (c *Client) Peek(ctx context.Context) (participantID string, end ledger.Offset, err error) {
 	participantID, err = c.text(ctx, "participant-id", pathParticipantID, "participantId")
 	if err != nil {

@@ -23,10 +23,10 @@ const pathUpdatesTrees = "/v2/updates/trees"
 
 // ListOptions limit a list (interface.md, "Limits").
 type ListOptions struct {
-	// Limit is the largest number of elements in all list calls together; 0: all.
+	// Limit is the maximum number of elements of all list calls together; 0: no limit.
 	Limit int
-	// StreamIdleTimeout is the time without a new element after which the server sends its answer, rounded up to whole
-	// milliseconds; 0 is not sent: the server decides.
+	// StreamIdleTimeout is the time without a new element after which the server ends its answer, rounded up to whole
+	// milliseconds; 0: the server's default.
 	StreamIdleTimeout time.Duration
 }
 
@@ -52,8 +52,8 @@ func (o ListOptions) query() url.Values {
 	return query
 }
 
-// listing is a list that is read call by call. A server cuts a list at the limit, at its own setting, or at the idle
-// timeout, and never says so: only an empty answer is the end.
+// listing is a list that is read by several calls. A server cuts an answer at the limit, at its own setting, or at the idle
+// timeout, and never reports it: only an empty answer is the end.
 type listing struct {
 	opts  ListOptions
 	size  *jsonhttp.Size
@@ -74,7 +74,7 @@ func (l *listing) next() ListOptions {
 	return bounded
 }
 
-// smaller reports whether to repeat a failed call with a lower limit.
+// smaller reports whether to repeat a failed call at once with a lower limit.
 func (l *listing) smaller(asked ListOptions, err error) bool {
 	return shrinkAfter(l.size, asked.Limit, err) || l.size.Ask() < asked.Limit
 }
@@ -106,8 +106,7 @@ func (c *Client) elements(operation string, a jsonhttp.Answer) ([]ledger.JSON, e
 // as the server sent it, checkpoints included. It checks only that their offsets are in order and within the requested
 // range. Without an end the list ends when nothing has come for the idle timeout.
 //
-// An end of 0 is legal by interface.md, but servers refuse it. There are no updates up to the beginning, so the list is
-// empty and no request is sent.
+// For an end of 0 the list is empty and no request is sent: interface.md allows it, but servers refuse it.
 //
 // Errors: those of yield; a *RequestError where a rule is broken; ledger.ErrNotOffered where the server has no trees, or no
 // descending order; a *ledger.Problem where the updates are pruned, an offset is above the ledger end, or a right is
@@ -152,7 +151,7 @@ func (c *Client) Updates(ctx context.Context, req UpdatesRequest, opts ListOptio
 	return nil
 }
 
-// listUpdates does one list call. rest is the request for what follows; nil if nothing can.
+// listUpdates does one list call. rest is the request for what follows; nil if nothing can follow.
 func (c *Client) listUpdates(
 	ctx context.Context, s *Server, req UpdatesRequest, bounds ListOptions,
 ) (elements []ledger.JSON, rest *UpdatesRequest, err error) {
@@ -178,10 +177,10 @@ func (c *Client) listUpdates(
 	return elements, p.rest(), c.checkIdentity(ctx)
 }
 
-// position is how far a list of updates was read.
+// position is how far a list of updates has been read.
 type position struct {
 	req        UpdatesRequest
-	last       ledger.Offset // of the previous element, or the bound of the list
+	last       ledger.Offset // of the previous element, or the bound where the list begins
 	lastUpdate ledger.Offset // of the previous update; 0: none
 }
 
@@ -219,7 +218,7 @@ func (p *position) next(element ledger.JSON) error {
 	return nil
 }
 
-// rest returns the request for what follows; nil if nothing can.
+// rest returns the request for what follows; nil if nothing can follow.
 func (p *position) rest() *UpdatesRequest {
 	rest, end := p.req, p.req.EndInclusive
 	switch {
@@ -233,7 +232,7 @@ func (p *position) rest() *UpdatesRequest {
 	return &rest
 }
 
-// offsetOf returns the offset of an element of a list of updates, whatever its kind.
+// offsetOf returns the offset of an element of a list of updates, of any kind.
 func offsetOf(element ledger.JSON) (offset ledger.Offset, checkpoint bool, err error) {
 	var e struct {
 		Update map[string]struct {
@@ -358,8 +357,8 @@ func (c *Client) explainList(ctx context.Context, err error, req SnapshotRequest
 	return c.explain(ctx, err, purpose{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset})
 }
 
-// before35 reports whether the server is older than release 3.5. Such a server silently ignores what 3.5 added to
-// requests, and would answer a different question.
+// before35 reports whether the server is older than release 3.5. Such a server silently ignores the members that 3.5 added
+// to requests, so its answer would be wrong.
 func (s *Server) before35() bool {
 	return strings.HasPrefix(s.Version, "3.3.") || strings.HasPrefix(s.Version, "3.4.")
 }

@@ -28,9 +28,9 @@ type updateRequest struct {
 }
 
 // ContractByID looks a contract up (interface.md, endpoint 3). It returns the contract and the answer as the server sent
-// it. If querying parties are given, one of them must be a stakeholder of the contract, and the right to read as all of
-// them is needed. No querying parties means any party, and needs the right to read as any. Don't look up a contract that
-// came by party replication or the repair service: the server takes its own package for the representative one (rule 1).
+// it. If querying parties are given, one of them must be a stakeholder of the contract, and the right to read as each of
+// them is needed; without them, the right to read as any party. Don't look up a contract that came by party replication
+// or the repair service: the server reports a wrong representative package for it (rule 1).
 //
 // Errors: a *RequestError where an id is empty or not UTF-8; ledger.ErrNotFound where the server does not know the
 // contract, or does not show it to the querying parties; ledger.ErrNotOffered where it (3.3) does not have the
@@ -68,8 +68,8 @@ func (c *Client) ContractByID(
 	return contract, body, nil
 }
 
-// UpdateByID looks an update up in a format (interface.md, endpoint 5). It returns the update, without the events that the
-// format does not match, and the answer as the server sent it.
+// UpdateByID looks an update up (interface.md, endpoint 5). It returns the update with the events that match the format,
+// and the answer as the server sent it.
 //
 // Errors: ledger.ErrNotFound where the server does not know the update, or nothing of it matches the format; and the
 // others of ContractByID.
@@ -107,8 +107,8 @@ func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 	return c.UpdateByID(ctx, updateID, *c.format.update)
 }
 
-// lookUp requests one contract or update by its id. It checks the participant's identity before it returns a result,
-// "not found" included: on another participant the id means nothing.
+// lookUp requests one contract or update by its id. It checks the participant's identity before it returns any result,
+// also "not found": another participant may not know the id.
 func lookUp[T any](
 	ctx context.Context, c *Client, r request, q func() purpose, decode func(jsonhttp.Answer) (T, error),
 ) (T, ledger.JSON, error) {

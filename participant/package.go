@@ -16,8 +16,8 @@ const (
 	packageBody = 64 << 20
 )
 
-// Package returns the content of a package that the participant has: bytes whose SHA-256, in hexadecimal, is the id. It belongs to the
-// caller. It needs only a valid token.
+// Package returns the content of a package that the participant has: bytes whose SHA-256, in hexadecimal, is the id. The caller may
+// change it. It needs only a valid token.
 //
 // Errors: a *RequestError where the id is no package id; ledger.ErrNotFound where the participant does not have the package;
 // ledger.ErrNotOffered where the server does not have the operation (interface.md does not); a *ledger.Problem where the package is
@@ -40,7 +40,7 @@ func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
 	return content, nil
 }
 
-// isPackageID reports whether a text is the hash of a package: nothing else is put into a path.
+// isPackageID reports whether a text has the form of a package id. Nothing else is put into a path.
 func isPackageID(id string) bool {
 	b, err := hex.DecodeString(id)
 	return err == nil && len(b) == sha256.Size && hex.EncodeToString(b) == id

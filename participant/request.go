@@ -19,18 +19,17 @@ type request struct {
 	path      string
 	query     url.Values
 	body      any
-	limit     int64 // the largest answer that is read, in bytes; 0: the client's for pages and lists
-	longPoll  bool  // the server waits for something to happen
+	limit     int64 // the largest answer that is read, in bytes; 0: Client.maxBody
+	longPoll  bool  // the server may wait before it answers
 	binary    bool  // the answer is bytes, not JSON
 }
 
-// bodyLimit returns the size of the largest answer that is read, in bytes.
 func (c *Client) bodyLimit(r request) int64 {
 	return cmp.Or(r.limit, c.maxBody)
 }
 
-// do sends a request and reads the whole answer. By its length and content type the answer is complete, and JSON. A token that
-// the server refuses is replaced once, and the request sent again. All errors are *Error.
+// do sends a request and reads the whole answer, whose length and content type it checks. After a refused token it sends the
+// request once more with a fresh one. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	a, err := c.http.Do(ctx, jsonhttp.Request{
 		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: c.bodyLimit(r), SilenceTimeout: c.silence, AnswerTimeout: c.longest,
@@ -50,8 +49,8 @@ func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
 	return jsonhttp.Answer{}, e
 }
 
-// decodeError classifies the error of decoding an answer. An answer that is cut off or not JSON comes from something
-// between here and the server and can be requested again. Any other error is about what the server meant to send.
+// decodeError classifies the error of decoding an answer. If the answer is cut off or not JSON, something between here and
+// the server damaged it, and the request may be tried again. Any other error concerns the server itself.
 func (c *Client) decodeError(operation string, a jsonhttp.Answer, err error) error {
 	unusable := c.http.Unusable(a)
 	if unusable == nil {

@@ -62,7 +62,7 @@ func (r right) String() string {
 	return "nothing but a valid token"
 }
 
-// use returns what the right is needed for.
+// use returns what the right is needed for, as the end of a sentence.
 func (r right) use() string {
 	const maxNamed = 3
 	switch {
@@ -92,8 +92,8 @@ func (r right) grant() string {
 // rightsTimeout limits the requests for the user's rights: they only serve to explain an error.
 const rightsTimeout = 10 * time.Second
 
-// forbidden explains which right is missing after the participant answered 403, which does not say so itself. It returns
-// a *ledger.Problem around err. Rights can be granted without a restart, but only by an operator who knows of it.
+// forbidden returns a *ledger.Problem around err, a 403 of the participant, that names the missing right: the answer itself
+// does not.
 func (c *Client) forbidden(ctx context.Context, err error, need right) error {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
@@ -127,7 +127,6 @@ func (c *Client) forbidden(ctx context.Context, err error, need right) error {
 	return p
 }
 
-// claims returns the token's claims, as far as they can be read.
 func (c *Client) claims(ctx context.Context) access.Claims {
 	token, err := c.access.Token(ctx)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	sectionVetting  = "endpoint 4"
 	sectionUpdate   = "endpoint 5"
 	sectionLimits   = `"Limits"`
-	sectionVetted   = `"VettedPackages"` // the list of them is no endpoint of interface.md
+	sectionVetted   = `"VettedPackages"` // interface.md has no endpoint that lists them
 )
 
 // rules checks a request and keeps the first broken rule in err.
@@ -70,7 +70,7 @@ func (r *rules) ids(field string, list []string) {
 	}
 }
 
-// shown quotes an id for an error and shortens a long one.
+// shown quotes an id, shortened if it is long, for an error.
 func shown(id string) string {
 	const most = 150
 	if len(id) > most {
@@ -79,7 +79,7 @@ func shown(id string) string {
 	return strconv.Quote(id)
 }
 
-// formats checks that either a format or its deprecated form is given.
+// formats checks that either a format or its deprecated form is set.
 func (r *rules) formats(name string, given bool, filter *TransactionFilter, verbose *bool) {
 	r.must(!given || filter == nil, name, "must be unset where filter is set")
 	r.must(!given || verbose == nil, name, "must be unset where verbose is set")

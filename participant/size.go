@@ -11,7 +11,7 @@ import (
 )
 
 // shrinkAfter halves the size after a failed request for asked elements, if that can help. It reports whether to retry at
-// once; if not, the error is the caller's.
+// once; if not, the caller handles the error.
 func shrinkAfter(s *jsonhttp.Size, asked int, err error) (again bool) {
 	var e *Error
 	var p *ledger.Problem
@@ -26,7 +26,7 @@ func shrinkAfter(s *jsonhttp.Size, asked int, err error) (again bool) {
 		s.Halve(asked, false)
 		return true
 	case e.timedOut(), errors.Is(e, jsonhttp.ErrSlow):
-		// The server or the connection is overloaded: a smaller request, when the caller decides to retry.
+		// The server or the connection is overloaded: no retry at once, but the next request is smaller.
 		s.Halve(asked, false)
 	}
 	return false
@@ -48,11 +48,11 @@ func (e *Error) timedOut() bool {
 }
 
 // longestList holds the largest number of elements that one list call has returned over the open connections. A server
-// may ignore a limit above its own setting and silently cut the list there. So a list shorter than the limit may have been
-// cut, unless it is also shorter than one that the server returned before.
+// silently cuts a list at its own setting, even below the limit. So a list shorter than the limit may have been cut,
+// unless it is also shorter than one that the server returned before.
 //
-// A new connection may lead to a server with another setting, so the maximum starts again. Calls that were in flight
-// then neither count nor can be judged.
+// A new connection may lead to a server with another setting, so it resets the maximum. Calls in flight at that moment
+// are neither counted nor judged.
 type longestList struct {
 	mu         sync.Mutex
 	elements   int

@@ -52,11 +52,11 @@ type snapshotPageRequest struct {
 }
 
 // ReadSnapshot reads one page of the snapshot at an offset (interface.md, endpoint 1), after token; the zero token
-// starts at the beginning. A token is used with the path that it came from, even where the server now has a better one.
+// starts at the beginning. A token is used with the path that it came from, even if the server now has a better one.
 //
-// A server without tokens (3.4) is asked for everything at once. If it is not known yet that it would have returned more,
-// a list of more updates is requested too (see wholeSnapshot). At offset 0 the snapshot is empty, and no request is sent.
-// Another participant is detected as in ReadUpdates.
+// A server without tokens (3.4) is asked for everything at once. If it has not yet returned a longer list, a longer list of
+// updates is requested too (see wholeSnapshot). At offset 0 the snapshot is empty, and no request is sent. Another
+// participant is detected as in ReadUpdates.
 //
 // Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the server has no snapshots; a *ledger.Problem too
 // where the offset is pruned, above the ledger end or has reassignments in flight, the token is refused, the snapshot does
@@ -147,8 +147,7 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 	return page, nil
 }
 
-// readSnapshotList reads a list with a limit after token. However many entries came, more may follow: only an empty
-// answer is the end.
+// readSnapshotList reads a list with a limit after token. Only an empty answer is the end.
 func (c *Client) readSnapshotList(ctx context.Context, at ledger.Offset, token string, limit int) (ledger.SnapshotPage, error) {
 	page, err := c.snapshotEntries(ctx, at, token, url.Values{"limit": {strconv.Itoa(limit)}}, c.maxBody)
 	if err != nil || len(page.Entries) == 0 {
@@ -190,7 +189,6 @@ func (c *Client) snapshotEntries(
 	return ledger.SnapshotPage{Entries: entries, Bytes: int64(len(a.Body))}, nil
 }
 
-// snapshotPath returns the path that a token of this kind comes from.
 func snapshotPath(kind ledger.TokenKind) string {
 	if kind == ledger.TokenPage {
 		return pathSnapshotPage

@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// wholeTries is how often a snapshot is read because connections were replaced meanwhile.
+// wholeTries is how often a snapshot is read if connections are replaced meanwhile.
 const wholeTries = 3
 
 // wholeSnapshot asks a server without continuation tokens for everything. A snapshot that does not fit one answer is
@@ -57,8 +57,8 @@ func tooLargeForOne(err error) error {
 	return err
 }
 
-// listMoreThan requests a list of more than n updates, of all that the scope's parties see, and notes how many came. If the
-// server can't answer this request, why is the reason.
+// listMoreThan requests more than n updates, of all that the scope's parties see, and notes how many came. If the server
+// can't answer this request, why is the reason.
 func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why, err error) {
 	const operation = "updates"
 	s, err := c.server(ctx)

@@ -37,13 +37,13 @@ type Offer struct {
 	Err      error // why it is Unknown or Refused: an *Error, in a *ledger.Problem if a proxy refused; else nil
 }
 
-// There reports whether the server has the operation, as far as is known. What a proxy refuses counts as absent: some
+// There reports whether the server is known to have the operation. If a proxy refuses it, it counts as absent: some
 // gateways refuse every path that they don't know.
 func (o Offer) There() bool {
 	return o.Presence == Present || o.Presence == Refused && !refusedByProxy(o.Err)
 }
 
-// Survey is what a server has, operation by operation.
+// Survey says for each operation whether a server has it.
 type Survey struct {
 	UpdatesPage, Updates, UpdatesFlats Offer
 	SnapshotPage, Snapshot             Offer
@@ -51,8 +51,8 @@ type Survey struct {
 	ContractByID, VettedPackages       Offer
 }
 
-// Survey probes all operations that are used, concurrently. Unlike Discover it continues after errors and logs nothing: it
-// is for diagnosis.
+// Survey probes all operations that the client uses, concurrently. It is for diagnosis: unlike Discover it continues after
+// errors and logs nothing.
 func (c *Client) Survey(ctx context.Context) (s Survey) {
 	var group sync.WaitGroup
 	for path, offer := range map[string]*Offer{
@@ -97,7 +97,7 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 	return o
 }
 
-// answers reports whether the server has an operation. It does if it finds anything wrong with the request.
+// answers reports whether the server has an operation. A server that finds the request invalid has it.
 func (c *Client) answers(ctx context.Context, r request) (bool, error) {
 	_, err := c.do(ctx, r)
 	return present(err)
@@ -115,7 +115,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 // Synchronizer is a synchronizer that the participant is connected to.
 type Synchronizer struct{ ID, Alias string }
 
-// Synchronizers lists those that the participant is connected to now. It needs only a valid token.
+// Synchronizers lists the synchronizers that the participant is connected to now. It needs only a valid token.
 //
 // Errors: ledger.ErrNotOffered where the server does not have the operation.
 func (c *Client) Synchronizers(ctx context.Context) ([]Synchronizer, error) {
@@ -162,7 +162,7 @@ func (c *Client) Hosted(ctx context.Context, parties []string) (map[string]bool,
 	return hosted, nil
 }
 
-// fitting returns how many of the parties, at least one, fit into a URL: servers refuse one of more than 2,048 bytes.
+// fitting returns how many of the parties, at least one, fit into a URL of 2,048 bytes: servers refuse longer ones.
 func fitting(parties []string) (n int) {
 	const maxLength = 1600
 	for length := 0; n < len(parties); n++ {
@@ -188,7 +188,7 @@ func (c *Client) ask(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// misread is decodeError for small answers: the beginning of the answer explains more than the member that did not fit.
+// misread is decodeError for small answers. Its error quotes the beginning of the answer, which explains more than a member's name.
 func (c *Client) misread(operation string, a jsonhttp.Answer, err error) error {
 	var unusable *Error
 	if err = c.decodeError(operation, a, err); errors.As(err, &unusable) {

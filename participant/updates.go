@@ -17,9 +17,9 @@ const MaxIdle = 15 * time.Second
 
 // UpdatesRequest asks for updates (interface.md, endpoint 2). Either UpdateFormat or Filter must be set.
 //
-// By interface.md an absent UpdateFormat means: transactions and reassignments that match Filter, with Verbose, the
-// transactions in the shape ACS delta, and topology events of the parties that Filter names. Servers of 3.4 to 3.6
-// leave the topology events out: to get them, send an UpdateFormat.
+// By interface.md an absent UpdateFormat means: transactions (ACS delta) and reassignments that match Filter, with
+// Verbose, and topology events of the parties that Filter names. Servers of 3.4 to 3.6 don't send the topology events: to
+// get them, use UpdateFormat.
 type UpdatesRequest struct {
 	BeginExclusive  ledger.Offset  `json:"beginExclusive"`           // 0: the beginning of the ledger
 	EndInclusive    *ledger.Offset `json:"endInclusive,omitzero"`    // not below BeginExclusive; nil: without end
@@ -58,7 +58,6 @@ func (r UpdatesRequest) check() error {
 	return must.err
 }
 
-// needs returns the right that the request needs.
 func (r UpdatesRequest) needs() right {
 	if r.UpdateFormat != nil {
 		return r.UpdateFormat.needs()
@@ -78,8 +77,8 @@ type updatesPageRequest struct {
 // endpoint 2). The page is complete for (after, page.To], and after < page.To <= to. If page.To is less than to, call
 // again from page.To.
 //
-// Every call is a separate request with explicit bounds, for pages too: a page token would bind all reads of a
-// range to one sequence and one server, and contains nothing that the offsets do not.
+// Pages too are requested by offsets, not by page token: a token would force one sequence and one server on all reads of
+// a range.
 //
 // After a new connection the participant's id is checked. If another participant answered, the page is dropped and the
 // error is a *ledger.Problem.
@@ -91,7 +90,7 @@ func (c *Client) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledg
 	return c.readUpdates(ctx, after, to, c.maxBody)
 }
 
-// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit where the
+// ReadUpdatesWithin is ReadUpdates with a limit on the answer, in bytes of JSON. The error is ledger.ErrByteLimit if the
 // answer is larger.
 func (c *Client) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
 	return c.readUpdates(ctx, after, to, min(maxBytes, c.maxBody))
@@ -130,8 +129,8 @@ func (c *Client) readUpdates(ctx context.Context, after, to ledger.Offset, maxBy
 	}
 }
 
-// readList does a bounded read of a list path (interface.md, endpoint 2 and "Limits"). No idle timeout is sent: it
-// could silently cut even a bounded read.
+// readList does a bounded read of a list path (interface.md, endpoint 2 and "Limits"). It sends no idle timeout, which could
+// silently cut even a bounded read.
 func (c *Client) readList(
 	ctx context.Context, path string, after, to ledger.Offset, limit int, maxBytes int64,
 ) (ledger.Page, error) {
@@ -185,7 +184,7 @@ func (c *Client) readPage(
 	}
 	switch {
 	case got.Lowest > after:
-		// A pruned participant does not refuse a read from the ledger's beginning: it starts where it can.
+		// A pruned participant does not refuse a read from the ledger's beginning, but starts above what it pruned.
 		return ledger.Page{}, prunedUpdates(after, got.Lowest).of(ledger.ErrPruned)
 	case got.Highest <= after:
 		return ledger.Page{}, contradiction(operation, "the page covers nothing: it ends at offset %d", got.Highest)
@@ -201,8 +200,8 @@ func (c *Client) readPage(
 // its last element, or at after if nothing came. Full reports that more may be available at once: limit elements came, or
 // the server may have cut the list.
 //
-// Elements may come too slowly to reach the limit within the server's request timeout, but too fast for an idle gap. Then
-// the server gives up on the request, and it is repeated once for a single element.
+// If elements come too slowly to reach the limit before the server's request timeout, but too fast for an idle gap, the
+// server gives up on the request. It is then repeated once for a single element.
 //
 // Another participant is detected as in ReadUpdates, and the errors are the same.
 func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error) {
@@ -247,7 +246,7 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 	if err != nil {
 		return ledger.Page{}, false, c.decodeError(operation, a, err)
 	}
-	// A checkpoint alone comes from an idle stream, so nothing was cut.
+	// A checkpoint alone means an idle stream, so nothing was cut.
 	full := list.Elements >= limit || len(list.Updates) > 0 && !c.served.complete(began, list.Elements, limit)
 	c.served.observe(began, list.Elements)
 	return ledger.Page{From: after, To: max(after, list.Last), Updates: list.Updates, Checkpoints: list.Checkpoints,

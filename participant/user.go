@@ -72,7 +72,7 @@ func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	}
 	var answer struct {
 		Rights []struct {
-			Kind struct { // a sum type; kinds that are not here say nothing about reading
+			Kind struct { // a sum type, with the kinds that concern reading
 				CanActAs          *ofParty  `json:"CanActAs"`
 				CanReadAs         *ofParty  `json:"CanReadAs"`
 				CanActAsAnyParty  *struct{} `json:"CanActAsAnyParty"`
@@ -97,8 +97,7 @@ func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	return nil
 }
 
-// segment escapes a user's id for a path. Ids may contain most punctuation; one that consists of dots must not lead out of
-// the folder.
+// segment escapes a user's id for a path. An id of dots only must not lead to another path.
 func segment(id string) string {
 	if strings.Trim(id, ".") == "" {
 		return strings.ReplaceAll(id, ".", "%2E")

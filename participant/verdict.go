@@ -12,21 +12,20 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Only this file and codes.go decide what an error means: trying again may help, an operator must act, the request should
-// never have been sent, or the error is the answer.
+// Only this file and codes.go decide what an error means.
 
 // verdict is what an error means for the caller.
 type verdict int
 
 const (
-	again     verdict = iota // it may pass: the caller gets the *Error and may try again
+	again     verdict = iota // possibly temporary: the caller gets the *Error and may try again
 	act                      // an operator must act: a *ledger.Problem
 	bug                      // the request should never have been sent: a *ledger.Bug
-	absent                   // there is no such thing: ledger.ErrNotFound
-	unoffered                // the server can't do this: ledger.ErrNotOffered
+	absent                   // the requested item does not exist: ledger.ErrNotFound
+	unoffered                // the server does not have the operation: ledger.ErrNotOffered
 )
 
-// ruling is a verdict with its reasons. With again, what may be empty: the server's message is enough.
+// ruling is a verdict with its explanation. With verdict again, what may be empty: the server's message is enough.
 type ruling struct {
 	verdict verdict
 	what    string // what happened, to what
@@ -48,16 +47,16 @@ const (
 	aboutUser                    // the token's user
 )
 
-// purpose is what a request was for. It decides what a failure means, because servers use one code for many things.
+// purpose is what a request was for. It decides what a failure means, because servers use one code for several causes.
 type purpose struct {
 	about  subject
 	need   right         // what the token's user must be allowed to do
-	server *Server       // the source of the path, which is discovered again if it is gone; nil: not a discovered path
+	server *Server       // has the path, and is discovered again if the path is gone; nil: not a discovered path
 	offset ledger.Offset // of updates and snapshots
 	token  ledger.Token  // from which a snapshot was continued
 }
 
-// explain gives an error its meaning and cure. It returns an error unchanged that is not an *Error or was explained before.
+// explain adds meaning and cure to an *Error. It returns other errors, and those explained before, unchanged.
 func (c *Client) explain(ctx context.Context, err error, q purpose) error {
 	var e *Error
 	if !errors.As(err, &e) || explained(err) {
@@ -82,7 +81,7 @@ func explained(err error) bool {
 		errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrNotOffered)
 }
 
-// hint is an error that may pass, with an explanation.
+// hint is an error with verdict again, with an explanation.
 type hint struct {
 	what string
 	err  error
@@ -108,8 +107,8 @@ func (r ruling) of(err error) error {
 	return err
 }
 
-// judge rules on an error. The most certain signs come first: the connection, then the subject of the request, then the
-// code, the status, and last the server's category of errors.
+// judge rules on an error, by the most specific evidence first: connection, subject of the request, code, status, and last
+// the server's error category.
 func (c *Client) judge(e *Error, q purpose) ruling {
 	if e.Status == 0 {
 		return c.judgeConnection(e)
@@ -153,10 +152,9 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 	return ruling{}
 }
 
-// judgeConnection rules on a request without an answer. A certificate that does not fit is a configuration error as long as
-// the server has never answered: trying again would only hide a wrong flag in the log. Once it has answered, its
-// certificate or ours is being replaced, and that passes, because our files are read again. An expired certificate is
-// renewed by the server's operator; there is nothing to do here.
+// judgeConnection rules on a request without an answer. Until the server has answered once, a certificate that does not fit
+// is a configuration error: retrying would only hide a wrong flag. Later it is retried, because one of the certificates may
+// be being replaced, and our files are read again. An expired one is always retried: the server's operator renews it.
 func (c *Client) judgeConnection(e *Error) ruling {
 	var refused *access.TLSError
 	if !errors.As(e, &refused) {
@@ -168,8 +166,8 @@ func (c *Client) judgeConnection(e *Error) ruling {
 	return ruling{what: refused.What + "; " + refused.Do}
 }
 
-// judgeNotJSON rules on an answer with status 200 that is not JSON. No participant sends that, so it passes, unless
-// something permanently answers in the participant's place.
+// judgeNotJSON rules on an answer with status 200 that is not JSON. No participant sends that, so it is retried until
+// something has clearly taken the participant's place.
 func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
 	if !e.Stays {
 		return ruling{}
@@ -178,9 +176,9 @@ func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
 		"see what stands between here and --ledger-url, and that it is the base of the participant's JSON API"}
 }
 
-// judgeRefusal rules on a refusal of access. A participant refuses where a right is missing. A proxy before it has other
-// reasons, such as too many requests; once the participant was reached through it, that passes. A proxy may also refuse an
-// operation to everybody: one that was neither discovered nor answered yet counts as not offered.
+// judgeRefusal rules on a refusal of access. A participant refuses if a right is missing. A proxy has other reasons, such
+// as too many requests: once the participant was reached through it, the request is retried. A proxy may also block an
+// operation for everybody, so one that was neither discovered nor answered yet counts as not offered.
 func (c *Client) judgeRefusal(ctx context.Context, err error, q purpose) error {
 	switch {
 	case !refusedByProxy(err):
@@ -194,7 +192,7 @@ func (c *Client) judgeRefusal(ctx context.Context, err error, q purpose) error {
 	return proxyRefusal.of(err)
 }
 
-// answeredBefore reports whether the operation of an error was answered once.
+// answeredBefore reports whether the error's operation has been answered before.
 func (c *Client) answeredBefore(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -304,13 +302,13 @@ func (e *Error) aboutToken() bool {
 	case "INVALID_FIELD", "INVALID_ARGUMENT":
 		return strings.Contains(strings.ToLower(e.Cause), "token")
 	case "":
-		// A token that is not Base64 makes the whole body undecodable. The rest of it was good for the first page.
+		// A token that is not Base64 makes the whole body undecodable. The server accepted the rest with the first page.
 		return e.unreadable()
 	}
 	return false
 }
 
-// unreadable reports whether the server could not parse the request. It answers so in plain text.
+// unreadable reports whether the server could not parse the request: then it answers in plain text.
 func (e *Error) unreadable() bool {
 	return e.Status == http.StatusBadRequest && strings.HasPrefix(e.Body, "Invalid value")
 }

@@ -12,7 +12,7 @@ import (
 const (
 	pathVettingList   = "/v2/package-vetting/list"
 	pathVettingUpdate = "/v2/package-vetting/update"
-	// pathVettingOld is the path of the update in the first releases of 3.4.
+	// pathVettingOld is pathVettingUpdate of the first releases of 3.4.
 	pathVettingOld = "/v2/package-vetting"
 )
 
@@ -37,13 +37,13 @@ type topologyStateFilter struct {
 
 // ListVettedPackages lists what is vetted on each synchronizer that the participant knows, by this and all other
 // participants, one entry for each participant and synchronizer (from 3.4 on; interface.md does not have it). Unknown
-// members of the answer are left out.
+// members of the answer are ignored. It needs only a valid token.
 //
-// It reads every page: servers return a token with every page that is not empty. The filter by package is applied here:
-// servers apply it to a page after cutting it, and a page that becomes empty has no token and looks like the end.
+// It reads pages until one is empty or has no token. The filter by package is applied here: servers apply it to a page
+// after cutting it, and a page that becomes empty looks like the end.
 //
-// Errors: ledger.ErrNotOffered where the server (3.3, and early ones of 3.4) does not have the operation; and the others
-// of ContractByID. It needs only a valid token.
+// Errors: ledger.ErrNotOffered if the server (3.3, and early ones of 3.4) does not have the operation; and the others
+// of ContractByID.
 func (c *Client) ListVettedPackages(ctx context.Context, filter VettingFilter) ([]ledger.VettedPackages, error) {
 	r := rules{section: sectionVetted}
 	r.ids("participantIds", filter.ParticipantIDs)
@@ -113,10 +113,9 @@ func (f VettingFilter) packages(list []ledger.VettedPackages) []ledger.VettedPac
 	return slices.DeleteFunc(list, func(v ledger.VettedPackages) bool { return len(v.Packages) == 0 })
 }
 
-// UpdateVettedPackages changes what this participant has vetted on a synchronizer (interface.md, endpoint 4). With DryRun
-// it only returns what the change would do. It returns what was vetted before, nil where nothing ever was, and what is
-// vetted after the changes; after a dry run, what would be vetted and its serial. Unknown members of the answer are left
-// out.
+// UpdateVettedPackages changes what this participant has vetted on a synchronizer (interface.md, endpoint 4). It returns
+// what was vetted before, nil if nothing ever was, and what is vetted now. With DryRun it changes nothing: now is what
+// would be vetted, with its serial. Unknown members of the answer are ignored.
 //
 // It needs a participant administrator, for a dry run too.
 //

@@ -12,7 +12,7 @@ import (
 // VettingRequest asks to change what this participant has vetted on a synchronizer (interface.md, endpoint 4).
 type VettingRequest struct {
 	Changes []VettingChange `json:"changes"` // at least one; applied in order
-	DryRun  bool            `json:"dryRun"`  // prepare the changes without applying them
+	DryRun  bool            `json:"dryRun"`  // return the result of the changes without applying them
 	// SynchronizerID is empty for the only synchronizer that the participant is connected to.
 	SynchronizerID string         `json:"synchronizerId,omitzero"`
 	ExpectedSerial ExpectedSerial `json:"expectedTopologySerial,omitzero"`
@@ -20,8 +20,7 @@ type VettingRequest struct {
 }
 
 // VettingChange is one change: at most one of Vet and Unvet is set. The zero value is the operation Empty of
-// interface.md, which changes nothing. The servers of 3.4 to 3.6 refuse it as invalid; an Unvet of no packages changes
-// nothing either, and they accept it.
+// interface.md, which changes nothing. Servers of 3.4 to 3.6 refuse it, but accept an Unvet of no packages instead.
 type VettingChange struct {
 	Vet   *Vet
 	Unvet *Unvet

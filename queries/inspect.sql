@@ -58,6 +58,13 @@ JOIN pg_catalog.pg_namespace n ON n.oid = v.relnamespace
 JOIN pg_catalog.pg_class t ON d.refclassid = 'pg_catalog.pg_class'::regclass AND t.oid = d.refobjid AND t.relname = 'updates'
 JOIN pg_catalog.pg_namespace o ON o.oid = t.relnamespace AND o.nspname::text = @schema::text;
 
+-- name: InspectPairs :many
+-- The schemas in which tables of an indexer lie.
+SELECT n.nspname::text AS name
+FROM pg_catalog.pg_namespace n
+WHERE (SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('schema_version', 'leadership', 'updates')) = 3
+ORDER BY 1;
+
 -- name: InspectLock :many
 -- The session that holds a role's lock, if there is one.
 SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application

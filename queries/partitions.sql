@@ -1,2 +1,2 @@
 -- name: PartitionList :many
-SELECT relation, from_offset, to_offset FROM partitions ORDER BY relation, from_offset;
+SELECT relation, from_offset, to_offset, name FROM partitions ORDER BY relation, from_offset;

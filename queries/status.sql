@@ -27,3 +27,28 @@ SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > @fro
 -- name: StatusUnknownTransactions :one
 -- How many records of an unknown kind readers see.
 SELECT count(*) FROM unknown_transactions u, transactions_position h WHERE u.seq > h.shown_after AND u.seq <= h.shown_to;
+
+-- name: StatusCoverage :many
+-- The covered ranges of the updates, those that touch each other as one, of more than a number of them the largest.
+SELECT lower(r.range)::bigint AS from_exclusive, upper(r.range)::bigint AS to_inclusive
+FROM (
+    SELECT unnest(range_agg(int8range(c.from_exclusive, c.to_inclusive, '[)'))) AS range FROM coverage c WHERE c.stream = 'updates'
+) r
+ORDER BY upper(r.range) - lower(r.range) DESC, lower(r.range) LIMIT @at_most;
+
+-- name: StatusFirstUpdate :one
+-- The offset of the first update that is stored.
+SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset LIMIT 1;
+
+-- name: StatusSizes :one
+-- Bytes on disk: of the database, and of the tables of this ledger with their indexes.
+SELECT pg_database_size(current_database())::bigint AS database,
+    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_catalog.pg_class c
+     WHERE c.relkind = 'r' AND c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'checkpoints_both'::regclass))::bigint AS ledger,
+    (SELECT count(*) FROM partitions)::bigint AS partitions,
+    current_setting('server_version')::text AS server_version;
+
+-- name: StatusPlace :one
+-- Where the streams stand now: the watermark of the updates and the last record of the transaction history; 0: nothing was read.
+SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates'), 0)::bigint AS watermark,
+    coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq;

@@ -107,16 +107,16 @@ func (w witnesses) with(parties ...uint16) witnesses {
 type tx struct {
 	index        int32
 	synchronizer uint8
+	first        int // of its events
 	node         int32
 	left         int // nodes still to make
 }
 
 func (g *generator) transaction(u *update, index int32) {
-	t := &tx{index: index, left: 1 + g.rng.intn(2*g.opts.EventsPerUpdate-1)}
+	t := &tx{index: index, first: len(g.events), left: 1 + g.rng.intn(2*g.opts.EventsPerUpdate-1)}
 	if g.rng.chance(12) {
 		t.synchronizer = 1
 	}
-	first := len(g.events)
 	if index%movementEvery == movementAt {
 		t.synchronizer = 0
 		g.scene(t)
@@ -125,7 +125,7 @@ func (g *generator) transaction(u *update, index int32) {
 		g.action(t, witnesses{}, 0)
 	}
 	u.kind, u.synchronizer = kindTransaction, t.synchronizer
-	u.first, u.count = int32(first), int32(len(g.events)-first)
+	u.first, u.count = int32(t.first), int32(len(g.events)-t.first)
 }
 
 // action adds a creation or an exercise with its children.
@@ -171,9 +171,24 @@ func (g *generator) consume(t *tx, seen witnesses, depth int) {
 		return
 	}
 	a := g.take(t, i)
-	atomic.StoreInt32(&g.activations[a].until, t.index)
+	g.exercise(t, g.activations[a].contract, seen, depth, true, g.end(t, a))
+}
+
+// end records the end of an activation, and reports whether it is part of the ACS_DELTA shape: where the same transaction created the
+// contract, neither its creation nor its end is.
+func (g *generator) end(t *tx, activated int32) bool {
+	a := &g.activations[activated]
+	atomic.StoreInt32(&a.until, t.index)
 	g.live--
-	g.exercise(t, g.activations[a].contract, seen, depth, true, true)
+	if a.update != t.index {
+		return true
+	}
+	for i := range g.events[t.first:] {
+		if e := &g.events[t.first+i]; e.contract == a.contract && e.choice < 0 {
+			e.acs = false
+		}
+	}
+	return false
 }
 
 // release takes the activation at position i out of a pool.

@@ -1,9 +1,6 @@
 package sandbox
 
-import (
-	"slices"
-	"sync/atomic"
-)
+import "slices"
 
 // At regular intervals an update certainly has a movement, cycling through all kinds, so that the history of a few hundred
 // updates has some of everything. Reassignments and topology transactions are in other updates.
@@ -135,10 +132,8 @@ func (g *generator) take(t *tx, position int) int32 {
 
 // consumed adds the exercise that archives an activation. It returns the number of the event.
 func (g *generator) consumed(t *tx, seen witnesses, activated int32, choice int8, actor uint16) int {
-	atomic.StoreInt32(&g.activations[activated].until, t.index)
-	g.live--
 	c := g.activations[activated].contract
-	e := event{contract: c, served: g.contracts[c].kind, acs: true, choice: choice, actor: actor}
+	e := event{contract: c, served: g.contracts[c].kind, acs: g.end(t, activated), choice: choice, actor: actor}
 	if upgraded := kindOf(int(e.served/2), 1); g.rng.chance(30) {
 		e.served = upgraded
 	}

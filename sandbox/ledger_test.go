@@ -80,12 +80,17 @@ func TestContractsLiveConsistently(t *testing.T) {
 		u := &v.updates[i]
 		switch u.kind {
 		case kindTransaction:
-			node := int32(-1)
+			node, created := int32(-1), map[int32]bool{}
 			for _, e := range v.events[u.first : u.first+u.count] {
 				require.Greater(t, e.node, node)
 				node = e.node
 				require.GreaterOrEqual(t, e.last, e.node)
 				consuming := e.choice >= 0 && e.served.template().choices[e.choice].consuming
+				if e.choice < 0 {
+					created[e.contract] = e.acs
+				} else if delta, here := created[e.contract]; here && consuming {
+					require.False(t, delta || e.acs, "contract %d is created and archived in one transaction", e.contract)
+				}
 				switch {
 				case e.choice < 0 && e.acs:
 					on(e.contract, u.synchronizer)

@@ -1,6 +1,10 @@
 package sandbox
 
-import "ledgerindexer/internal/damllf/build"
+import (
+	"strings"
+
+	"ledgerindexer/internal/damllf/build"
+)
 
 // compiler has the packages that were built, by their names. Those that others refer to come first.
 type compiler map[string]compiled
@@ -33,15 +37,21 @@ const (
 	resultContract        // a contract id
 	resultDecimal
 	resultRecord
+	resultMoved // what a choice moved, as the token standard says it
 	resultForms
 )
 
-func resultForm(choice string) int {
+func resultForm(name string) int {
 	sum := 0
-	for _, c := range []byte(choice) {
+	for _, prefix := range []string{"Amulet_", "LockedAmulet_", "TransferInstruction_"} { // of the templates of amulets
+		if strings.HasPrefix(name, prefix) {
+			return resultMoved
+		}
+	}
+	for _, c := range []byte(name) {
 		sum += int(c)
 	}
-	return sum % resultForms
+	return sum % resultMoved
 }
 
 // choices appends choices of what is defined in a module, and the types of their arguments and results; Archive comes first.
@@ -56,11 +66,22 @@ func (c compiler) choices(m *build.Module, of string, metadata build.Type, choic
 		contract := build.ContractID(build.Local(m.Name + ":" + of))
 		result := [...]build.Type{
 			resultNone: build.Optional(build.Text), resultContract: contract, resultDecimal: decimalType,
-			resultRecord: build.Local(m.Name + ":" + ch.name + "Result"),
+			resultRecord: build.Local(m.Name + ":" + ch.name + "Result"), resultMoved: build.Local(m.Name + ":" + ch.name + "Result"),
 		}[resultForm(ch.name)]
-		if resultForm(ch.name) == resultRecord {
+		switch resultForm(ch.name) {
+		case resultRecord:
 			m.Types = append(m.Types, build.Record(ch.name+"Result",
 				typeField("summary", build.Text), typeField("rounds", build.List(build.Int64)), typeField("change", build.Optional(contract))))
+		case resultMoved:
+			output := m.Name + ":" + ch.name + "Output"
+			m.Types = append(m.Types,
+				build.Record(ch.name+"Result", typeField("output", build.Local(output)), typeField("meta", metadata)),
+				build.Variant(ch.name+"Output",
+					typeField("TransferInstructionResult_Pending", build.Local(output+".Pending")),
+					typeField("TransferInstructionResult_Completed", build.Local(output+".Completed")),
+					typeField("TransferInstructionResult_Failed", build.Unit)),
+				build.Record(ch.name+"Output.Pending", typeField("transferInstructionCid", contract)),
+				build.Record(ch.name+"Output.Completed", typeField("receiverHoldingCids", build.List(contract))))
 		}
 		list = append(list, build.Choice{
 			Name: ch.name, Consuming: ch.consuming, Argument: build.Local(m.Name + ":" + ch.name), Result: result,

@@ -385,6 +385,8 @@ func (v *view) appendExerciseResult(dst []byte, index int, e *event) []byte {
 		return append(dst, '"')
 	case resultDecimal:
 		return appendDecimal(dst, &r)
+	case resultMoved:
+		return v.appendMoved(dst, index, e)
 	}
 	dst = append(dst, `{"summary":`...)
 	dst = appendText(dst, &r)

@@ -24,6 +24,8 @@ type ScanOptions struct {
 	// MigrateAfter is how many updates of the ledger have the first migration id; those after them have the next one. 0: all have the
 	// first.
 	MigrateAfter int
+	// SnapshotEvery is the time between two snapshots of the network; default 3h.
+	SnapshotEvery time.Duration
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
 	// Backfilling begins with an incomplete history: only the second half of the ledger's records at the start. After
@@ -86,6 +88,7 @@ func NewScan(l *Ledger, opts ScanOptions) *Scan {
 		opts.Release = "0.6.4"
 	}
 	setDefault(&opts.PageLimit, 1000)
+	setDefault(&opts.SnapshotEvery, 3*time.Hour)
 	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order, lag: opts.Lag}}
 	s.routes()
 	s.now()

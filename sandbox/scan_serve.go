@@ -22,6 +22,9 @@ func (s *Scan) routes() {
 		return
 	}
 	s.paths["POST "+pathNetworkUpdates] = s.networkUpdates
+	s.paths["GET "+pathSnapshotBefore] = s.snapshotTime("before", (*networkView).snapshotBefore)
+	s.paths["GET "+pathSnapshotAfter] = s.snapshotTime("after", (*networkView).snapshotAfter)
+	s.paths["POST "+pathNetworkACS] = s.networkACS
 	s.paths["GET /version"] = s.version
 	s.paths["GET /v0/dso-party-id"] = s.dsoParty
 	s.paths["GET /v0/backfilling/status"] = s.backfillingStatus

@@ -113,7 +113,6 @@ func addServed(t *testing.T, rows map[string][]Row, seq int, r map[string]any, w
 func TestRelationsOfTheHistory(t *testing.T) {
 	t.Parallel()
 	for _, relation := range append(HistoryRelations(), holdingRelations...) {
-		require.NotEmpty(t, columns[relation], relation)
 		require.NotContains(t, Relations(), relation)
 	}
 	require.Equal(t, "transfers: missing", fmt.Sprintf("%.18s", Diff(map[string][]Row{"transfers": {{"event_id": "a"}}}, nil)))

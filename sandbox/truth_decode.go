@@ -5,15 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
 // timeColumns are rewritten to the form that the truth has.
-var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until"}
+var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until", "execute_before", "requested_at", "ended_at"}
 
-// DecodeRow makes a row of what SELECT row_to_json(r) FROM ledger.relation r gave, or to_jsonb(r): it keeps the columns that the truth
-// has and writes times as the truth does.
+// DecodeRow makes a row of what SELECT row_to_json(r) FROM ledger.relation r gave, or to_jsonb(r): it leaves out the columns that the truth
+// is known to leave out, and writes times as the truth does.
 func DecodeRow(relation string, object []byte) (Row, error) {
 	row, err := decodeRow(relation, object)
 	if err != nil {
@@ -35,19 +34,15 @@ func decodeRow(relation string, object []byte) (Row, error) {
 	if !ok {
 		return nil, errors.New("it is no object")
 	}
-	if len(row) > len(columns[relation]) { // the truth does not know all
-		for column := range row {
-			if !slices.Contains(columns[relation], column) {
-				delete(row, column)
-			}
-		}
+	for _, column := range besideAll {
+		delete(row, column)
 	}
-	for _, column := range columns[relation] {
-		v, ok := row[column]
-		if !ok {
-			return nil, fmt.Errorf("no column %s", column)
-		}
-		if text, ok := v.(string); ok && slices.Contains(timeColumns, column) {
+	for _, column := range beside[relation] {
+		delete(row, column)
+	}
+	for _, column := range timeColumns {
+		v := row[column]
+		if text, ok := v.(string); ok {
 			t, err := time.Parse(time.RFC3339Nano, text)
 			if err != nil {
 				return nil, fmt.Errorf("column %s: %w", column, err)

@@ -58,8 +58,9 @@ func (t *truth) holding(n int32, active Row) Row {
 	r := Row{
 		"owner": nil, "instrument": nil, "instrument_admin": nil, "amount": nil, "locked": nil, "locked_until": nil, "lock_holders": nil,
 		"contract_id": active["contract_id"], "created_at": active["created_at"], "activated_offset": active["activated_offset"],
-		"created_round": nil, "holding_fee_rate": nil, "admin_signed": false, "template_id": active["template_id"],
-		"synchronizer_id": active["synchronizer_id"],
+		"created_round": nil, "holding_fee_rate": nil, "admin_signed": false, "synchronizer_id": active["synchronizer_id"],
+		"activated_node_id": active["activated_node_id"], "template_id": active["template_id"], "package_id": active["package_id"],
+		"package_name": active["package_name"], "module_name": active["module_name"], "entity_name": active["entity_name"],
 	}
 	if !viewed && !s.arguments {
 		return r

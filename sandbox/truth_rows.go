@@ -161,7 +161,7 @@ func (t *truth) interfaceView(on facts, created Row, n int32, iface int) {
 
 func (t *truth) archived(on facts, u *update, e *event, s *sight) {
 	r := on.with(e.served.columns(Row{
-		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)),
+		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)), "package_id": e.served.packageID(),
 		"choice": nil, "acting_parties": nil,
 		"witness_parties": t.texts(s.shown.list()), "acs_delta": s.acs, "implemented_interfaces": e.served.interfaceIDs(s.views),
 	}))
@@ -174,7 +174,7 @@ func (t *truth) archived(on facts, u *update, e *event, s *sight) {
 func (t *truth) exercised(on facts, i int, u *update, e *event, s *sight) {
 	ch := e.served.template().choices[e.choice]
 	r := on.with(e.served.columns(Row{
-		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)),
+		"ledger_offset": number(u.offset), "node_id": number(e.node), "contract_id": string(t.contractID(nil, e.contract)), "package_id": e.served.packageID(),
 		"interface_id": nil, "choice": ch.name, "choice_argument": value(t.appendChoiceArgument(nil, i, e)),
 		"exercise_result": value(t.appendExerciseResult(nil, i, e)), "acting_parties": t.texts([]uint16{e.actor}),
 		"consuming": ch.consuming, "last_descendant_node_id": number(e.last), "witness_parties": t.texts(s.shown.list()),

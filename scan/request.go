@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"ledgerindexer/internal/access"
@@ -14,6 +15,7 @@ import (
 type request struct {
 	operation string // as passed to Config.Observe
 	path      string
+	query     url.Values
 	body      any
 	maxBytes  int64 // the largest answer that is read
 }
@@ -21,7 +23,7 @@ type request struct {
 // do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
 // is refused is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
-	a, err := c.http.Do(ctx, jsonhttp.Request{Operation: r.operation, Path: r.path, Body: r.body, MaxBytes: r.maxBytes, SilenceTimeout: c.silence})
+	a, err := c.http.Do(ctx, jsonhttp.Request{Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: r.maxBytes, SilenceTimeout: c.silence})
 	if err == nil && a.Status == http.StatusOK {
 		return a, nil
 	}

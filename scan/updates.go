@@ -29,8 +29,10 @@ const (
 // a page is complete up to its last update, or, if the service sent an update at or beyond the bound, up to the bound. It is safe for
 // concurrent use.
 type Updates struct {
-	client *Client
-	size   *jsonhttp.Size
+	client    *Client
+	size      *jsonhttp.Size // of pages of updates
+	snapshots *jsonhttp.Size // of pages of snapshots
+	creations creations
 
 	mu       sync.Mutex
 	party    string        // the DSO; empty: not asked for yet
@@ -51,7 +53,7 @@ type gap struct {
 
 // NewUpdates returns a reader; it sends nothing. Closing the client ends it.
 func NewUpdates(client *Client) *Updates {
-	return &Updates{client: client, size: jsonhttp.NewSize(MaxPage)}
+	return &Updates{client: client, size: jsonhttp.NewSize(MaxPage), snapshots: jsonhttp.NewSize(MaxPage)}
 }
 
 // Expect says that an update at or above an offset was served before, perhaps by another node behind the same address. A service that
@@ -83,7 +85,7 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 	if party != "" && verified == changes {
 		return party, nil
 	}
-	now, err := member[string](ctx, u.client, "dso-party-id", pathNetwork, "dso_party_id")
+	now, err := member[string](ctx, u.client, request{operation: "dso-party-id", path: pathNetwork}, "dso_party_id")
 	var unanswered *Error
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered) && party != "" && errors.As(err, &unanswered): // a proxy that finds no service behind it
@@ -128,7 +130,8 @@ func (u *Updates) readUpdates(ctx context.Context, after, to ledger.Offset, maxB
 	if u.isEmpty(after, to) {
 		return ledger.Page{From: after, To: to}, nil
 	}
-	got, err := u.page(ctx, "updates", after, MaxPage, maxBytes)
+	// There are no more updates than offsets.
+	got, err := u.page(ctx, "updates", after, int(min(MaxPage, to-after)), maxBytes)
 	if err != nil {
 		return ledger.Page{}, fmt.Errorf("read updates after offset %d up to %d: %w", after, to, err)
 	}

@@ -11,6 +11,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// recordTimeForm is how services write record times.
+const recordTimeForm = "2006-01-02T15:04:05.000000Z"
+
 // updatesRequest is the body of POST /v2/updates.
 type updatesRequest struct {
 	After    *updatesAfter `json:"after,omitzero"` // nil: from the beginning
@@ -96,7 +99,7 @@ func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset
 	r := updatesRequest{PageSize: n}
 	if after > 0 {
 		migrationID, recordTime := after.NetworkPosition()
-		r.After = &updatesAfter{migrationID, recordTime.Format("2006-01-02T15:04:05.000000Z")}
+		r.After = &updatesAfter{migrationID, recordTime.Format(recordTimeForm)}
 	}
 	a, err := u.client.do(ctx, request{operation: operation, path: pathUpdates, body: r, maxBytes: maxBytes})
 	if err != nil {
@@ -167,6 +170,34 @@ func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 		}
 		at = next
 	}
+}
+
+// Stretches returns the parts of a range in which there are updates, in order; between the migrations there are none. A migration is
+// taken to end when the next begins. It sends a request for each migration.
+//
+// The errors are those of ReadUpdates.
+func (u *Updates) Stretches(ctx context.Context, r ledger.Range) (list []ledger.Range, err error) {
+	for at := r.From; at < r.To; {
+		page, err := u.page(ctx, "updates-first", at, 1, u.client.maxBody)
+		if err != nil {
+			return nil, fmt.Errorf("look for the updates after offset %d up to %d: %w", r.From, r.To, err)
+		}
+		if len(page.updates) == 0 || page.updates[0].Offset > r.To {
+			break
+		}
+		first := page.updates[0].Offset
+		_, began := first.NetworkPosition()
+		if n := len(list); n > 0 {
+			migrationID, _ := list[n-1].To.NetworkPosition()
+			end, err := ledger.NetworkOffset(migrationID, ledger.Time{Time: began, Valid: true})
+			if err == nil && end > list[n-1].From {
+				list[n-1].To = min(list[n-1].To, end)
+			}
+		}
+		at = endOfMigration(first)
+		list = append(list, ledger.Range{From: first - 1, To: min(at, r.To)})
+	}
+	return list, nil
 }
 
 // endOfMigration returns the highest offset that the migration of an offset can have.

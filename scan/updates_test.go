@@ -445,3 +445,33 @@ func TestRequestsForUpdatesAreThoseOfTheDocument(t *testing.T) {
 		}
 	}
 }
+
+// Between migrations there is nothing to look for.
+func TestStretchesLeaveOutGaps(t *testing.T) {
+	t.Parallel()
+	first := networkOffset(t, 1, "2026-01-01T00:00:00Z")
+	third := networkOffset(t, 3, "2026-02-01T00:00:00Z")
+	u, _, s := networkOf(t, slices.Concat(every(first, 10, 24*time.Hour), every(third, 3, time.Hour))...)
+	hour := ledger.Offset(time.Hour.Microseconds())
+	end := third + 2*hour
+	for name, c := range map[string]struct {
+		of   ledger.Range
+		want []ledger.Range
+	}{
+		"all":                  {ledger.Range{To: end}, []ledger.Range{{From: first - 1, To: networkOffset(t, 1, "2026-02-01T00:00:00Z")}, {From: third - 1, To: end}}},
+		"part of a migration":  {ledger.Range{From: first + hour, To: first + 100*hour}, []ledger.Range{{From: first + 24*hour - 1, To: first + 100*hour}}},
+		"from one to another":  {ledger.Range{From: first + 200*hour, To: third}, []ledger.Range{{From: first + 216*hour - 1, To: networkOffset(t, 1, "2026-02-01T00:00:00Z")}, {From: third - 1, To: third}}},
+		"within a gap":         {ledger.Range{From: first + 217*hour, To: first + 300*hour}, nil},
+		"behind everything":    {ledger.Range{From: end, To: end + hour}, nil},
+		"up to a gap":          {ledger.Range{From: first, To: first + 300*hour}, []ledger.Range{{From: first + 24*hour - 1, To: first + 300*hour}}},
+		"a migration's newest": {ledger.Range{From: end - 1, To: end}, []ledger.Range{{From: end - 1, To: end}}},
+	} {
+		list, err := u.Stretches(t.Context(), c.of)
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, list, name)
+	}
+	s.requests()
+	_, err := u.ReadUpdates(t.Context(), end-1, end)
+	require.NoError(t, err)
+	require.Contains(t, s.pages()[0], `"page_size":1}`, "there is one update at most")
+}

@@ -179,6 +179,7 @@ func TestAttackByConditions(t *testing.T) {
 // Nor by a function of the schemas, whichever offset or id it is given; nor by the tables themselves, roles or settings.
 func TestAttackByFunctionsAndRights(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs statement after statement as another role")
 	a := newAttacked(t)
 	for _, call := range []string{
 		"* FROM ledger.active_at(4)", "* FROM ledger.active_at(10)", "* FROM ledger.holdings_at(4)", "* FROM ledger.contract_history('contract-secret')",
@@ -240,6 +241,7 @@ func TestAttackByPlansOfOthers(t *testing.T) {
 // A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is limited.
 func TestAttackByANewName(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs statement after statement as another role")
 	for name, settle := range map[string]func(*attacked) error{
 		"another is granted": func(a *attacked) error {
 			_, err := a.store().Grant(a.T.Context(), Reader{Role: a.Row("SELECT current_user::text"), AllParties: true})
@@ -297,6 +299,7 @@ func (a *attacked) newRole(suffix string) string {
 // taken away.
 func TestAttackByWhatOthersMayRead(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs statement after statement as another role")
 	a := newAttacked(t)
 	team := a.newRole("_team")
 	a.Exec("CREATE MATERIALIZED VIEW ledger.by_hand AS SELECT contract_id FROM indexer.created")

@@ -68,7 +68,7 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 	if err != nil {
 		return fmt.Errorf("write offsets after %d up to %d: %w", b.from, b.to, session.Refused(err))
 	}
-	l.wrote(&b.facts)
+	l.wrote(b)
 	for _, update := range slices.Backward(b.updates) {
 		if update.RecordTime.Valid { // an update of an unknown kind may have none
 			l.store.db.Config.Shown(update.RecordTime.Time)
@@ -172,12 +172,13 @@ func (l *Leader) mergeCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	return nil
 }
 
-// wrote reports how many rows were written, and releases them.
-func (l *Leader) wrote(f *rows.Facts) {
-	for _, table := range f.Tables() {
+// wrote reports how many rows were written, and releases what the batch took.
+func (l *Leader) wrote(b *batch) {
+	for _, table := range b.facts.Tables() {
 		if table.Count() > 0 {
 			l.store.db.Config.Wrote(table.Name, table.Count())
 		}
 	}
-	f.Release()
+	b.facts.Release()
+	b.numbers.Wanted.Release()
 }

@@ -247,6 +247,7 @@ func TestReportedBalanceByTheFormula(t *testing.T) {
 // NULL unless every transfer up to the round is here, as far as can be told, and came with its balance changes.
 func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "takes a database for each of many histories")
 	changed := storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0"))
 	left := storetest.Transfer(storetest.Ptr(int64(7)))
 	left.Transfer.BalanceChanges = nil

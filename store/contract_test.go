@@ -9,98 +9,34 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
 
-// What analysts rely on: relation, then each column and its type. More columns are welcome; none of these may change.
-var contractColumns = map[string]string{
-	"updates": `ledger_offset bigint, update_id text, kind text, synchronizer_id text, record_time timestamptz, effective_at timestamptz,
-		workflow_id text, command_id text, trace_parent text, trace_state text, external_transaction_hash bytea, paid_traffic_cost bigint`,
-	"created_events": `ledger_offset bigint, node_id integer, origin text, contract_id text, template_id text, package_id text,
-		package_name text, module_name text, entity_name text, representative_package_id text, payload jsonb, contract_key jsonb,
-		contract_key_hash bytea, signatories text[], observers text[], witness_parties text[], created_at timestamptz, acs_delta boolean,
-		created_event_blob bytea, workflow_id text, update_id text, synchronizer_id text, record_time timestamptz`,
-	"archived_events": `ledger_offset bigint, node_id integer, contract_id text, template_id text, package_name text, module_name text,
-		entity_name text, choice text, acting_parties text[], witness_parties text[], acs_delta boolean, implemented_interfaces text[],
-		update_id text, synchronizer_id text, record_time timestamptz`,
-	"exercised_events": `ledger_offset bigint, node_id integer, contract_id text, template_id text, package_name text, module_name text,
-		entity_name text, interface_id text, choice text, choice_argument jsonb, exercise_result jsonb, acting_parties text[],
-		consuming boolean, last_descendant_node_id integer, witness_parties text[], acs_delta boolean, implemented_interfaces text[],
-		update_id text, synchronizer_id text, record_time timestamptz`,
-	"interface_views": `ledger_offset bigint, node_id integer, contract_id text, interface_id text, package_name text, module_name text,
-		entity_name text, view_value jsonb, status_code integer,
-		status_message text, status_details jsonb, implementation_package_id text, update_id text, synchronizer_id text,
-		record_time timestamptz`,
-	"reassignments": `ledger_offset bigint, node_id integer, kind text, contract_id text, template_id text, package_name text,
-		module_name text, entity_name text, reassignment_id text, source_synchronizer_id text, target_synchronizer_id text, submitter text, reassignment_counter bigint,
-		assignment_exclusivity timestamptz, witness_parties text[], update_id text, synchronizer_id text, record_time timestamptz`,
-	"topology_events": `ledger_offset bigint, node_id integer, kind text, party_id text, participant_id text, permission text,
-		update_id text, synchronizer_id text, record_time timestamptz`,
-	"active_contracts": `contract_id text, synchronizer_id text, template_id text, package_id text, package_name text, module_name text,
-		entity_name text, payload jsonb, contract_key jsonb, signatories text[], observers text[], witness_parties text[],
-		created_at timestamptz, created_offset bigint, activated_offset bigint, activated_node_id integer, reassignment_counter bigint`,
-	"looked_up_contracts": `contract_id text, template_id text, package_name text, module_name text, entity_name text, payload jsonb,
-		contract_key jsonb, signatories text[], observers text[], created_at timestamptz, looked_up_at timestamptz, status text`,
-	"offset_checkpoints": `ledger_offset bigint, synchronizer_id text, record_time timestamptz`,
-	"unknown_updates": `ledger_offset bigint, node_id integer, kind text, raw jsonb, update_id text, synchronizer_id text,
-		record_time timestamptz`,
-	"exact_payloads":     `stream text, ledger_offset bigint, node_id integer, interface_id text, seq bigint, field text, exact bytea`,
-	"stream_checkpoints": `stream text, ledger_offset bigint, event_id text, updated_at timestamptz, record_time timestamptz`,
-	"coverage":           `stream text, scope text, from_exclusive bigint, to_inclusive bigint`,
-	"verifications": `stream text, from_exclusive bigint, to_inclusive bigint, verified_at timestamptz, result text, differences bigint,
-		digest bytea, repaired_at timestamptz`,
-	"packages": `package_id text, package_name text, package_version text`,
-	"vetted_packages": `synchronizer_id text, package_id text, package_name text, package_version text, valid_from timestamptz,
-		valid_until timestamptz, topology_serial integer`,
-	"vetting_changes": `seq bigint, seen_at timestamptz, synchronizer_id text, package_id text, package_name text, package_version text,
-		change text, topology_serial integer, valid_from_before timestamptz, valid_until_before timestamptz, valid_from timestamptz,
-		valid_until timestamptz`,
-	"transactions": `seq bigint, event_id text, update_id text, kind text, date timestamptz, domain_id text, offset_text text, round bigint,
-		transaction_type text, unit_word text, extra jsonb`,
-	"transfers": `seq bigint, event_id text, update_id text, date timestamptz, round bigint, sender text, sender_change_fee numeric,
-		sender_change_amount numeric, sender_fee numeric, holding_fees numeric, input_amount numeric, input_app_reward_amount numeric,
-		input_validator_reward_amount numeric, input_sv_reward_amount numeric, input_validator_faucet_amount numeric, description text,
-		transfer_kind text, instruction_receiver text, instruction_amount numeric, instruction_cid text`,
-	"transfer_receivers": `seq bigint, event_id text, ordinal integer, party text, amount numeric, receiver_fee numeric, net_amount numeric`,
-	"balance_changes": `seq bigint, event_id text, ordinal integer, date timestamptz, round bigint, party text,
-		change_to_initial_amount_as_of_round_zero numeric, change_to_holding_fees_rate numeric`,
-	"mints":                         `seq bigint, event_id text, date timestamptz, round bigint, owner text, amount numeric`,
-	"taps":                          `seq bigint, event_id text, date timestamptz, round bigint, owner text, amount numeric`,
-	"aborted_transfer_instructions": `seq bigint, event_id text, date timestamptz, instruction_cid text, abort_kind text`,
-	"unknown_transactions":          `seq bigint, event_id text, raw jsonb`,
-	"party_transfers": `party text, direction text, counterparties text[], amount numeric, fee numeric, net_amount numeric, date timestamptz,
-		round bigint, event_id text, description text, seq bigint, transfer_kind text`,
-	"holdings": `owner text, instrument text, instrument_admin text, amount numeric, locked boolean, locked_until timestamptz,
-		lock_holders text[], contract_id text, created_at timestamptz, activated_offset bigint, created_round bigint,
-		holding_fee_rate numeric, source text, admin_signed boolean, package_name text, module_name text, entity_name text,
-		synchronizer_id text`,
-	"holding_totals": `owner text, instrument text, instrument_admin text, admin_signed boolean, amount numeric, locked_amount numeric,
-		unlocked_amount numeric, contracts bigint`,
-}
-
 // Relations that are not about what the updates up to the watermark say.
 var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes", "transactions", "transfers",
 	"transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
-	"party_transfers", "verifications"}
+	"party_transfers", "verifications", "synchronizers", "parties"}
+
+// Relations of what packages say, of what was written again, and of what moved, by owners that can be read: the test that asks for rows has
+// none of these.
+var withoutRows = []string{"templates", "interfaces", "choices", "fields", "rewrites", "token_events", "token_transfers", "pending_instructions"}
 
 var contractFunctions = []string{"latest_offset", "oldest_offset", "state_floor", "verified_offset", "verified_seq"}
 
-func TestContractColumns(t *testing.T) {
+// relations are those of schema ledger. What their columns are is published in docs/relations.md, which the tests of internal/app hold
+// against the catalog.
+func (d *testDB) relations() []string {
+	d.T.Helper()
+	list := d.Rows("SELECT relname::text FROM pg_class WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p')")
+	require.Greater(d.T, len(list), 30)
+	return list
+}
+
+func TestContractTypes(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	for relation, columns := range contractColumns {
-		types := map[string]string{}
-		for _, row := range d.Rows(`SELECT attname, replace(format_type(atttypid, atttypmod), 'timestamp with time zone', 'timestamptz')
-			FROM pg_attribute WHERE attrelid = to_regclass('ledger.' || $1) AND attnum > 0 AND NOT attisdropped`, relation) {
-			name, kind, _ := strings.Cut(row, " ")
-			types[name] = kind
-		}
-		for _, column := range strings.Split(columns, ",") {
-			name, kind, _ := strings.Cut(strings.TrimSpace(column), " ")
-			require.Equal(t, kind, types[name], "ledger.%s.%s", relation, name)
-		}
-	}
 	for _, function := range contractFunctions {
 		require.Equal(t, "bigint", d.Row("SELECT format_type(prorettype, NULL) FROM pg_proc WHERE oid = to_regprocedure($1)", "ledger."+function+"()"), function)
 	}
@@ -117,6 +53,9 @@ func TestContractIsCommented(t *testing.T) {
 		UNION ALL
 		SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p')
 		AND coalesce(obj_description(c.oid, 'pg_class'), '') = ''
+		UNION ALL
+		SELECT c.oid::regclass::text FROM pg_class c WHERE relnamespace = 'indexer'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+		AND relname NOT LIKE '%\_both' AND relname <> 'schema_version' AND coalesce(obj_description(c.oid, 'pg_class'), '') = ''
 		UNION ALL
 		SELECT c.oid::regclass || '.' || a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 		WHERE relnamespace = 'ledger'::regnamespace AND relkind IN ('r', 'v', 'm', 'p') AND coalesce(col_description(c.oid, a.attnum), '') = ''
@@ -147,8 +86,9 @@ func TestContractNeedsNoRightsBeneath(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
+	relations := d.relations()
 	d.becomeAnalyst()
-	for relation := range contractColumns {
+	for _, relation := range relations {
 		_, err := d.Conn.Exec(t.Context(), "SELECT * FROM ledger."+relation)
 		require.NoError(t, err, relation)
 	}
@@ -207,6 +147,7 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 // Two relations are joined by their indexes where few rows are asked for: neither is read whole.
 func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
@@ -232,6 +173,55 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	}
 }
 
+// Contracts are found by their key, in facts and in what a snapshot brought, without reading all others.
+func TestContractsAreFoundByTheirKey(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
+	d.Exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, contract_key)
+		SELECT 1000 + i, 0, 'transaction', 'c' || i, 1, 1, true, CASE WHEN i % 10 = 0 THEN to_jsonb(i) END FROM generate_series(1, 10000) i`)
+	d.Exec("ANALYZE indexer.created")
+	const query = "SELECT contract_id FROM ledger.created_events WHERE contract_key = '70'"
+	require.Equal(t, "c70", d.Row(query))
+	plan := d.plan(query)
+	require.Contains(t, plan, "created_p0_contract_key_idx")
+	require.Contains(t, plan, "carried_created_contract_key")
+}
+
+// What is asked of one template begins with that template's contracts, whatever the number of its versions: no relation is read whole, and none
+// again for each version.
+func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
+	d.Exec(`INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name)
+		SELECT 100 + i, format('%s:M%s:T%s', i, i / 5, i / 5), i::text, 'p' || i / 5, 'M' || i / 5, 'T' || i / 5 FROM generate_series(0, 99) i`)
+	d.Exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta)
+		SELECT 1000 + i, 0, 'transaction', 'c' || i, 100 + i % 100, 1, true FROM generate_series(1, 10000) i`)
+	d.Exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+		SELECT 'c' || i, 1, 100 + i % 100, 1000 + i, 0, 0 FROM generate_series(5001, 10000) i`)
+	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id)
+		SELECT 11000 + i, 'c' || i, 1, 100 + i % 100, 1000 + i, 0 FROM generate_series(1, 5000) i`)
+	d.Exec("ANALYZE indexer.created, indexer.active_contracts, indexer.lifetimes, indexer.templates")
+	d.Exec("VACUUM indexer.active_contracts")
+	const template = "package_name = 'p7' AND module_name = 'M7' AND entity_name = 'T7'"
+	for query, wanted := range map[string]struct{ rows, plan string }{
+		"SELECT c.contract_id FROM ledger.created_events c JOIN ledger.active_events a USING (ledger_offset, node_id, template_number) WHERE " + template: {
+			"250", "Index Only Scan using active_contracts_template"},
+		"SELECT contract_id FROM ledger.contract_lifetimes WHERE active_before > 15930 AND " + template: {"255", "Index Cond: (deactivated_offset > 15930)"},
+		"SELECT generate_series(1, contracts) FROM ledger.active_counts WHERE " + template:              {"250", ""},
+	} {
+		plan := d.plan(query)
+		require.Contains(t, plan, wanted.plan, query)
+		require.NotContains(t, plan, "Seq Scan on created_p0", query)
+		require.Equal(t, wanted.rows, d.Row("SELECT count(*) FROM ("+query+") x"), query)
+	}
+	// Names go together: a condition on all of them is met by as many rows as one on the template's name alone.
+	require.Regexp(t, `rows=5 `, d.plan("SELECT FROM indexer.templates WHERE "+template))
+}
+
 // Everything shows facts up to the watermark, never beyond, and nothing before there is one.
 func TestContractEndsAtTheWatermark(t *testing.T) {
 	t.Parallel()
@@ -249,15 +239,16 @@ func TestContractEndsAtTheWatermark(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Audit.Sealer(l.store, l.Leader).SealUpdates(t.Context(), storetest.EveryKind(0)[0])
 	require.NoError(t, err)
-	for relation := range contractColumns {
-		require.NotEqual(t, "0", d.Row("SELECT count(*) FROM ledger."+relation), relation)
+	relations := d.relations()
+	for _, relation := range relations {
+		require.Equal(t, slices.Contains(withoutRows, relation), d.Row("SELECT count(*) FROM ledger."+relation) == "0", relation)
 	}
 	require.Equal(t, []string{"1 2 true", "1 3 true"}, d.Rows("SELECT ledger_offset, node_id, coalesce(acs_delta, true) FROM ledger.archived_events ORDER BY 1, 2"))
 	require.Equal(t, "2 update-2 sync::2", d.Row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.reassignments"))
 	require.Equal(t, "1 update-1 sync::1", d.Row("SELECT ledger_offset, update_id, synchronizer_id FROM ledger.interface_views"))
 
 	d.Exec("UPDATE indexer.checkpoints SET ledger_offset = 0")
-	for relation := range contractColumns {
+	for _, relation := range relations {
 		if !slices.Contains(besideTheWatermark, relation) {
 			require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger."+relation), relation)
 		}

@@ -1,180 +1,29 @@
 package store
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
-	"strings"
-	"sync"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
 
-// cut says what a proxy does with the next COMMIT that follows a COPY into created or transactions.
-type cut int
-
-const (
-	never        cut = iota
-	beforeCommit     // the server does not get it, and sees the connection end
-	afterCommit      // the server gets it and answers, the client sees the connection end instead
-)
-
-// proxy stands between a store and PostgreSQL, and understands enough of their protocol to find a batch's COMMIT.
-type proxy struct {
-	listener net.Listener
-	network  string // of the server
-	address  string
-
-	mu      sync.Mutex
-	next    cut
-	conns   map[net.Conn]struct{}
-	working sync.WaitGroup
+// doubts are what leaves it open whether a batch was committed, again and again.
+var doubts = []throwaway.WireFault{
+	throwaway.CutBeforeCommit, throwaway.CutAfterCommit, throwaway.CutBeforeCommit, throwaway.CutAfterCommit,
 }
 
-// newProxy returns a proxy to the server of a URL, and the URL that leads through it.
-func newProxy(t *testing.T, databaseURL string) (*proxy, string) {
-	t.Helper()
-	config, err := pgx.ParseConfig(databaseURL)
-	require.NoError(t, err)
-	p := &proxy{network: "tcp", address: fmt.Sprintf("%s:%d", config.Host, config.Port), conns: map[net.Conn]struct{}{}}
-	if strings.HasPrefix(config.Host, "/") {
-		p.network, p.address = "unix", fmt.Sprintf("%s/.s.PGSQL.%d", config.Host, config.Port)
-	}
-	p.listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(p.close)
-	p.working.Go(p.accept)
-	through := url.URL{
-		Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Host: p.listener.Addr().String(), Path: config.Database,
-		RawQuery: "sslmode=disable",
-	}
-	return p, through.String()
-}
-
-func (p *proxy) close() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	for conn := range p.conns {
-		_ = conn.Close()
-	}
-	p.mu.Unlock()
-	p.working.Wait()
-}
-
-func (p *proxy) cutNext(c cut) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next = c
-}
-
-func (p *proxy) takeCut() cut {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c := p.next
-	p.next = never
-	return c
-}
-
-func (p *proxy) track(conn net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.conns[conn] = struct{}{}
-}
-
-func (p *proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial(p.network, p.address)
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		p.track(client)
-		p.track(server)
-		deaf, ended := make(chan struct{}), make(chan struct{}) // deaf: the server's answers no longer reach the client
-		p.working.Go(func() { p.forward(client, server, deaf, ended) })
-		p.working.Go(func() {
-			answer(server, client, deaf)
-			close(ended)
-		})
-	}
-}
-
-// forward passes the client's messages on, one by one, until it is time to cut.
-func (p *proxy) forward(client, server net.Conn, deaf, ended chan struct{}) {
-	defer server.Close()
-	defer client.Close()
-	batch := false
-	for first := true; ; first = false {
-		message, err := readMessage(client, first)
-		if err != nil {
-			return
-		}
-		batch = batch || bytes.Contains(message, []byte(`COPY "created"`)) || bytes.Contains(message, []byte(`COPY "transactions"`))
-		if batch && bytes.Contains(message, []byte("commit")) {
-			switch p.takeCut() {
-			case beforeCommit:
-				return
-			case afterCommit:
-				close(deaf)
-				if _, err := server.Write(message); err == nil {
-					<-ended // with the answer
-				}
-				return
-			case never:
-			}
-		}
-		if _, err := server.Write(message); err != nil {
-			return
-		}
-	}
-}
-
-// answer passes the server's messages on, up to the first that a deaf client is not to hear.
-func answer(server, client net.Conn, deaf chan struct{}) {
-	defer client.Close()
-	buffer := make([]byte, 64<<10)
-	for {
-		n, err := server.Read(buffer)
-		select {
-		case <-deaf:
-			return
-		default:
-		}
-		if err != nil {
-			return
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
-}
-
-// readMessage reads a message of the client. The first one has no type byte.
-func readMessage(r io.Reader, first bool) ([]byte, error) {
-	head := make([]byte, 5)
-	if first {
-		head = head[:4]
-	}
-	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, err
-	}
-	message := make([]byte, len(head)+int(binary.BigEndian.Uint32(head[len(head)-4:]))-4)
-	copy(message, head)
-	_, err := io.ReadFull(r, message[len(head):])
-	return message, err
+// wire stands between stores and the database.
+func (d *testDB) wire() *throwaway.Wire {
+	d.T.Helper()
+	w, err := throwaway.NewWire(d.T.Context(), d.URL)
+	require.NoError(d.T, err)
+	d.T.Cleanup(w.Close)
+	return w
 }
 
 // Rule: after any error from COMMIT the outcome is unknown: re-read, never assume. Both outcomes look alike to the
@@ -182,27 +31,27 @@ func readMessage(r io.Reader, first bool) ([]byte, error) {
 func TestCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p, through := newProxy(t, d.URL)
-	l := d.leadUpdates(d.open(through, nil))
+	wire := d.wire()
+	l := d.leadUpdates(d.open(wire.URL(), nil))
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "", storetest.Scope, 0, true))
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
 
-	for i, c := range []cut{beforeCommit, afterCommit, beforeCommit, afterCommit} {
+	for i, doubt := range doubts {
 		from := ledger.Offset(10 + 10*i)
 		to := from + 10
-		p.cutNext(c)
+		cut := wire.Order(doubt)
 		err := l.Append(ctx, storetest.Scope, storetest.OneCreation(from, to))
 		require.ErrorContains(t, err, "outcome is unknown")
-		require.Equal(t, never, p.takeCut(), "the connection was not cut")
+		require.True(t, cut(ctx), "the connection was cut")
 
 		at := from
 		require.Eventually(t, func() bool { // the server may still be at it
 			var ok bool
 			at, ok, err = l.Watermark(ctx)
-			return err == nil && ok && (c == beforeCommit || at == to)
+			return err == nil && ok && (doubt == throwaway.CutBeforeCommit || at == to)
 		}, storetest.WaitLimit, storetest.WaitTick)
-		if c == beforeCommit {
+		if doubt == throwaway.CutBeforeCommit {
 			require.Equal(t, from, at)
 			require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(at, to)))
 		} else {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,64 +19,72 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// FieldSubject is a template or an interface whose field an index is for.
+// FieldSubject is a template or an interface that an index is for, or a choice of one.
 type FieldSubject struct {
 	Interface bool   `json:"interface,omitempty"`
+	Choice    string `json:"choice,omitempty"`
 	Package   string `json:"package"`
 	Module    string `json:"module"`
 	Entity    string `json:"entity"`
 }
 
-// FieldIndex is an index of a field: of all payloads, or of all interface views, that have it. An index for one template serves every
-// template whose field has the same path and type: an index of one template's rows alone would have to name the numbers of the template's
-// versions, which a query through a view does not.
+// FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it. Without a path it
+// indexes all lifetimes by template, or all exercises by choice. An index of a field serves every template whose field has the same path
+// and type. A partial index for one template would need the numbers of its versions in the condition, which queries through a view don't
+// have.
 type FieldIndex struct {
-	Path     string         `json:"path"` // with dots between fields
-	Type     string         `json:"type"` // of SQL
-	Subjects []FieldSubject `json:"for"`  // those that it was made for
+	Path     string         `json:"path"` // with dots between fields; empty: of no field
+	Type     string         `json:"type"` // of SQL; empty without a path
+	Subjects []FieldSubject `json:"for"`  // those that it was created for
 
-	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have names of their own
-	Bytes      int64  `json:"-"` // of all partitions, and of carried rows
-	Partitions int    `json:"-"` // that have it
-	Unfinished int    `json:"-"` // partitions that don't have it yet, or whose part was not finished
+	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have their own names
+	Bytes      int64  `json:"-"` // size for all partitions and carried rows
+	Partitions int    `json:"-"` // number of partitions that have it
+	Unfinished int    `json:"-"` // number of partitions (and 1 for carried rows) that don't have it yet, or not completely
 }
 
-// FieldIndexWanted says what index to make.
+// FieldIndexWanted describes the index to create.
 type FieldIndexWanted struct {
 	Subject    FieldSubject
-	Path, Type string
-	// Expression gives the field's expression in a column: immutable, and never failing.
+	Path, Type string // empty: of no field
+	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called without a path.
 	Expression func(column string) string
-	Anyway     bool // also of texts that are mostly the same
+	Anyway     bool // also index texts that are mostly the same
 }
 
-// fieldTables are where the fields of templates or of interfaces lie. The carried rows of a snapshot lie in a table without partitions.
+// fieldTables are the tables of the fields of templates, interfaces or choices. That of carried rows has no partitions; exercises and
+// lifetimes have none.
 type fieldTables struct{ facts, carried, column string }
 
-func (s FieldSubject) tables() fieldTables {
-	if s.Interface {
+func (s FieldSubject) tables(path string) fieldTables {
+	switch {
+	case s.Choice != "":
+		return fieldTables{facts: "exercised", column: "choice_argument"}
+	case path == "":
+		return fieldTables{facts: "lifetimes"}
+	case s.Interface:
 		return fieldTables{"interface_views", "carried_interface_views", "view_value"}
 	}
 	return fieldTables{"created", "carried_created", "payload"}
 }
 
 const (
-	// fieldComment begins the comment of such an index; its description follows, in JSON. It is stored nowhere else.
+	// fieldComment begins the comment of such an index. The description follows as JSON, and is stored nowhere else.
 	fieldComment = "Made by indexer index create: "
-	// fieldTurnTries is how often it is looked whether another command is at work, fieldTurnPause apart.
+	// fieldTurnTries is how often the lock is tried while another command has it, fieldTurnPause apart.
 	fieldTurnTries, fieldTurnPause = 20, 100 * time.Millisecond
-	// sameSample is how many of the last values are looked at, and sameShare of how many one may be the most frequent value. A hash index
-	// keeps equal values in one chain, and goes through it with each new one.
+	// At most one of sameShare values, of the last sameSample, may be the most frequent one. A hash index keeps equal values in one
+	// chain, and walks it for each new one.
 	sameSample, sameShare = 10_000, 10
 )
 
 // ErrSameValues is wrapped by the error of CreateFieldIndex for a field whose values are mostly the same.
 var ErrSameValues = errors.New("most values are the same")
 
-// CreateFieldIndex makes an index, or continues with one that was not finished, and reports whether it did anything. Writers and readers go
-// on meanwhile, but for moments. The index's parts are built one after the other, each when the transactions that are open have ended. What
-// was made before an error stays, and the next call continues from there. Errors are a *ledger.Problem where the role may not, another call
-// is at work, or ErrSameValues.
+// CreateFieldIndex creates an index, or completes an unfinished one, and reports whether it did anything. It blocks writers and readers for
+// moments only. It builds one part of the index after the other, each after the open transactions have ended. After an error the finished
+// parts stay, and the next call continues from there. Errors are a *ledger.Problem if the role lacks a right, another call is at work, or
+// most values are the same (ErrSameValues).
 func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
 	var index FieldIndex
 	changed := false
@@ -98,8 +107,8 @@ func (s *Store) FieldIndexes(ctx context.Context) (list []FieldIndex, err error)
 	return list, err
 }
 
-// DropFieldIndex drops an index, or only notes that it is no more for a template or an interface where it is for others too. It reports
-// whether it is dropped.
+// DropFieldIndex drops an index. If others than of need it too, it only removes of from the description. It reports whether the index is
+// dropped.
 func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject) (dropped bool, err error) {
 	err = s.alterFieldIndexes(ctx, func(w *fieldIndexWork) error {
 		list, err := fieldIndexes(ctx, w.conn)
@@ -116,7 +125,7 @@ func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject
 			return w.describe(ctx, w.conn, index)
 		}
 		dropped = true
-		return w.drop(ctx, of.tables(), index)
+		return w.drop(ctx, of.tables(index.Path), index)
 	})
 	if err != nil {
 		err = fmt.Errorf("drop index %s: %w", name, err)
@@ -124,7 +133,7 @@ func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject
 	return dropped, err
 }
 
-// fieldIndexWork changes indexes on a connection that nothing else uses.
+// fieldIndexWork changes indexes on a connection of its own.
 type fieldIndexWork struct {
 	store *Store
 	conn  *pgx.Conn
@@ -137,7 +146,7 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 		return s.db.Unusable(err)
 	}
 	defer pg.Close(ctx, conn)
-	// To wait for the lock in a statement would keep those who hold it from building: they wait for open transactions.
+	// Don't wait for the lock within a statement: its holder waits for open transactions before it builds.
 	var alone bool
 	for try := 0; !alone; try++ {
 		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", s.db.Config.Schemas.FieldIndexLock()).Scan(&alone); err != nil {
@@ -148,7 +157,9 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 		case try == fieldTurnTries:
 			return &ledger.Problem{What: "another command is making or dropping an index", Do: "repeat it when that has ended"}
 		default:
-			time.Sleep(fieldTurnPause) // the session of a command that has ended may end a little later
+			if err := wait(ctx, fieldTurnPause); err != nil { // the session of an ended command may last a little longer
+				return err
+			}
 		}
 	}
 	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false) FROM pg_settings s
@@ -164,10 +175,17 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
-	at := wanted.Subject.tables()
-	expression := wanted.Expression(at.column)
+	at := wanted.Subject.tables(wanted.Path)
+	var expression, definition string
+	if wanted.Path == "" {
+		definition = wholeDefinitions[at.facts]
+		expression = definition
+	} else {
+		expression = wanted.Expression(at.column)
+		definition = fieldDefinition(wanted.Type, expression)
+	}
 	hash := fieldHash(at.facts, expression)
-	name := fieldIndexName(at.facts, wanted.Path, hash)
+	name := fieldIndexName(at.facts, cmp.Or(wanted.Path, "all"), hash)
 	list, err := fieldIndexes(ctx, w.conn)
 	if err != nil {
 		return FieldIndex{}, false, err
@@ -179,7 +197,6 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 		}
 		return x.Name == name
 	})
-	definition := fieldDefinition(wanted.Type, expression)
 	if !exists && wanted.Type == "text" && !wanted.Anyway {
 		if err := w.refuseSameValues(ctx, at.facts, expression); err != nil {
 			return FieldIndex{}, false, err
@@ -215,10 +232,12 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 	return index, changed || built, err
 }
 
-// finish builds the parts that are missing: for carried rows, and for the partitions. Partitions that come have theirs from the beginning.
+// finish builds the missing parts, for carried rows and for partitions. PostgreSQL creates those of new partitions.
 func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash, definition string) (built bool, err error) {
-	if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
-		return built, err
+	if at.carried != "" {
+		if built, err = w.build(ctx, at.carried, fieldPartName(at.carried, hash), definition); err != nil {
+			return built, err
+		}
 	}
 	for {
 		partitions, err := collectTexts(ctx, w.conn, `SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
@@ -233,7 +252,7 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
 		}
 		for _, partition := range partitions {
 			part := fieldPartName(partition, hash)
-			// A writer that attaches a partition, and so changes all of them, and a build can wait for one another: one of both is ended.
+			// A build can deadlock with a writer that attaches a partition: PostgreSQL then ends one of them.
 			err := patiently(ctx, lockPatience, func() error {
 				_, err := w.build(ctx, partition, part, definition)
 				return err
@@ -253,7 +272,7 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
 	}
 }
 
-// build builds the index of one table, unless it is there. One that is not valid was left by a build that was cut off: it is dropped first.
+// build builds the index of one table, unless it exists. It first drops an invalid one, which an interrupted build left behind.
 func (w *fieldIndexWork) build(ctx context.Context, table, name, definition string) (built bool, err error) {
 	var valid bool
 	err = w.conn.QueryRow(ctx, "SELECT i.indisvalid FROM pg_index i WHERE i.indexrelid = to_regclass($1) AND i.indrelid = to_regclass($2)", quotedName(name), quotedName(table)).Scan(&valid)
@@ -269,11 +288,11 @@ func (w *fieldIndexWork) build(ctx context.Context, table, name, definition stri
 	}
 	start := time.Now()
 	w.store.db.Config.Logger.InfoContext(ctx, "building an index", "index", name, "relation", table)
-	// It waits for others' transactions to end, and nobody waits for it meanwhile.
+	// It waits for other transactions, but blocks none.
 	if err := w.withoutLockTimeout(ctx, "CREATE INDEX CONCURRENTLY "+quotedName(name)+" ON "+quotedName(table)+" "+definition); err != nil {
 		return false, fmt.Errorf("build the index of %s: %w", table, err)
 	}
-	// The planner has no idea of the values of an expression before.
+	// Without this the planner has no statistics of the expression.
 	if err := w.withoutLockTimeout(ctx, "ANALYZE "+quotedName(table)); err != nil {
 		return false, fmt.Errorf("analyze %s: %w", table, err)
 	}
@@ -288,7 +307,7 @@ func (w *fieldIndexWork) dropConcurrently(ctx context.Context, name string) erro
 	return nil
 }
 
-// withoutLockTimeout runs a statement that waits for others, and that others don't wait for.
+// withoutLockTimeout runs a statement that waits for others, but blocks none.
 func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement string) error {
 	if _, err := w.conn.Exec(ctx, "SET lock_timeout = 0"); err != nil {
 		return err
@@ -300,12 +319,12 @@ func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement strin
 	return err
 }
 
-// drop drops what is not attached first, and the index itself, which has the description, last: so a drop that was cut off can be repeated.
+// drop drops the index, which has the description, after the parts that are not attached, so that an interrupted drop can be repeated.
 func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIndex) error {
 	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
 	loose, err := collectTexts(ctx, w.conn, `SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
 		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
-		AND (i.indrelid = to_regclass($2) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
+		AND (i.indrelid = to_regclass(nullif($2, '')) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
 	if err != nil {
 		return fmt.Errorf("look for its parts: %w", err)
 	}
@@ -320,7 +339,7 @@ func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIn
 	})
 }
 
-// refuseSameValues looks at the last values.
+// refuseSameValues returns ErrSameValues, in a *ledger.Problem, if most of the last values are the same.
 func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression string) error {
 	var values, same int64
 	err := w.conn.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(y.rows), 0)::bigint, coalesce(max(y.rows), 0) FROM (
@@ -336,7 +355,7 @@ func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression
 	return nil
 }
 
-// describe writes what an index is for.
+// describe writes the description of an index into its comment.
 func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
 }, index FieldIndex) error {
@@ -348,9 +367,15 @@ func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 	return err
 }
 
-// fieldDefinition is what stands behind the table's name. No value may be too long for an index, or it could not be stored: a btree
-// refuses more than 2,704 bytes, and SP-GiST takes ever longer for long texts that begin alike. A hash index takes any text, and finds what
-// is equal. The other types are short; what is not of the type is NULL, and left out.
+// wholeDefinitions are those of indexes of no field, by table. That of lifetimes has all columns that counting needs, also for limited roles.
+var wholeDefinitions = map[string]string{
+	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, stakeholders_ref)",
+	"exercised": "USING btree (choice)",
+}
+
+// fieldDefinition returns what follows the table's name in CREATE INDEX. An index must accept every value, or rows could not be stored: a
+// btree refuses more than 2,704 bytes, and SP-GiST becomes slow with long texts that begin alike. Texts therefore have a hash index, which
+// serves equality only. Other types are short; values that don't fit the type are NULL, and not indexed.
 func fieldDefinition(kind, expression string) string {
 	if kind == "text" {
 		return "USING hash ((" + expression + "))"
@@ -358,13 +383,13 @@ func fieldDefinition(kind, expression string) string {
 	return "USING btree ((" + expression + ")) WHERE (" + expression + ") IS NOT NULL"
 }
 
-// fieldHash distinguishes indexes. It stands at the end of their names.
+// fieldHash returns the end of an index's name, which makes it unique.
 func fieldHash(table, expression string) string {
 	sum := sha256.Sum256([]byte(table + "\x00" + expression))
 	return hex.EncodeToString(sum[:6])
 }
 
-// fieldIndexName has the path in it for people, as far as 63 bytes let it.
+// fieldIndexName returns a name that contains the path, for people, cut to 63 bytes.
 func fieldIndexName(table, path, hash string) string {
 	readable := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -399,7 +424,8 @@ func fieldIndexes(ctx context.Context, db interface {
 		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p WHERE p.isleaf AND p.relid <> c.oid)
 		           + coalesce(pg_relation_size(carried.oid), 0),
 		       parts.built,
-		       (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built + CASE WHEN carried.indisvalid THEN 0 ELSE 1 END
+		       (SELECT count(*) FROM pg_inherits h WHERE h.inhparent = t.oid)::integer - parts.built
+		           + CASE WHEN carried.indisvalid OR t.relname IN ('exercised', 'lifetimes') THEN 0 ELSE 1 END
 		FROM pg_class c
 		JOIN pg_index i ON i.indexrelid = c.oid
 		JOIN pg_class t ON t.oid = i.indrelid
@@ -407,7 +433,7 @@ func fieldIndexes(ctx context.Context, db interface {
 		CROSS JOIN LATERAL (SELECT count(*)::integer AS built FROM pg_inherits h WHERE h.inhparent = c.oid) parts
 		LEFT JOIN LATERAL (SELECT x.oid, k.indisvalid FROM pg_class x JOIN pg_index k ON k.indexrelid = x.oid
 			WHERE x.relnamespace = c.relnamespace AND x.relname = 'carried_' || t.relname || '_field_' || right(c.relname, 12)) carried ON true
-		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'))
+		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'), to_regclass('exercised'), to_regclass('lifetimes'))
 		ORDER BY 1`, fieldComment)
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of fields: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
@@ -60,7 +61,9 @@ const (
 func (d *testDB) requireServed(query string, partitions int) {
 	d.T.Helper()
 	d.Exec("SET enable_seqscan = off")
+	d.Exec("SET enable_indexscan = off") // which reads a table of a row or none by its key as fast: only bitmaps need a condition
 	plan := d.plan(query)
+	d.Exec("RESET enable_indexscan")
 	require.Len(d.T, regexp.MustCompile(`Index Scan (using|on) (created_p\d+|carried_created)_(field|expr|as_numeric)`).FindAllString(plan, -1), partitions+1, plan)
 	require.NotRegexp(d.T, `Seq Scan on (carried_)?created`, plan)
 }
@@ -68,6 +71,7 @@ func (d *testDB) requireServed(query string, partitions int) {
 // Partitions that are there get an index, and those that come. Values of any length are stored, and found.
 func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "builds indexes of several partitions")
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()
@@ -134,6 +138,70 @@ func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	require.Empty(t, list)
 }
 
+// Indexes of what there is of a template and of a choice, and of a choice's argument, are of every partition of their tables, which no snapshot
+// has rows of.
+func TestIndexesOfTemplatesAndChoices(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	s := d.store()
+	// lived is an update in which a contract is created, and the one of the update before archived by a choice.
+	lived := func(at, before ledger.Offset, actor string) ledger.Update {
+		u := owned(at, "alice", "1")
+		u.Created[0].NodeID = 1
+		x := storetest.Exercise(0, fmt.Sprint("contract-", before), true, nil)
+		x.Choice, x.Argument = "Settle", ledger.JSON(fmt.Sprintf(`{"actor": %q}`, actor))
+		u.Exercised = []ledger.ExercisedEvent{x}
+		return u
+	}
+	d.append(l, 0, owned(1, "alice", "1"), lived(2, 1, "bob"), lived(2_000_000, 2, "carol"))
+	settle := assets
+	settle.Choice = "Settle"
+	list := []FieldIndexWanted{{Subject: assets}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
+		Expression: func(column string) string { return column + " ->> 'actor'" }}}
+	for _, wanted := range list {
+		index, changed, err := s.CreateFieldIndex(t.Context(), wanted)
+		require.NoError(t, err)
+		require.True(t, changed)
+		require.Equal(t, wanted.Path, index.Path)
+		require.Equal(t, []FieldSubject{wanted.Subject}, index.Subjects)
+		require.Equal(t, 2, index.Partitions)
+		require.Zero(t, index.Unfinished)
+		_, changed, err = s.CreateFieldIndex(t.Context(), wanted)
+		require.NoError(t, err)
+		require.False(t, changed)
+	}
+	d.append(l, 2_000_000, lived(9_000_000, 2_000_000, "bob"))
+	d.Exec("SET enable_seqscan = off")
+	d.Exec("SET enable_bitmapscan = off")
+	for query, wanted := range map[string]struct {
+		index string
+		rows  []string
+	}{
+		"SELECT active_from FROM ledger.active_at(5) WHERE package_name = 'asset' AND entity_name = 'Asset'":                                   {`lifetimes_p\d+_(field|template_ref)`, []string{"2"}},
+		"SELECT ledger_offset FROM ledger.exercised_events WHERE choice = 'Settle'":                                                            {`exercised_p\d+_(field|choice)`, []string{"2", "2000000", "9000000"}},
+		"SELECT ledger_offset FROM ledger.exercised_events WHERE choice_argument ->> 'actor' = 'bob' AND choice IS NOT DISTINCT FROM 'Settle'": {`exercised_p\d+_(field|expr)`, []string{"2", "9000000"}},
+	} {
+		require.Equal(t, wanted.rows, storetest.Sorted(d.Rows(query)), query)
+		plan := d.plan(query)
+		require.Regexp(t, "Index( Only)? Scan using "+wanted.index, plan, query)
+		require.NotRegexp(t, `Seq Scan on (exercised|lifetimes)`, plan, query)
+	}
+	for _, wanted := range list {
+		indexes, err := s.FieldIndexes(t.Context())
+		require.NoError(t, err)
+		require.NotEmpty(t, indexes)
+		for _, index := range indexes {
+			if index.Path == wanted.Path && index.Subjects[0] == wanted.Subject {
+				dropped, err := s.DropFieldIndex(t.Context(), index.Name, wanted.Subject)
+				require.NoError(t, err)
+				require.True(t, dropped)
+			}
+		}
+	}
+	require.Empty(t, d.Rows(`SELECT c.relname FROM pg_class c WHERE c.relname ~ '_field_[0-9a-f]{12}$' AND c.relnamespace = 'indexer'::regnamespace`))
+}
+
 // An index that could not be finished is shown as such, and the next command finishes it. Writing continues meanwhile.
 func TestFieldIndexesThatWereCutOff(t *testing.T) {
 	t.Parallel()
@@ -187,6 +255,7 @@ func TestFieldIndexesThatWereCutOff(t *testing.T) {
 // A writer commits while an index is built, and a build waits no longer than it needs to.
 func TestFieldIndexesWhileALeaderWrites(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "builds indexes beside a writer")
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()
@@ -258,6 +327,7 @@ func TestFieldIndexesOfFewValues(t *testing.T) {
 // Indexes belong to a pair of schemas, and to the role that owns its tables.
 func TestFieldIndexesOfAnotherPair(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a second pair of schemas")
 	d := newDatabase(t)
 	other := d.open(d.URL, func(c *Config) { c.Schemas = Schemas{Tables: "indexer_b", Views: "ledger_b"} })
 	_, err := other.Migrate(t.Context())
@@ -288,6 +358,7 @@ func TestFieldIndexesOfAnotherPair(t *testing.T) {
 // What is set for the database changes nothing.
 func TestFieldIndexesWithStrangeSettings(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	strange, usual := throwaway.Strange(t)
 	d := &testDB{&storetest.DB{T: t, URL: strange, Conn: usual}}
 	s := d.store()

@@ -88,7 +88,7 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 	if err != nil {
 		return fmt.Errorf("fill in offsets after %d up to %d: %w", b.from, b.to, session.Refused(err))
 	}
-	l.wrote(&b.facts)
+	l.wrote(b)
 	return nil
 }
 

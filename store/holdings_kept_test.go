@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -97,6 +98,7 @@ func drawHolding(rt *rapid.T) string {
 // The holdings of one party, and all totals, are read from the indexes, and what nobody names is not looked up.
 func TestHoldingsAreReadByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	d.started()
 	d.fillHoldings(6_000, 20)

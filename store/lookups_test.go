@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/storetest"
@@ -176,8 +177,8 @@ func TestLookupsAfterTheStart(t *testing.T) {
 func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p, through := newProxy(t, d.URL)
-	l := d.leadUpdates(d.open(through, nil))
+	wire := d.wire()
+	l := d.leadUpdates(d.open(wire.URL(), nil))
 	ctx := t.Context()
 	require.NoError(t, l.Start(ctx, "", storetest.Scope, 0, true))
 
@@ -186,13 +187,15 @@ func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 	require.Error(t, l.Append(ctx, storetest.Scope, refused))
 	require.Empty(t, d.queue())
 
-	p.cutNext(beforeCommit)
+	cut := wire.Order(throwaway.CutBeforeCommit)
 	require.ErrorContains(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), "outcome is unknown")
+	require.True(t, cut(ctx))
 	d.WaitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid())")
 	require.Empty(t, d.queue())
 
-	p.cutNext(afterCommit)
+	cut = wire.Order(throwaway.CutAfterCommit)
 	require.ErrorContains(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), "outcome is unknown")
+	require.True(t, cut(ctx))
 	d.WaitFor("SELECT EXISTS (SELECT FROM indexer.lookups)")
 	require.ErrorIs(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), ErrCovered)
 	require.Equal(t, []string{"unseen 1 3"}, d.queue())

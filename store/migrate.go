@@ -144,10 +144,18 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	case have == want:
 		return nil
 	case have < want:
+		do := "run `indexer migrate` with a user that may create schemas and tables"
+		if !exists {
+			elsewhere, err := s.otherPairs(ctx)
+			if err != nil {
+				return err
+			}
+			if elsewhere != "" {
+				do = "to use " + elsewhere + "; to index another ledger beside it " + do
+			}
+		}
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s has schema version %d, this program needs %d", s.Address(), have, want),
-			Do:   "run `indexer migrate` with a user that may create schemas and tables",
-			Err:  ErrSchemaOlder,
+			What: fmt.Sprintf("database %s has schema version %d, this program needs %d", s.Address(), have, want), Do: do, Err: ErrSchemaOlder,
 		}
 	default:
 		return &ledger.Problem{
@@ -155,6 +163,25 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			Do:   "run the newer release of the indexer that migrated this database; schemas are not migrated back",
 		}
 	}
+}
+
+// otherPairs says with which flags the ledgers of this database are to be found, where there are some in other schemas; else it is empty.
+func (s *Store) otherPairs(ctx context.Context) (string, error) {
+	names, err := s.db.Queries.InspectPairs(ctx, s.db.Pool)
+	if err != nil {
+		return "", s.db.Unusable(fmt.Errorf("database %s, look for other schemas: %w", s.Address(), err))
+	}
+	var ways []string
+	for _, name := range names {
+		views, err := s.db.Queries.InspectViews(ctx, s.db.Pool, name)
+		if err != nil {
+			return "", s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), name, err))
+		}
+		for _, view := range views {
+			ways = append(ways, fmt.Sprintf("the ledger in schema %[1]s give --tables-schema %[2]s --views-schema %[1]s", view, name))
+		}
+	}
+	return strings.Join(ways, ", or to use "), nil
 }
 
 // checkViews refuses a pair whose views were made in a schema of another name.

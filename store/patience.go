@@ -29,10 +29,18 @@ func patiently(ctx context.Context, pause time.Duration, change func() error) er
 				Do:   "see in pg_stat_activity which are open for so long, and repeat the command", Err: err,
 			}
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := wait(ctx, pause); err != nil {
+			return err
 		}
+	}
+}
+
+// wait waits for a time, or until the context ends, whose error it returns.
+func wait(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

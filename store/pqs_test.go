@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -42,6 +43,7 @@ func newPQS(t *testing.T) *testDB {
 // Answers and errors at the edges are those of the Participant Query Store, but for where it is wrong.
 func TestPQSAtTheEdges(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs a hundred statements")
 	d := newPQS(t)
 	const T = "'Main:Asset'"
 	for _, c := range []struct{ query, want string }{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -67,6 +68,7 @@ func TestFunctionsLookNamesUpWhereTheyWereMade(t *testing.T) {
 // What was migrated as a pair is opened as one.
 func TestSchemasOfAnotherPair(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a second pair of schemas")
 	d := newDatabase(t)
 	open := func(tables, views string) *Store {
 		return d.open(d.URL, func(cfg *Config) { cfg.Schemas = Schemas{Tables: tables, Views: views} })

@@ -51,7 +51,7 @@ func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool,
 		extent, err := held.Read(ctx, s.db, tx)
 		bounds = ledger.Bounds{
 			Floor: extent.HistoryFloor, Watermark: extent.Watermark,
-			StateFloor: extent.StateFloor,
+			StateFloor: extent.StateFloor, PrunedTo: extent.PrunedTo,
 		}
 		started = extent.Started
 		return err

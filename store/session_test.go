@@ -26,6 +26,7 @@ func (d *testDB) behind(mode string, settings ...string) string {
 // Everything works through a pooler in session mode: the sessions have their settings, one leads, and what it lets go of is free.
 func TestPoolerInSessionMode(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a pooler")
 	d := emptyDatabase(t)
 	ctx := t.Context()
 	url := d.behind(throwaway.PoolSessions)
@@ -107,6 +108,7 @@ func TestPoolerTakeover(t *testing.T) {
 // However few or many sessions a pooler shares out, in whichever order: it is found out, at once.
 func TestSharedSessionsAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts poolers")
 	for _, mode := range []string{throwaway.PoolTransactions, throwaway.PoolStatements} {
 		for _, order := range []string{"server_round_robin = 0", "server_round_robin = 1"} {
 			for sessions := range 4 {

@@ -206,6 +206,7 @@ func (l *Leader) writeSnapshotPage(
 	}
 	l.store.db.Config.Wrote("carried_created", len(rows.Created))
 	rows.Release()
+	wanted.Release()
 	return next, nil
 }
 

@@ -107,6 +107,16 @@ func TestSchemaVersions(t *testing.T) {
 	storetest.RequireProblem(t, err, "schema version 1", "indexer migrate")
 }
 
+// A database that holds a ledger in other schemas than those that are asked for says with which flags it is found.
+func TestALedgerInOtherSchemasIsNamed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	network := d.open(d.URL, func(c *Config) { c.Schemas = Schemas{Tables: "network_indexer", Views: "network"} })
+	err := network.CheckSchema(t.Context())
+	require.ErrorIs(t, err, ErrSchemaOlder)
+	storetest.RequireProblem(t, err, "schema version 0", "to use the ledger in schema ledger give --tables-schema indexer --views-schema ledger; ", "`indexer migrate`")
+}
+
 // Several processes migrate an empty database at once: one works, the others find it done.
 func TestMigrateAtOnce(t *testing.T) {
 	t.Parallel()
@@ -135,6 +145,7 @@ func TestMigrateAtOnce(t *testing.T) {
 // Of two that make the schema at the same moment, PostgreSQL refuses one in spite of IF NOT EXISTS.
 func TestMigrateWhileTheSchemaIsBeingMade(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	d := &testDB{storetest.New(t, throwaway.Database(t))}
 	tx, err := d.Connect().Begin(t.Context())
 	require.NoError(t, err)

@@ -17,13 +17,16 @@ import (
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
 type Status struct {
 	ParticipantID string // empty: not recorded
-	Started       bool   // false: the fields up to RecordTime say nothing
+	Started       bool   // false: the fields up to Coverage say nothing
 	Watermark     ledger.Offset
 	Frontier      ledger.Offset // everything up to here is fetched and stored; at least Watermark
 	HistoryFloor  ledger.Offset
 	StateFloor    *ledger.Offset // nil: the active set is known at no offset
+	PrunedTo      ledger.Offset  // an operator pruned up to here; 0: nothing was pruned
 	UpdatedAt     time.Time      // when the watermark last moved
 	RecordTime    time.Time      // of the last update up to the watermark; zero: there is none
+	FirstUpdate   ledger.Offset  // that is stored; 0: none is
+	Coverage      []ledger.Range // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
 	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is none.
@@ -136,12 +139,12 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return status, fmt.Errorf("read the floors: %w", err)
 	}
-	status.HistoryFloor = ledger.Offset(floors.HistoryFloor)
+	status.HistoryFloor, status.PrunedTo = ledger.Offset(floors.HistoryFloor), ledger.Offset(floors.PrunedTo)
 	if floors.StateFloor != nil {
 		floor := ledger.Offset(*floors.StateFloor)
 		status.StateFloor = &floor
 	}
-	return status, nil
+	return status, s.covered(ctx, tx, &status)
 }
 
 // transactionsStatus reads where the transaction history stands; nil where it was not begun.

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
@@ -224,5 +227,34 @@ func TestAResetLeavesNoTableOut(t *testing.T) {
 		if table.Reset == tables.Remove {
 			require.NotEmpty(t, table.Place, table.Name)
 		}
+	}
+}
+
+// Who sees an event sees its update: the witnesses of every kind of event are among those who may see the update.
+func TestAnUpdateIsSeenByWhoSeesItsEvents(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	pages := storetest.EveryKind(0)
+	witnesses := map[string]ledger.Offset{}
+	for i := range pages[0].Updates {
+		u := &pages[0].Updates[i]
+		for kind, events := range reflect.ValueOf(u).Elem().Fields() {
+			if events.Kind() != reflect.Slice || events.Type().Elem().Kind() != reflect.Struct {
+				continue
+			}
+			for n := range events.Len() {
+				if list := events.Index(n).FieldByName("WitnessParties"); list.IsValid() {
+					party := fmt.Sprintf("of %s %d", kind.Name, n)
+					list.Set(reflect.ValueOf([]string{party}))
+					witnesses[party] = u.Offset
+				}
+			}
+		}
+	}
+	require.Greater(t, len(witnesses), 3)
+	require.NoError(t, d.started().Append(t.Context(), storetest.Scope, pages))
+	for party, offset := range witnesses {
+		require.Equal(t, "true", d.Row("SELECT $1 = ANY (l.parties) FROM indexer.updates u JOIN indexer.party_lists l ON l.party_list_ref = u.seen_by_ref WHERE u.ledger_offset = $2",
+			party, int64(offset)), party)
 	}
 }

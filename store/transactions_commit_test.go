@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -94,24 +95,24 @@ func TestHistoryPositionMovesByCompareAndSwap(t *testing.T) {
 func TestHistoryCommitOutcomeUnknownIsReadAgain(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	p, through := newProxy(t, d.URL)
-	h := &testHistory{testDB: d, l: d.leadTransactions(d.open(through, nil))}
+	wire := d.wire()
+	h := &testHistory{testDB: d, l: d.leadTransactions(d.open(wire.URL(), nil))}
 	ctx := t.Context()
 	h.append("a")
 	want := []string{"1:a"}
-	for i, c := range []cut{beforeCommit, afterCommit, beforeCommit, afterCommit} {
+	for i, doubt := range doubts {
 		id := fmt.Sprint("b", i)
 		want = append(want, fmt.Sprint(i+2, ":", id))
-		p.cutNext(c)
+		cut := wire.Order(doubt)
 		_, err := h.l.AppendTransactions(ctx, h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{id})))
 		require.ErrorContains(t, err, "outcome is unknown")
-		require.Equal(t, never, p.takeCut(), "the connection was not cut")
+		require.True(t, cut(ctx), "the connection was cut")
 		var at ledger.TransactionsPosition
 		require.Eventually(t, func() bool { // the server may still be at it
 			at, _, err = h.l.TransactionsPosition(ctx)
-			return err == nil && (c == beforeCommit || at.Revision > h.at.Revision)
+			return err == nil && (doubt == throwaway.CutBeforeCommit || at.Revision > h.at.Revision)
 		}, storetest.WaitLimit, storetest.WaitTick)
-		if c == beforeCommit {
+		if doubt == throwaway.CutBeforeCommit {
 			require.Equal(t, h.at, at)
 			h.append(id)
 		} else {

@@ -48,7 +48,7 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 		return fmt.Errorf("write offsets after %d up to %d ahead: %w", b.from, b.to, session.Refused(err))
 	}
 	l.pending.Add(int64(b.from), int64(b.to), active.EventsOf(b.updates, b.numbers))
-	l.wrote(&b.facts)
+	l.wrote(b)
 	return nil
 }
 

@@ -21,8 +21,8 @@ const (
 // Seals is the background task that compares what is stored with its source again, window by window, and seals each window with a
 // digest of its rows. Its rate is limited.
 type Seals struct {
-	// Rate is the most updates, entries of a snapshot or records that are read per second; at least 1.
-	Rate   int
+	// Rate returns how many updates, entries of a snapshot or records are read per second at most, at least 1; it may change.
+	Rate   func() int
 	Logger *slog.Logger
 	// Sealed, if set, is called for each window that was sealed.
 	Sealed func(Sealing)
@@ -204,7 +204,7 @@ func (s *Seals) spent(n int) {
 	if s.next.Before(now) {
 		s.next = now
 	}
-	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate))
+	s.next = s.next.Add(time.Duration(n) * time.Second / time.Duration(s.Rate()))
 }
 
 // AddUpdates adds a participant's updates, and the carried snapshot.

@@ -47,7 +47,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 		if err != nil {
 			return Sealing{}, false, err
 		}
-		if at < pruned {
+		if at < pruned || w.Pruned {
 			return s.notShown(ctx, s.sealer, findings.SealedSnapshot, w)
 		}
 		digest, err := s.database.SnapshotRows(ctx, at)

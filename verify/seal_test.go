@@ -100,6 +100,10 @@ func (s *sealScript) ReadUpdates(ctx context.Context, after, to ledger.Offset) (
 	return ledger.Page{From: after, To: to, Updates: make([]ledger.Update, to-after), Bytes: s.bytes}, nil
 }
 
+func (s *sealScript) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return upTo, nil
+}
+
 func (s *sealScript) ReadSnapshot(_ context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,7 +298,7 @@ func (s *sealScript) of(stream string) (list []string) {
 func (s *sealScript) lines(message string) int { return strings.Count(s.log.String(), message) }
 
 func (s *sealScript) seals(rate int) *Seals {
-	return &Seals{Rate: rate, Logger: slog.New(slog.NewTextHandler(&s.log, nil))}
+	return &Seals{Rate: func() int { return rate }, Logger: slog.New(slog.NewTextHandler(&s.log, nil))}
 }
 
 // follow seals the updates until it is ended, or the test is; what fails is tried again after a second.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,6 +60,9 @@ func (u *Updates) carried(ctx context.Context) error {
 		u.note("the snapshot at offset %d, which is carried: the participant has pruned it (`verify --offline` compares it with its digest, if it was sealed)", at)
 		return nil
 	}
+	if begun.Pruned {
+		return u.carriedByPruning(ctx, at)
+	}
 	again := false
 	read := func(seen func(key string)) (err error) {
 		u.result.Carried, err = u.snapshot(ctx, "the snapshot that is carried", at, nil, func(before int64, entries []ledger.ContractEntry) error {
@@ -97,6 +101,26 @@ func (u *Updates) carried(ctx context.Context) error {
 	return extras(read, stored, func(_ string, d findings.Difference) error { return u.remains(ctx, d) })
 }
 
+// carriedByPruning compares what was active where everything before was pruned. The rows were made of events: what the participant's
+// snapshot has in another form than its stream is not compared, as in active. There is nothing to repair them from but that.
+func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error {
+	if !u.Scope.Reassignments {
+		return nil // active says so
+	}
+	err := u.compareActive(ctx, at, nil, func(d findings.Difference) error {
+		if u.Repairer != nil {
+			u.result.Remaining++
+		}
+		return u.Found(d)
+	})
+	if ingest.Lasting(err) {
+		u.note("the contracts that were active at offset %d, up to which everything was pruned: the participant does not show them there (%v)", at, err)
+		err = nil
+	}
+	u.result.Carried, u.result.Active = u.result.Active, 0
+	return err
+}
+
 func ignore(findings.Difference) error { return nil }
 
 // active compares the active set with a snapshot. The active set follows from the facts, so a difference comes from facts that were
@@ -110,16 +134,29 @@ func (u *Updates) active(ctx context.Context) error {
 		u.note("the active set: reassignments are not read (--no-reassignments), so contracts that moved to another synchronizer are not known")
 		return nil
 	}
-	at, first, err := u.beginActive(ctx)
-	if err != nil {
+	newest, seldom, err := u.newestSnapshot(ctx)
+	switch {
+	case errors.Is(err, ledger.ErrNotOffered):
+		u.note("the active set: %v", err)
+		return nil
+	case err != nil:
 		return err
+	case seldom && !u.Selection.All:
+		u.note("the active set: its source's snapshot at offset %d takes a request for each contract; --all reads it", newest)
+		return nil
+	}
+	at, first := newest, (*ledger.SnapshotPage)(nil)
+	if !seldom {
+		if at, first, err = u.beginActive(ctx); err != nil {
+			return err
+		}
 	}
 	switch {
 	case at < u.pruned:
 		u.note("the active set at offset %d: the participant has pruned it", at)
 		return nil
 	case at < *u.result.Bounds.StateFloor:
-		u.note("the active set: the participant's ledger ends at offset %d, before offset %d, from where the active set is known", at, *u.result.Bounds.StateFloor)
+		u.note("the active set: the newest snapshot is at offset %d, before offset %d, from where the active set is known", at, *u.result.Bounds.StateFloor)
 		return nil
 	}
 	u.result.ActiveAt = at
@@ -169,6 +206,20 @@ func (u *Updates) remains(ctx context.Context, d findings.Difference) error {
 	u.result.Remaining++
 	u.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 	return nil
+}
+
+// newestSnapshot returns the newest snapshot that can be compared. seldom says that there are snapshots at few offsets only; else they
+// are everywhere.
+func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom bool, err error) {
+	upTo := u.result.Bounds.Watermark
+	if u.end != nil {
+		upTo = min(upTo, *u.end)
+	}
+	err = Patiently(ctx, u.Logger, func() (err error) {
+		at, err = u.Source.SnapshotOffset(ctx, upTo)
+		return err
+	})
+	return at, at != upTo, err
 }
 
 // mostEnds is how often the ledger's end is asked for before the active set is compared at the watermark instead.

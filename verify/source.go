@@ -19,6 +19,9 @@ type UpdateSource interface {
 	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
 	// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first.
 	ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error)
+	// SnapshotOffset returns the highest offset up to another one at which there is a snapshot. The error is ledger.ErrNotOffered where
+	// there is none.
+	SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error)
 	// UpdateOfScope reads an update by its id, as the stream shows it. The error is ledger.ErrNotFound where it does not show
 	// it, and ledger.ErrNotOffered where it can't look updates up.
 	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)

@@ -35,6 +35,9 @@ type Updates struct {
 	Repairer  UpdateRepairer // nil: nothing is written
 	Scope     ledger.Scope
 	Selection Selection
+	// Stretches returns the parts of a range in which there are updates, about, in order; nil: they are everywhere. Random places are
+	// in these.
+	Stretches func(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
 	Found     Found
 	Progress  func(Progress)
 	Logger    *slog.Logger
@@ -242,12 +245,16 @@ func (u *Updates) served(what string, r ledger.Range) ledger.Range {
 
 // sample reads pages from random offsets, none of them twice.
 func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
+	places, err := u.places(ctx, ledger.Range{From: low, To: high})
+	if err != nil {
+		return err
+	}
 	u.result.Seed = cmp.Or(u.Selection.Seed, rand.Uint64())
 	random := rand.New(rand.NewPCG(u.result.Seed, 0))
 	var read []ledger.Range
 	for i := range u.Selection.Sample {
 		u.Progress(Progress{Step: "updates, at random", Done: int64(i), Of: int64(u.Selection.Sample)})
-		place := ledger.Range{From: low + ledger.Offset(random.Int64N(int64(high-low))), To: high}
+		place := ledger.Range{From: places.at(random), To: high}
 		for _, r := range read {
 			switch {
 			case place.From < r.From:
@@ -266,6 +273,39 @@ func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 		read = append(read, ledger.Range{From: page.From, To: page.To})
 	}
 	return nil
+}
+
+// stretches are ranges to choose a place from.
+type stretches []ledger.Range
+
+// places returns the stretches of a range.
+func (u *Updates) places(ctx context.Context, r ledger.Range) (list stretches, err error) {
+	if u.Stretches != nil {
+		err = Patiently(ctx, u.Logger, func() (err error) {
+			list, err = u.Stretches(ctx, r)
+			return err
+		})
+	}
+	if len(list) == 0 {
+		list = stretches{r}
+	}
+	return list, err
+}
+
+// at returns a random offset in one of the stretches, all being equally likely.
+func (s stretches) at(random *rand.Rand) ledger.Offset {
+	var all ledger.Offset
+	for _, r := range s {
+		all += r.To - r.From
+	}
+	at := ledger.Offset(random.Int64N(int64(all)))
+	for _, r := range s {
+		if at < r.To-r.From {
+			return r.From + at
+		}
+		at -= r.To - r.From
+	}
+	panic("a place beyond the last one")
 }
 
 // readRange reads a range again, page by page, and compares it. It calls after, if not nil, with each page.

@@ -111,6 +111,10 @@ func (s *scripted) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 	return page, nil
 }
 
+func (s *scripted) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return upTo, nil
+}
+
 func (s *scripted) ReadSnapshot(_ context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	s.call("snapshot at %d", at)
 	if s.inUse && at != s.end {

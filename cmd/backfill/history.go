@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"ledgerindexer/ingest"
@@ -29,6 +30,11 @@ func (*historyCommand) Help() string {
 func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunFill(ctx, c.Fill, logger)
+	return printFilled(out, filled, err)
+}
+
+// printFilled prints what a history backfill did.
+func printFilled(out io.Writer, filled ingest.Filled, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped with %d updates filled in; run the same command again to go on", filled.Updates)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/sandbox"
 )
@@ -58,6 +59,7 @@ func TestFillsInHistory(t *testing.T) {
 // With a snapshot at its lower end, history tells from there on what was active.
 func TestFillsInHistoryFromASnapshotOn(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs command after command")
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -115,6 +117,7 @@ func TestHistoryOfAnotherScope(t *testing.T) {
 // Stopped in the middle it says so, and the next run continues.
 func TestHistoryStoppedInTheMiddle(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs command after command")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var pages atomic.Int32

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/version"
+	"ledgerindexer/ledger"
 )
 
 func main() {
@@ -24,6 +25,8 @@ func main() {
 type grammar struct {
 	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
 	History  historyCommand  `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
+	Network  networkCommands `cmd:"" help:"Do the same for the updates of a network."`
+	config.File
 	config.Log
 	version.Flag
 }
@@ -42,6 +45,11 @@ func (*snapshotCommand) Logged() {}
 func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
 	c.Show = bar.Show
 	stored, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
+	return printSeeded(out, stored, err, "indexer run")
+}
+
+// printSeeded prints how far a snapshot is stored; next is the command that continues.
+func printSeeded(out io.Writer, stored ledger.SnapshotProgress, err error, next string) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", stored.Entries)
 	}
@@ -49,9 +57,9 @@ func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 		return err
 	}
 	if stored.Finished {
-		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `indexer run` continues from there\n", stored.At)
+		fmt.Fprintf(out, "the snapshot at offset %d was stored before; `%s` continues from there\n", stored.At, next)
 		return nil
 	}
-	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `indexer run` continues from there\n", stored.Entries, stored.At)
+	fmt.Fprintf(out, "stored %d entries of the snapshot at offset %d; `%s` continues from there\n", stored.Entries, stored.At, next)
 	return nil
 }

@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
@@ -202,6 +204,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 // What is set for the database changes nothing.
 func TestBackfillWithStrangeSettings(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	l, environ := world(t, sandbox.ServerOptions{})
 	database, usual := throwaway.Strange(t)
 	environ["INDEXER_DATABASE_URL"] = database
@@ -250,4 +253,30 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, config.ExitDone, code)
 	require.Equal(t, build.Line("backfill")+"\n", stdout)
 	require.Empty(t, stderr)
+}
+
+// The updates of a network have schemas of their own, which only the commands for them fill.
+func TestANetwork(t *testing.T) {
+	t.Parallel()
+	_, environ := world(t, sandbox.ServerOptions{})
+	l := sandbox.NewLedger(sandbox.Options{Seed: 9})
+	l.Grow(100)
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{SnapshotEvery: 3 * time.Second})
+	server := httptest.NewServer(scan)
+	t.Cleanup(server.Close)
+	environ["INDEXER_SCAN_URL"] = server.URL
+	for _, args := range [][]string{{"--network"}, {"history", "--network"}} {
+		code, _, stderr := command(t, t.Context(), environ, args...)
+		require.Equal(t, config.ExitUsage, code)
+		require.Contains(t, stderr, "fill them with `backfill network`")
+	}
+	code, stdout, stderr := command(t, t.Context(), environ, "network")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Regexp(t, "^stored [1-9][0-9]* entries of the snapshot at offset [0-9]+; `indexer run --scan-history=updates` continues from there\n$", stdout)
+	code, stdout, stderr = command(t, t.Context(), environ, "network", "snapshot")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, "was stored before")
+	code, stdout, stderr = command(t, t.Context(), environ, "network", "history")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, "events are complete after offset 0, and what was active is known from offset 0 on\n")
 }

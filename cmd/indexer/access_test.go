@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 )
@@ -47,6 +48,7 @@ func as(t *testing.T, database, role, query string) (value string, err error) {
 // no table has a policy.
 func TestGrantAndRevoke(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	database := environ["INDEXER_DATABASE_URL"]
 	owner := connect(t, database)
@@ -119,6 +121,7 @@ func TestGrantAndRevoke(t *testing.T) {
 // A role that sees more by other rights is refused, with the reason.
 func TestGrantRefusesWhoCannotBeLimited(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	owner := connect(t, database)

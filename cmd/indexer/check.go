@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// checkCommand takes every flag of run. None is required: what is missing is reported as not configured.
-type checkCommand struct {
+// daemonFlags are those of run, of which none is required.
+type daemonFlags struct {
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API."`
 	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
 	ScanURL      string        `placeholder:"URL" help:"Base URL of the Scan service."`
@@ -29,17 +29,23 @@ type checkCommand struct {
 		config.Pace
 		config.Profile
 	} `embed:""`
-	JSON bool `name:"json" env:"-" help:"Print JSON."`
+}
+
+// checkCommand takes every flag of run. What is missing is reported as not configured.
+type checkCommand struct {
+	Of   daemonFlags `embed:""`
+	JSON bool        `name:"json" env:"-" help:"Print JSON."`
 }
 
 // Run checks everything and prints the report.
 func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config.Output) error {
-	start, err := ingest.ParseStart(c.Daemon.Start)
+	start, err := ingest.ParseStart(c.Of.Daemon.Start)
 	if err != nil {
 		return &config.UsageError{Err: err}
 	}
 	args, err := givenFlags(parsed, &struct {
 		app.Indexer
+		config.File
 		config.Log
 	}{})
 	if err != nil {
@@ -47,15 +53,16 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	}
 	backfillArgs, err := givenFlags(parsed, &struct {
 		app.Backfill
+		config.File
 		config.Log
 	}{})
 	if err != nil {
 		return err
 	}
 	report := check.Run(ctx, check.Config{
-		LedgerURL: c.LedgerURL, LedgerAccess: c.LedgerAccess.Domain("ledger"),
-		ScanURL: c.ScanURL, ScanAccess: c.ScanAccess.Domain("scan"), ScanHistory: c.Daemon.ScanHistory,
-		DatabaseURL: c.DatabaseURL, Schemas: c.Schemas.Domain(), Scope: c.Scope.Domain(), Start: start, NoMigrate: !c.Daemon.Migrate,
+		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess.Domain("ledger"),
+		ScanURL: c.Of.ScanURL, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
+		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: !c.Of.Daemon.Migrate,
 		Args: args, BackfillArgs: backfillArgs,
 	})
 	if ctx.Err() != nil {

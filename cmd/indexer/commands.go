@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,8 +18,11 @@ import (
 )
 
 // Run indexes until it is stopped.
-func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *progress.Bar) error {
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *progress.Bar, reload *config.Reload) error {
 	c.Show = bar.Show
+	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {
+		reload.OnHangup(ctx, logger, func(command any) []string { return apply(command.(*runCommand).Indexer) })
+	}
 	return app.RunIndexer(ctx, c.Indexer, logger)
 }
 
@@ -26,7 +30,7 @@ type migrateCommand struct{ config.Database }
 
 // Run migrates the schema.
 func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := store.Open(store.Config{URL: c.DatabaseURL, Schemas: c.Schemas.Domain(), Logger: logger})
+	db, err := store.Open(c.Store(logger))
 	if err != nil {
 		return err
 	}
@@ -75,4 +79,10 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 		return errors.New("not ready")
 	}
 	return nil
+}
+
+// copyShort copies at most a screenful.
+func copyShort(out io.Writer, from io.Reader) error {
+	_, err := io.Copy(out, io.LimitReader(from, 4096))
+	return err
 }

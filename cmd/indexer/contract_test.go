@@ -189,6 +189,7 @@ func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
 // A ledger that can't answer is part of the report, and of the exit code.
 func TestContractWhenTheLedgerFails(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(50)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	id := truth["active_contracts"][0]["contract_id"].(string)
@@ -255,6 +256,7 @@ func grownFrom(seed uint64, updates int) *sandbox.Ledger {
 
 func TestContractInADatabaseWithoutIt(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(50)
 	truth := l.Truth(sandbox.Scope{}, l.End())
 	id := truth["active_contracts"][0]["contract_id"].(string)

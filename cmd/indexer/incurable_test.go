@@ -106,9 +106,9 @@ func TestRestoredFromABackup(t *testing.T) {
 			common := restored.Offset(c.backup - 1)
 			restored.Diverge(7)
 			restored.Grow(c.since)
-			why := "the participant has another history than the database: " + lastShown(t, l)
+			why := "the ledger has another history than the database: " + lastShown(t, l)
 			if restored.End() < l.Offset(99) {
-				why = fmt.Sprintf("the participant's ledger ends below the checkpoint, at offset %d", restored.End())
+				why = fmt.Sprintf("the ledger ends below the checkpoint, at offset %d", restored.End())
 			}
 			environ["INDEXER_LEDGER_URL"] = participantOf(t, restored, sandbox.ServerOptions{})
 			do := fmt.Sprintf("indexer reset --to-offset %d", common)

@@ -10,11 +10,12 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
 )
 
-// indexCommand makes indexes of fields of payloads.
+// indexCommand makes indexes of fields, and of templates and choices.
 type indexCommand struct {
-	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, or of an interface's view."`
+	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or a choice's exercises."`
 	List   indexList   `cmd:"" help:"List the indexes that were made, and their size."`
 	Drop   indexDrop   `cmd:"" help:"Drop an index."`
 }
@@ -23,11 +24,12 @@ type indexCommand struct {
 type indexChosen struct {
 	config.Database
 	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
-	Path     string `arg:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view."`
+	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
+	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
 }
 
 func (c *indexChosen) index() app.Index {
-	return app.Index{Database: c.Database, Template: c.Template, Path: c.Path}
+	return app.Index{Database: c.Database, Template: c.Template, Choice: c.Choice, Path: c.Path}
 }
 
 // Validate refuses names that are empty.
@@ -59,17 +61,39 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		return err
 	}
 	if !r.Changed {
-		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", r.Path, strings.Join(r.Of, ", "), r.Name, sizeText(r.Bytes), r.Partitions)
+		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name, progress.Bytes(r.Bytes), r.Partitions)
 		return nil
 	}
-	fmt.Fprintf(out, "made index %s of %s (%s) of %s: %s in %d partitions, in %s\n",
-		r.Name, r.Path, r.Type, strings.Join(r.Of, ", "), sizeText(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
-	serves := "=, IN, <, >, BETWEEN"
-	if r.Type == "text" {
-		serves = "= and IN"
+	of := indexedOf(r)
+	if r.Type != "" {
+		of += " (" + r.Type + ")"
 	}
-	fmt.Fprintf(out, "it serves conditions with %s\n", serves)
+	fmt.Fprintf(out, "made index %s of %s of %s: %s in %d partitions, in %s\n",
+		r.Name, of, strings.Join(r.Of, ", "), progress.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
+	serves := "conditions with =, IN, <, >, BETWEEN"
+	switch {
+	case r.Type == "text":
+		serves = "conditions with = and IN"
+	case of == exercises:
+		serves = "conditions on the choice"
+	case of == lifetimes:
+		serves = "conditions on the template in ledger.active_at and ledger.contract_lifetimes"
+	}
+	fmt.Fprintf(out, "it serves %s\n", serves)
 	return nil
+}
+
+const lifetimes, exercises = "lifetimes by template", "exercises by choice"
+
+// indexedOf says what an index is of.
+func indexedOf(r app.IndexReport) string {
+	switch {
+	case r.Path != "":
+		return r.Path
+	case len(r.Subjects) > 0 && r.Subjects[0].Choice != "":
+		return exercises
+	}
+	return lifetimes
 }
 
 type indexList struct{ config.Database }
@@ -91,7 +115,7 @@ func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		if r.Unfinished > 0 {
 			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
 		}
-		row(table, r.Path, r.Type, sizeText(r.Bytes), state, strings.Join(r.Of, ", "))
+		row(table, indexedOf(r), r.Type, progress.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
 	}
 	return table.Flush()
 }
@@ -110,12 +134,4 @@ func (c *indexDrop) Run(ctx context.Context, logger *slog.Logger, out config.Out
 	}
 	fmt.Fprintf(out, "dropped index %s\n", r.Name)
 	return nil
-}
-
-// sizeText is a size for people.
-func sizeText(bytes int64) string {
-	if bytes < 1<<20 {
-		return fmt.Sprintf("%d kB", (bytes+1023)>>10)
-	}
-	return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20))
 }

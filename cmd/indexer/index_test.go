@@ -36,19 +36,27 @@ func TestIndex(t *testing.T) {
 	require.Regexp(t, `^owner of template bank:Bank.Account:Account has the index created_field_owner_`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "limit")
 	require.Contains(t, stdout, "it serves conditions with =, IN, <, >, BETWEEN\n")
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account")
+	require.Regexp(t, `^made index lifetimes_field_\S+ of lifetimes by template of template bank:Bank.Account:Account: .*\nit serves conditions on the template in ledger.active_at`, stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--choice=Account_Statement")
+	require.Regexp(t, `^made index exercised_field_\S+ of exercises by choice of choice Account_Statement of bank:Bank.Account:Account: .*\nit serves conditions on the choice\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
 	require.Regexp(t, `(?m)^owner +text +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
-	require.Equal(t, 3, strings.Count(stdout, "\n"))
+	require.Regexp(t, `(?m)^lifetimes by template +- +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
+	require.Equal(t, 5, strings.Count(stdout, "\n"))
 
 	for says, args := range map[string][]string{
 		"there is no template or interface \"Nothing\"": {"create", "Nothing", "owner"}, "there is no such field; there are owner": {"create", "bank:Bank.Account:Account", "ownr"},
 		"is the name of several: bank-api:Bank.Api.HoldingV1:Holding, bank:Bank.Cash:Holding": {"create", "Holding", "owner"}, "there is no such field": {"create", "bank:Bank.Account:Account", `x"'); DROP TABLE created; --`},
 		"name a template or an interface": {"create", "", "owner"}, "among the indexes: there is no template": {"drop", "registry:Registry.Entry:Entry", "owner"},
-		"it has no index; there are limit, owner": {"drop", "Account", "contacts"}, "and the path of a field in it": {"create", "Account"},
+		"it has no index; there are limit, owner": {"drop", "Account", "contacts"}, "has no choice \"Settle\"; it has: ": {"create", "Account", "--choice=Settle"},
+		"there is no such field; there are actor, amount, at": {"create", "Account", "owner", "--choice=Account_Statement"},
 	} {
 		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"index"}, args...)...)
 		require.Contains(t, stderr, says)
 	}
+	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "--choice=Account_Statement")
+	require.Regexp(t, "^dropped index exercised_field_", stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "drop", "Account", "owner")
 	require.Regexp(t, "^dropped index created_field_owner_", stdout)
 	p.signal(syscall.SIGTERM)

@@ -219,8 +219,10 @@ func TestStatus(t *testing.T) {
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	status := statusOf(t, environ)
 	require.NotEmpty(t, status["database"])
+	require.Regexp(t, `^\d+\.\d+`, status["postgresql"])
+	require.Greater(t, status["size"].(map[string]any)["ledger_bytes"], 1e6)
 	require.Equal(t, map[string]any{
-		"database": status["database"], "streams": []any{}, "unknown_elements": 0.0,
+		"database": status["database"], "postgresql": status["postgresql"], "size": status["size"], "streams": []any{}, "unknown_elements": 0.0,
 		"lookups":  map[string]any{"wanted": 0.0, "found": 0.0, "not_found": 0.0, "unusable": 0.0},
 		"packages": map[string]any{"vetted": 0.0, "synchronizers": 0.0, "changes": 0.0},
 	}, status)
@@ -244,6 +246,8 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, "updates", stream["stream"])
 	require.EqualValues(t, indexed, stream["watermark"])
 	require.EqualValues(t, indexed, stream["frontier"])
+	require.Equal(t, []any{map[string]any{"from_exclusive": 0.0, "to_inclusive": float64(indexed)}}, stream["coverage"])
+	require.EqualValues(t, l.Offset(0), stream["first_update"])
 	require.EqualValues(t, 0, stream["history_floor"])
 	require.EqualValues(t, 0, stream["state_floor"])
 	shown, err := time.Parse(time.RFC3339Nano, stream["record_time"].(string))
@@ -253,7 +257,7 @@ func TestStatus(t *testing.T) {
 	require.Equal(t, map[string]any{"end_offset": float64(l.End()), "lag_offsets": float64(l.End() - indexed)}, without(ends, "lag_seconds"))
 
 	_, stdout, _ = command(t, environ, "status", "--sample=1ms")
-	for _, text := range []string{"watermark ", "active set known from offset 0", " 0.0 updates/s", " offsets ahead; the last update here is "} {
+	for _, text := range []string{"watermark ", "active set known from offset 0", " 0.0 updates/s", " offsets ahead; the last update here is ", "in the database; "} {
 		require.Contains(t, strings.Join(strings.Fields(stdout), " "), strings.TrimSpace(text))
 	}
 }

@@ -17,7 +17,7 @@ const lookupPatience = 30 * time.Second
 
 // openRead opens a database whose schema is that of this program.
 func openRead(ctx context.Context, from config.Database, logger *slog.Logger) (*store.Store, error) {
-	db, err := store.Open(store.Config{URL: from.DatabaseURL, Schemas: from.Schemas.Domain(), Logger: logger})
+	db, err := store.Open(from.Store(logger))
 	if err != nil {
 		return nil, err
 	}

@@ -172,6 +172,7 @@ func TestDocumentedStatementsOfPQS(t *testing.T) {
 
 func TestPQSCommands(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(30)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	database := environ["INDEXER_DATABASE_URL"]

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -15,6 +16,7 @@ import (
 
 func TestReset(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(200)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -14,7 +16,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Two participants' ledgers lie side by side in one database, and every command works on the one that it is told.
+// Two participants' ledgers, and the updates of a network, lie side by side in one database, and every command works on the one that it
+// is told.
 func TestASecondLedgerInTheDatabase(t *testing.T) {
 	t.Parallel()
 	slow.Long(t, "runs the daemon, and command after command beside it")
@@ -25,31 +28,43 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 		updates int
 		flags   []string
 	}{
-		"first":  {20, nil},
-		"second": {30, []string{"--tables-schema=second_tables", "--views-schema=second_views"}},
+		"first":   {20, nil},
+		"second":  {30, []string{"--tables-schema=second_tables", "--views-schema=second_views"}},
+		"network": {40, []string{"--network"}},
 	} {
 		l := sandbox.NewLedger(sandbox.Options{Seed: uint64(c.updates)})
 		l.Grow(c.updates)
 		url := "--ledger-url=" + participantOf(t, l, sandbox.ServerOptions{})
+		run := []string{"run", "--until-current", "--listen=", url}
+		ends[name] = l.End()
+		if name == "network" {
+			scan := sandbox.NewScan(l, sandbox.ScanOptions{})
+			server := httptest.NewServer(scan)
+			t.Cleanup(server.Close)
+			url = "--scan-url=" + server.URL
+			run = []string{"run", "--until-current", "--listen=", "--scan-history=updates", url}
+			updates := scan.NetworkTruth()["updates"]
+			end, err := updates[len(updates)-1]["ledger_offset"].(json.Number).Int64()
+			require.NoError(t, err)
+			ends[name] = end
+		}
 		for _, args := range [][]string{
-			{"migrate"}, {"run", "--until-current", "--listen=", url}, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"},
-			{"run", "--until-current", "--listen=", "--no-migrate", url}, {"verify", "--all", url},
+			{"migrate"}, run, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"}, append(run, "--no-migrate"), {"verify", "--all", url},
 		} {
 			code, stdout, stderr := command(t, environ, append(args, c.flags...)...)
 			require.Equal(t, config.ExitDone, code, "%s: %s: %s%s", name, args, stdout, stderr)
 		}
-		ends[name] = l.End()
 		code, stdout, stderr := command(t, environ, append([]string{"status"}, c.flags...)...)
 		require.Zero(t, code, stderr)
-		require.Contains(t, stdout, fmt.Sprint(l.End()))
+		require.Contains(t, stdout, fmt.Sprint(ends[name]))
 	}
 	conn, err := pgx.Connect(t.Context(), database)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }()
-	var one, other int64
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT ledger.latest_offset(), second_views.latest_offset()").Scan(&one, &other))
+	var one, other, network int64
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT ledger.latest_offset(), second_views.latest_offset(), network.latest_offset()").Scan(&one, &other, &network))
 	require.NotEqual(t, one, other)
-	require.Equal(t, ends, map[string]int64{"first": one, "second": other})
+	require.Equal(t, ends, map[string]int64{"first": one, "second": other, "network": network})
 	for _, flags := range [][]string{
 		{"--tables-schema=second_tables"}, {"--views-schema=second_views"}, {"--tables-schema=third_tables", "--views-schema=third_views"},
 	} {

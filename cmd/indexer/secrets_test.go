@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -106,9 +107,11 @@ func (l *leaks) fault(r *http.Request) *sandbox.Fault {
 // command runs a command to its end.
 func (l *leaks) command(code int, args ...string) {
 	l.t.Helper()
-	p := start(l.t, l.environ, args...)
-	require.Equal(l.t, code, p.wait(), p.text())
-	l.saw(p.text())
+	environ := maps.Clone(l.environ)
+	environ["INDEXER_LOG_LEVEL"], environ["INDEXER_LOG_FORMAT"] = "debug", "json"
+	got, stdout, stderr := command(l.t, environ, args...)
+	require.Equal(l.t, code, got, stderr)
+	l.saw(stdout + stderr)
 }
 
 func (l *leaks) saw(text string) {
@@ -127,7 +130,7 @@ func (l *leaks) daemon(ledger *sandbox.Ledger, spoil func(until func(message str
 	l.echo.Store(6)
 	ledger.Grow(5)
 	p.until("retrying")
-	for _, answer := range []string{"/readyz", "/metrics", "/readyz", "/healthz"} {
+	for _, answer := range []string{"/readyz", "/metrics", "/readyz", "/healthz", "/", "/status.json"} {
 		l.echo.Store(2)
 		l.saw(get(l.t, "http://"+address+answer))
 	}
@@ -208,6 +211,7 @@ func secretFile(t *testing.T, text string) string {
 }
 
 func noSecretOfOAuthIsPrinted(t *testing.T) {
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	ledger := grown(50)
 	file := secretFile(t, clientSecret)
 	l := newLeaks(t, "--ledger-oauth-client-secret-file="+file, "--ledger-oauth-client-id=indexer")
@@ -261,6 +265,7 @@ func noSecretOfATokenFileIsPrinted(t *testing.T) {
 }
 
 func noSecretOfAScanIsPrinted(t *testing.T) {
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	ledger := grown(50)
 	file := secretFile(t, fileToken)
 	l := newLeaks(t)
@@ -278,6 +283,7 @@ func noSecretOfAScanIsPrinted(t *testing.T) {
 }
 
 func noSecretOfAURLIsPrinted(t *testing.T) {
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	ledger := grown(50)
 	l := newLeaks(t)
 	l.secret(ledgerPassword)

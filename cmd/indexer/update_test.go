@@ -115,6 +115,7 @@ func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
 
 func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(100)
 	hidden := ""
 	environ, truth := indexed(t, l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte {
@@ -152,6 +153,7 @@ func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 // Where the ledger can't answer nothing is compared; what is stored is shown.
 func TestUpdateWhenTheLedgerFails(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(50)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	id := truth["updates"][20]["update_id"].(string)
@@ -207,6 +209,7 @@ func TestUpdateBeforeAnythingIsIndexed(t *testing.T) {
 // The ledger is asked in the scope of the database, whatever the environment says.
 func TestUpdateIsOfTheScopeOfTheDatabase(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(150)
 	party := l.Parties()[1]
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{
@@ -262,6 +265,7 @@ func TestUpdateWhileTheDaemonWrites(t *testing.T) {
 // Text of the ledger does nothing to a terminal, in whichever column it stands.
 func TestUpdateWithStrangeText(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	l := grown(60)
 	strange := func(e sandbox.Element) []byte {
 		raw := e.Raw

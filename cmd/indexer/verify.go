@@ -35,6 +35,9 @@ func (c *verifyCommand) Validate() error {
 	if c.Offline {
 		return nil
 	}
+	if c.OfNetwork() && c.ScanURL == "" {
+		return errors.New("--scan-url is missing: the updates of a network are compared with those of a Scan service")
+	}
 	return config.Sources(c.verifySources).Validate()
 }
 
@@ -146,15 +149,19 @@ func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
 }
 
 func (r *verifyReport) advice(c *verifyCommand) string {
+	all := "`indexer verify --all"
+	if c.Network {
+		all = "`indexer verify --network --all"
+	}
 	switch {
 	case c.Offline:
-		return "`indexer verify --all --repair` writes again what the ledger still has; what it has not is to be restored from a backup of the database"
+		return all + " --repair` writes again what the ledger still has; what it has not is to be restored from a backup of the database"
 	case c.Repair:
 		return "they could not be repaired: see the log, and docs/operations.md"
 	case c.All:
-		return "`indexer verify --all --repair` writes again what differs"
+		return all + " --repair` writes again what differs"
 	default:
-		return "`indexer verify --all` looks at everything, and with --repair writes again what differs"
+		return all + "` looks at everything, and with --repair writes again what differs"
 	}
 }
 

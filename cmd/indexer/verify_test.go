@@ -73,6 +73,7 @@ func TestVerify(t *testing.T) {
 // A contract that is not active is met by two comparisons.
 func TestVerifyTellsADifferenceOnce(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id + 1000, 0
 		FROM indexer.active_contracts LIMIT 1`)
@@ -138,6 +139,7 @@ func TestVerifyWaitsForTheParticipant(t *testing.T) {
 // What a source was not given for, or has nothing of, is said.
 func TestVerifyOneSource(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	report := jsonOf(t, config.ExitDone, environ, "verify", "--scan-url=")
 	require.Equal(t, []any{"the transaction history: no --scan-url is given"}, at(t, report, "not_compared"))
@@ -159,6 +161,8 @@ func TestVerifyOffline(t *testing.T) {
 	require.EqualValues(t, 0, at(t, report, "sealed_windows"))
 	require.Len(t, at(t, report, "not_compared"), 2)
 	require.Contains(t, at(t, report, "not_compared", 1), "no window is sealed yet")
+	_, stderr := printed(t, config.ExitFailed, environ, "verify", "--offline")
+	require.Contains(t, stderr, "nothing was compared")
 }
 
 func TestVerifyRefusesContradictions(t *testing.T) {
@@ -174,6 +178,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 		"--from must be less than --to":                        {database, source, "--from=5", "--to=5"},
 		"--all and a range":                                    {database, source, "--all", "--from=5"},
 		"--offline reads nothing from the ledger":              {database, "--offline", "--repair"},
+		"--scan-url is missing":                                {database, source, "--network"},
 	} {
 		code, stdout, stderr := command(t, nil, append([]string{"verify"}, args...)...)
 		require.Equal(t, config.ExitUsage, code, "%s: %s", args, stderr)
@@ -185,6 +190,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 // A user that may only read is enough to compare, and is told that it is not enough for a repair.
 func TestVerifyAsAReader(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	role, reader := throwaway.Login(t, environ["INDEXER_DATABASE_URL"], "")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -17,6 +18,7 @@ import (
 
 func TestViews(t *testing.T) {
 	t.Parallel()
+	slow.Long(t, "runs the daemon, and command after command beside it")
 	l := grown(300)
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",

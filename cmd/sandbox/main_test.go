@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 )
 
@@ -143,6 +144,7 @@ func TestDemo(t *testing.T) {
 // The demo reads, and has its users read, as the role that the documents describe.
 func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the whole product, with a database server of its own")
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	var options []string
@@ -156,6 +158,7 @@ func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 // Without --once it follows the live ledger until it is stopped.
 func TestDemoFollows(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the whole product, with a database server of its own")
 	database := throwaway.Database(t)
 	ctx, stop := context.WithCancel(t.Context())
 	out, in := io.Pipe()

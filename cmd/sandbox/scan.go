@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"time"
 
 	"ledgerindexer/sandbox"
 )
 
 // scanFlags configure the Scan service beside the participant.
 type scanFlags struct {
-	Word           string `default:"amulet" enum:"amulet,coin" help:"The unit's word in the fields of the transaction history: amulet or coin."`
-	BalanceChanges bool   `help:"Send balance changes with transfers, as services did before 2026."`
-	Backfilling    bool   `help:"Report an incomplete history, and serve only its second half."`
-	Order          uint64 `default:"0" help:"Serve the history like another service, with its own order and offsets; 0: the default one."`
-	Release        string `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history, only the updates of the network."`
+	Word           string        `default:"amulet" enum:"amulet,coin" help:"The unit's word in the fields of the transaction history: amulet or coin."`
+	BalanceChanges bool          `help:"Send balance changes with transfers, as services did before 2026."`
+	Backfilling    bool          `help:"Report an incomplete history, and serve only its second half."`
+	Order          uint64        `default:"0" help:"Serve the history like another service, with its own order and offsets; 0: the default one."`
+	SnapshotEvery  time.Duration `default:"3h" placeholder:"TIME" help:"Time between the service's snapshots of the network. Default: ${default}."`
+	Release        string        `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history, only the updates of the network."`
 }
 
 // scanPath is where the Scan service is on the participant's address.
@@ -35,7 +37,7 @@ func (f *flags) scan(h sandbox.History, token string) (*sandbox.Scan, error) {
 	}
 	return sandbox.NewScan(l, sandbox.ScanOptions{
 		Word: f.ScanOptions.Word, BalanceChanges: f.ScanOptions.BalanceChanges, Release: f.ScanOptions.Release,
-		Backfilling: f.ScanOptions.Backfilling, Order: f.ScanOptions.Order,
+		SnapshotEvery: f.ScanOptions.SnapshotEvery, Backfilling: f.ScanOptions.Backfilling, Order: f.ScanOptions.Order,
 		StrictInterface: f.StrictInterface, Latency: f.Latency, Token: token,
 	}), nil
 }

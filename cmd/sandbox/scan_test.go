@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/sandbox"
 )
 
@@ -112,6 +113,7 @@ func TestFlagsForAScanServiceOverHTTPS(t *testing.T) {
 // A demo without the service has neither its records nor the questions about them.
 func TestDemoWithoutAScanService(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the whole product, with a database server of its own")
 	out := demoOf(t, "--no-scan", "--updates", "50")
 	require.Contains(t, out, "FROM ledger.holding_totals")
 	require.NotContains(t, out, "Scan")
@@ -122,6 +124,7 @@ func TestDemoWithoutAScanService(t *testing.T) {
 // Every record that the service has is in the demo's database.
 func TestDemoReadsTheWholeHistory(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the whole product, with a database server of its own")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
 	l.Grow(300)
 	records := len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs())

@@ -1,9 +1,9 @@
 // Package access holds a client's credentials and the authorities that it trusts: bearer tokens from a file or by OAuth2
 // client credentials, TLS client certificates, and CA files. The clients of the participant and of Scan share it.
 //
-// All files are read again when they are needed: a token for each request, a client secret for each token, a client's
-// certificate for each connection, authorities whenever they changed. So files can be replaced in place, without a
-// restart. Errors and logs never contain secrets.
+// Files can be replaced in place, without a restart, because they are read again: the token for each request, the client
+// secret for each token, the client's certificate for each connection, the authorities when they have changed. Errors and
+// logs never contain secrets.
 package access
 
 import (
@@ -21,7 +21,7 @@ import (
 type Config struct {
 	// Flags is the prefix of the flags that errors name: "ledger" for --ledger-token-file, and so on.
 	Flags string
-	// URL is the server's URL, to check the other settings against; empty: not checked. A password in it is never printed.
+	// URL is the server's URL, for checks; empty: they are left out. A password in it is never printed.
 	URL string
 
 	TokenFile string // holds the bearer token; read for every request
@@ -48,10 +48,10 @@ type OAuth struct {
 func (c Config) Check() error {
 	flag := func(name string) string { return "--" + c.Flags + "-" + name }
 	server, err := url.Parse(c.URL)
-	if err != nil { // the URL may contain a password, and so may the parser's error
+	if err != nil { // not wrapped: the parser's error may repeat a password
 		return fmt.Errorf("%s must be of the form http://host:port/prefix or https://host:port/prefix", flag("url"))
 	}
-	if _, isToken := ParseClaims(c.TokenFile); isToken { // the error of opening it would print it
+	if _, isToken := ParseClaims(c.TokenFile); isToken { // not opened: the error would print the token
 		return fmt.Errorf("%s must be the name of a file that holds the token, and is a token", c.tokenFlag())
 	}
 	switch o := c.OAuth; {
@@ -111,16 +111,15 @@ type Access struct {
 	log         *slog.Logger
 	secrets     secrets
 	tokens      *tokens     // nil without OAuth
-	authorities authorities // as they were at the start
-	asked       atomic.Bool // the server requested a client certificate, and none is configured
+	authorities authorities // as read by New
+	asked       atomic.Bool // the server requested a client certificate, but none is configured
 }
 
 // New checks the configuration and reads the files once; it sends nothing. The logger may be nil; it gets a warning if a
 // secret would be sent unencrypted.
 //
-// Errors name the flag and the file, never its contents. The error is a *ledger.Problem if the file of the token or of the
-// client secret holds none. Later this is retried, because such files are replaced while the program runs. At the start
-// it is mostly a wrong file name.
+// Errors name the flag and the file, never its contents. A token or client secret that is missing in its file is a
+// *ledger.Problem: at the start the file name is probably wrong. Later it is retried, because files are replaced.
 func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -159,7 +158,6 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	return a, nil
 }
 
-// missing returns the error of a secret that is missing at the start.
 func missing(secret, flag string, err error) error {
 	return &ledger.Problem{
 		What: "there is no " + secret + " to begin with",
@@ -195,10 +193,10 @@ func (a *Access) Flag(name string) string { return "--" + a.cfg.Flags + "-" + na
 // Configured reports whether a token is configured.
 func (a *Access) Configured() bool { return a.cfg.configured() }
 
-// Token returns the bearer token to send now; empty where none is configured. A token from an endpoint is renewed before it
+// Token returns the bearer token to send now; empty if none is configured. A token from an endpoint is renewed before it
 // expires, while callers use the old one.
 //
-// Errors: the file can't be read or holds no token; the token endpoint returns none, a *TokenError. Both may pass.
+// Errors, worth a retry: the file can't be read or holds no token; a *TokenError if the token endpoint returns none.
 func (a *Access) Token(ctx context.Context) (string, error) {
 	switch {
 	case a.tokens != nil:
@@ -209,7 +207,7 @@ func (a *Access) Token(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// Renew returns another token after the server refused one, or "" where there is none.
+// Renew returns another token after the server refused one, or "" if there is none.
 //
 // Errors: those of Token.
 func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
@@ -226,8 +224,8 @@ func (a *Access) Renew(ctx context.Context, refused string) (string, error) {
 	return "", nil
 }
 
-// Repeats reports whether data received from outside is one of our secrets, or contains a long one. Data can't be redacted:
-// a short password may be part of a name by chance.
+// Repeats reports whether data received from outside is a secret, or contains a long one. Data is refused rather than
+// redacted, because a short password may be part of a name by chance.
 func (a *Access) Repeats(data string) bool { return a.secrets.within(data) }
 
 // Redact replaces every known secret in a text received from outside.

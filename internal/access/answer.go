@@ -10,7 +10,7 @@ import (
 )
 
 // Excerpt returns the beginning of a text received from outside: some 300 characters, on one line, without control
-// characters. Redact secrets first: one that is cut in two would not be found.
+// characters. Redact secrets first: half a secret would not be found.
 func Excerpt(text string) string {
 	const most = 300
 	s := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool {
@@ -22,10 +22,10 @@ func Excerpt(text string) string {
 	return s
 }
 
-// maxWait limits how long a server can ask to wait, so that every number fits a duration. Callers have shorter limits.
+// maxWait limits the waits that servers ask for, so that every number fits a duration. Callers have shorter limits.
 const maxWait = 24 * time.Hour
 
-// RetryAfter parses the HTTP header of that name, seconds or a date: 0 to 24 h, and 0 where it is neither.
+// RetryAfter parses the HTTP header Retry-After, seconds or a date: 0 to 24 h, and 0 if it is neither.
 func RetryAfter(header string, now time.Time) time.Duration {
 	if date, err := http.ParseTime(header); err == nil {
 		return max(0, min(date.Sub(now), maxWait))
@@ -33,9 +33,9 @@ func RetryAfter(header string, now time.Time) time.Duration {
 	return Advice(header, time.Second)
 }
 
-// Advice returns the time that a server asks to wait, a number of units: 0 to 24 h, and 0 where the text is no number.
+// Advice returns the wait that a server asks for as a number of units: 0 to 24 h, and 0 if the text is no number.
 func Advice(number string, unit time.Duration) time.Duration {
-	n, err := strconv.ParseUint(number, 10, 64) // where it is out of range, n is the largest number
+	n, err := strconv.ParseUint(number, 10, 64) // out of range, n is the largest number
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0
 	}

@@ -10,7 +10,7 @@ import (
 
 // Claims are the claims of a token.
 type Claims struct {
-	Subject  string   // sub: with ledger participants the user's id
+	Subject  string   // sub: the user's id on participants
 	Audience []string // aud
 	Issuer   string   // iss
 	Scope    string   // scope: names with spaces between them
@@ -18,9 +18,8 @@ type Claims struct {
 }
 
 // ParseClaims reads the claims of a JSON web token (RFC 7519). It verifies nothing: use them for explanations, never to
-// decide on rights. Claims of an unexpected type are left out, and Expires is zero where the token has no expiry.
-//
-// ok is false where the token is no JSON web token: tokens may be opaque.
+// decide on rights. Claims of an unexpected type are ignored. Expires is zero if the token has no expiry. ok is false if
+// the token is no JSON web token: tokens may be opaque.
 func ParseClaims(token string) (claims Claims, ok bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -40,14 +39,14 @@ func ParseClaims(token string) (claims Claims, ok bool) {
 			claims.Audience = []string{one}
 		}
 	}
-	const lastSecond = 253402300799 // of the year 9999: later times can't be written as a date
+	const lastSecond = 253402300799 // of the year 9999, the last with a date in RFC 3339
 	if seconds := claim[float64](object, "exp"); seconds >= 1 && seconds <= lastSecond {
 		claims.Expires = time.Unix(int64(seconds), 0)
 	}
 	return claims, true
 }
 
-// claim reads a member; it returns the zero value if there is none of that type.
+// claim returns a member, or the zero value if it is missing or of another type.
 func claim[T any](object map[string]json.RawMessage, name string) (value T) {
 	if raw, ok := object[name]; ok && json.Unmarshal(raw, &value) != nil {
 		var none T

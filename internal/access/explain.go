@@ -17,7 +17,7 @@ import (
 type TLSError struct {
 	What string // what is wrong
 	Do   string // what to do about it
-	// Configured means that our own settings may be wrong. It is false for what only the server's operator can fix, such as
+	// Configured means that our own settings may be wrong. It is false if only the server's operator can help, such as for
 	// an expired certificate.
 	Configured bool
 	Err        error
@@ -29,7 +29,7 @@ func (e *TLSError) Unwrap() error { return e.Err }
 // Explain wraps an error about TLS of a request to the server in a *TLSError. It returns all other errors unchanged.
 func (a *Access) Explain(err error) error { return a.explain(err, "url", a.cfg.URL, &a.asked) }
 
-// explain is Explain for any server. asked reports whether the server requested a client certificate and none is configured.
+// explain is Explain for any server. asked: the server requested a client certificate, but none is configured.
 func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) error {
 	var remote *net.OpError
 	refused := errors.As(err, &remote) && remote.Op == "remote error" && aboutCertificate(remote.Err.Error())
@@ -47,7 +47,6 @@ func (a *Access) explain(err error, flag, address string, asked *atomic.Bool) er
 	return a.explainServer(err, flag, address)
 }
 
-// explainServer explains errors of the server's certificate and protocol.
 func (a *Access) explainServer(err error, flag, address string) error {
 	var (
 		unverified *tls.CertificateVerificationError
@@ -95,11 +94,11 @@ func (a *Access) explainServer(err error, flag, address string) error {
 	return e
 }
 
-// Refusal explains a refused token after a fresh one was tried too: what happened, and what the operator is to do. do is
-// empty where the next try may use another token. token describes the refused one ([DescribeToken]).
+// Refusal explains the refusal of a token and of a fresh one: what happened, and what the operator is to do. do is
+// empty if the next try may use another token. token describes the refused one ([DescribeToken]).
 func (a *Access) Refusal(server, token string) (what, do string) {
 	if a.Configured() {
-		// Tokens come from outside and may arrive late.
+		// The next try may find a newer token.
 		what = server + " refused the token of " + a.Origin()
 		if token != "" {
 			what += ", which " + token
@@ -123,8 +122,8 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// aboutCertificate reports whether a TLS alert of the server is about the client's certificate. Go has no type for a
-// received alert, so this matches its text.
+// aboutCertificate reports whether a TLS alert of the server is about the client's certificate. It matches the text: Go has
+// no type for a received alert.
 func aboutCertificate(alert string) bool {
 	for _, words := range []string{"certificate required", "bad certificate", "unsupported certificate", "revoked certificate",
 		"expired certificate", "unknown certificate", "access denied", "handshake failure"} {
@@ -135,9 +134,8 @@ func aboutCertificate(alert string) bool {
 	return false
 }
 
-// brokenOff reports whether a connection broke off. A server that requested a certificate and got none may refuse this way:
-// with TLS 1.3 the client completes its handshake before the refusal arrives, and the end of the connection may arrive
-// first. Other reasons are possible, so this is only a hint.
+// brokenOff reports whether a connection broke off. With TLS 1.3 this may be how a missing client certificate is refused: the
+// client completes its handshake first, and the end of the connection may overtake the refusal. It is only a hint.
 func brokenOff(err error) bool {
 	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -14,7 +14,7 @@ const maxFile = 1 << 20
 
 // readFile reads a regular file, or a link to one.
 func readFile(flag, path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would otherwise wait for a writer
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // else opening a pipe waits for a writer
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", flag, err)
 	}
@@ -36,8 +36,8 @@ func readFile(flag, path string) (string, error) {
 	return string(text), nil
 }
 
-// tokenOfFile reads the bearer token. A file may be missing or empty for a moment while it is replaced. That is an ordinary
-// error: the next request reads it again.
+// tokenOfFile reads the bearer token. A missing or empty file is an ordinary error: it may be being replaced, and the next
+// request reads it again.
 func (a *Access) tokenOfFile() (string, error) {
 	flag := a.cfg.tokenFlag()
 	text, err := readFile(flag, a.cfg.TokenFile)

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// minSecret is the shortest text that is hidden, in bytes. A shorter one would be replaced within ordinary words, and
-	// could be guessed from that.
+	// minSecret is the length of the shortest text that is redacted, in bytes. A shorter one would be redacted within
+	// ordinary words, which would reveal it.
 	minSecret = 4
-	// remembered is how many secrets of each kind are hidden. Older ones are no longer in use.
+	// remembered is how many secrets of each kind are redacted. Older ones are no longer in use.
 	remembered = 16
 )
 
@@ -27,7 +27,7 @@ type secrets struct {
 	replacer *strings.Replacer // nil: there are none
 }
 
-// addToken hides a token, and the parts of a JWT, which a server may print separately.
+// addToken adds a token, and the parts of a JWT, which a server may print separately.
 func (s *secrets) addToken(token string) {
 	s.add(&s.tokens, token, func() []string {
 		forms := formsOf(token, "[token]")
@@ -40,7 +40,7 @@ func (s *secrets) addToken(token string) {
 	})
 }
 
-// addClient hides a client secret, also in the form of the header of a token request.
+// addClient adds a client secret, also as in the header of a token request.
 func (s *secrets) addClient(id, secret string) {
 	s.add(&s.clients, secret, func() []string {
 		basic := base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(id) + ":" + url.QueryEscape(secret)))
@@ -48,7 +48,7 @@ func (s *secrets) addClient(id, secret string) {
 	})
 }
 
-// addUser hides the password of a URL, also in the form of the header of a request.
+// addUser adds the password of a URL, also as in the header of a request.
 func (s *secrets) addUser(user *url.Userinfo) {
 	password, _ := user.Password()
 	basic := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
@@ -58,7 +58,7 @@ func (s *secrets) addUser(user *url.Userinfo) {
 	s.rebuild()
 }
 
-// add remembers a secret among those of its kind, unless it is already known.
+// add adds a secret to its kind, unless it is there already.
 func (s *secrets) add(kind *[][]string, secret string, forms func() []string) {
 	known := func(list []string) bool { return len(list) > 0 && list[0] == secret }
 	s.mu.RLock()
@@ -77,7 +77,7 @@ func (s *secrets) add(kind *[][]string, secret string, forms func() []string) {
 	s.rebuild()
 }
 
-// formsOf returns pairs of a text and its replacement: the secret itself, and as encoded in forms, JSON and HTML.
+// formsOf returns pairs of a text and its replacement: for the secret as it is, and encoded for forms, JSON and HTML.
 func formsOf(secret, instead string) (pairs []string) {
 	if len(secret) < minSecret {
 		return nil
@@ -109,7 +109,7 @@ func (s *secrets) rebuild() {
 	s.replacer = strings.NewReplacer(flat...)
 }
 
-// longSecret is a length, in bytes, from which a secret is not part of a name by chance.
+// longSecret is the length, in bytes, from which a secret is not part of a name by chance.
 const longSecret = 20
 
 // within reports whether data is a secret, or contains a long one.

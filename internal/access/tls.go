@@ -12,16 +12,15 @@ import (
 	"sync/atomic"
 )
 
-// authorities holds the trusted certificates of a CA file. The zero value stands for the system's.
+// authorities holds the trusted certificates of a CA file. The zero value trusts the system's.
 type authorities struct {
 	flag, path string
 	system     bool           // the system's are trusted too
-	text       string         // the file's contents when it was last usable
+	text       string         // the file's last usable contents
 	roots      *x509.CertPool // of text; nil: the system's
 }
 
-// load reads the file again and reports whether it has changed. If the file is not usable, the authorities read before
-// stay trusted.
+// load reads the file again and reports whether it has changed. If the file is not usable, the authorities stay as they were.
 func (a *authorities) load() (changed bool, err error) {
 	if a.path == "" {
 		return false, nil
@@ -82,8 +81,8 @@ func (a *Access) certificate() (*tls.Certificate, error) {
 	return &cert, nil
 }
 
-// present provides the client's certificate for handshakes. It is read each time, so the next connection uses a renewed
-// one. If none is configured, it sets asked.
+// present provides the client's certificate for handshakes, read each time, because it may have been renewed. If none is
+// configured, it sets asked.
 func (a *Access) present(asked *atomic.Bool) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if a.cfg.CertFile == "" {
@@ -107,11 +106,11 @@ type Transport struct {
 	mu          sync.Mutex
 	authorities authorities
 	inUse       *http.Transport
-	lastError   string // why the CA file was not usable when it was last read; empty: it was
+	lastError   string // why the CA file was last not usable; empty: it is usable
 }
 
-// Transport adds the TLS settings to base. When the CA file is replaced, new connections use its new contents. base must
-// not be used otherwise.
+// Transport adds the TLS settings to base, which belongs to it from then on. When the CA file is replaced, new connections
+// use its new contents.
 func (a *Access) Transport(base *http.Transport) *Transport {
 	base.TLSClientConfig = a.TLS()
 	return &Transport{log: a.log, authorities: a.authorities, inUse: base}
@@ -132,7 +131,7 @@ func (t *Transport) current() *http.Transport {
 		t.inUse = old.Clone()
 		t.inUse.TLSClientConfig.RootCAs = t.authorities.roots
 		old.CloseIdleConnections()
-	case err != nil && err.Error() != t.lastError: // once, not with every request
+	case err != nil && err.Error() != t.lastError: // log once, not with every request
 		t.log.Warn("the file of authorities can't be used: those read before are trusted", "error", err)
 	}
 	t.lastError = ""

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// TokenError is why the token endpoint returned no token. It may pass: credentials are installed late or replaced, and the
-// secret is read again with each try.
+// TokenError is why the token endpoint returned no token. A retry may help: each reads the secret again, which may have
+// been installed or replaced.
 type TokenError struct {
 	Endpoint    string // its URL, without the query
 	Status      int    // HTTP status; 0: no answer
@@ -52,11 +52,11 @@ func (e *TokenError) What() string {
 
 func (e *TokenError) Unwrap() error { return e.Err }
 
-// Wait returns how long the endpoint asks to wait before the next try; 0: it does not say.
+// Wait returns how long the endpoint asks to wait before the next try; 0 if it does not.
 func (e *TokenError) Wait() time.Duration { return e.retryAfter }
 
-// explain returns the meaning and cure of a failed fetch. It quotes the beginning of the answer without secrets: the
-// endpoint may echo the request.
+// explain returns a failed fetch with its meaning and cure. It redacts the answer that it quotes: the endpoint may echo the
+// request.
 func (t *tokens) explain(err error) error {
 	a, e := t.access, &TokenError{Endpoint: t.endpoint}
 	var answer *oauth2.RetrieveError

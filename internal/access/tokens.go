@@ -21,26 +21,25 @@ const (
 	fetchTimeout = 20 * time.Second
 	// maxHeader is the largest header of its answer, in bytes. (The library reads at most one MiB of the body.)
 	maxHeader = 256 << 10
-	// maxMargin is the longest time before its expiry at which a token is no longer sent: requests take time, and clocks
-	// differ.
+	// maxMargin is how long before its expiry, at most, a token is no longer sent: requests take time, and clocks differ.
 	maxMargin = 10 * time.Second
-	// failurePause is the time without early renewals after a failed one.
+	// failurePause is how long no token is renewed early after a renewal failed.
 	failurePause = 5 * time.Second
-	// refusalPause is the time in which a second refused token is not replaced: the next would be refused too.
+	// refusalPause is how long a refused token is not replaced after one was: the new one would be refused too.
 	refusalPause = time.Second
 )
 
 var errClosed = errors.New("the program is ending")
 
-// tokens fetches tokens from the endpoint and keeps the valid one. There is no timer: each request checks whether to renew.
+// tokens fetches tokens from the endpoint and keeps the valid one. It has no timer: each request checks whether to renew.
 type tokens struct {
 	access   *Access
 	endpoint string // without its query, for messages
 	log      *slog.Logger
-	grant    clientcredentials.Config // of one fetch at a time; it remembers how the endpoint expects the secret
+	grant    clientcredentials.Config // for one fetch at a time; remembers how the endpoint expects the secret
 	http     *http.Client
 	clock    func() time.Time
-	asked    atomic.Bool // the endpoint requested a client certificate, and none is configured
+	asked    atomic.Bool // the endpoint requested a client certificate, but none is configured
 
 	ctx  context.Context // of the fetches; ends with stop
 	stop context.CancelFunc
@@ -55,8 +54,8 @@ type tokens struct {
 // token is a fetched token. The zero value is none.
 type token struct {
 	text    string
-	renew   time.Time // from then on another one is fetched while this one is used; zero: never
-	expires time.Time // from then on it is not sent; zero: it is valid until it is refused
+	renew   time.Time // when to fetch another one in the background; zero: never
+	expires time.Time // from then on it is not sent; zero: valid until it is refused
 }
 
 func (t token) valid(now time.Time) bool {
@@ -73,7 +72,7 @@ func (t token) until() string {
 	return t.expires.UTC().Format(time.RFC3339)
 }
 
-// flight is a fetch that any number of callers wait for.
+// flight is a fetch with any number of waiting callers.
 type flight struct {
 	done  chan struct{}
 	token string
@@ -84,7 +83,7 @@ func newTokens(a *Access) (*tokens, error) {
 	o := a.cfg.OAuth
 	endpoint, err := url.Parse(o.TokenURL)
 	if err != nil {
-		return nil, err // not reached: Check refuses such URLs
+		return nil, err // unreachable: Check refuses such URLs
 	}
 	endpoint.RawQuery, endpoint.Fragment = "", ""
 	t := &tokens{access: a, endpoint: endpoint.String(), log: a.log, clock: time.Now}
@@ -114,8 +113,8 @@ func newTokens(a *Access) (*tokens, error) {
 	return t, nil
 }
 
-// get returns the token to send now. If its renewal is due, another one is fetched in the background. If there is no valid
-// token, all callers wait for the same fetch, each until its context ends.
+// get returns the token to send now. If its renewal is due, it starts a fetch in the background. If there is no valid token,
+// all callers wait for the same fetch, each until its context ends.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	now := t.clock()
@@ -132,7 +131,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	return f.wait(ctx)
 }
 
-// renew returns a token to replace a refused one; "" where there is none.
+// renew returns a token to replace a refused one; "" if there is none.
 func (t *tokens) renew(ctx context.Context, refused string) (string, error) {
 	t.mu.Lock()
 	now := t.clock()
@@ -155,7 +154,7 @@ func (t *tokens) renew(ctx context.Context, refused string) (string, error) {
 	return text, err
 }
 
-// join returns the fetch in progress and starts one if there is none. The caller holds the lock.
+// join returns the fetch in progress, or starts one. The caller holds the lock.
 func (t *tokens) join() *flight {
 	if t.flight == nil {
 		t.flight = &flight{done: make(chan struct{})}
@@ -164,7 +163,7 @@ func (t *tokens) join() *flight {
 	return t.flight
 }
 
-// fly fetches for all waiting callers. It is not bound to their contexts: if one gives up, others still need the token.
+// fly fetches for all waiting callers. It doesn't use their contexts: if one gives up, others still need the token.
 func (t *tokens) fly(f *flight) {
 	got, err := t.fetch()
 	t.mu.Lock()
@@ -216,8 +215,8 @@ func (t *tokens) fetch() (token, error) {
 	return withLifetime(got, began), nil
 }
 
-// withLifetime sets how long a token is valid and when to renew it. The lifetime counts from the start of the request,
-// because the endpoint may have begun it then.
+// withLifetime sets when a token expires and when to renew it. The lifetime counts from the start of the request, the
+// earliest time at which the endpoint can have issued it.
 func withLifetime(got *oauth2.Token, began time.Time) token {
 	t := token{text: got.AccessToken}
 	expires := got.Expiry
@@ -226,10 +225,10 @@ func withLifetime(got *oauth2.Token, began time.Time) token {
 		expires = claims.Expires
 	}
 	lifetime := time.Until(expires).Round(time.Second)
-	if expires.IsZero() || lifetime <= 0 { // not sent, or by a clock far from ours: use it until it is refused
+	if expires.IsZero() || lifetime <= 0 { // no lifetime, or one by a clock far from ours: use the token until it is refused
 		return t
 	}
-	began = began.Round(0) // without the monotonic clock, which stops while a machine sleeps
+	began = began.Round(0) // drop the monotonic clock, which stops while a machine sleeps
 	t.renew = began.Add(lifetime * 3 / 4)
 	t.expires = began.Add(lifetime - min(maxMargin, lifetime/10))
 	return t

@@ -1,2 +1,2 @@
-// Package admin serves the daemon's endpoints for operators and monitoring: /healthz, /readyz, /metrics and profiles.
+// Package admin serves the daemon's endpoints for probes and monitoring: /healthz, /readyz, /metrics and profiles.
 package admin

@@ -13,9 +13,32 @@ const (
 	streamTransactions = "transactions"
 )
 
+// Lag is what this process knows of how far the visible part of a stream is behind its source.
+type Lag struct {
+	Leads   bool // this process writes the stream; else it knows nothing
+	Known   bool
+	End     int64   // the ledger's end; 0 for the transaction history
+	Offsets int64   // between watermark and end; 0 for the transaction history
+	Seconds float64 // since when something is missing, at most; 0: nothing is
+}
+
+// Lag returns the lag of a stream.
+func (m *Metrics) Lag(stream string) Lag {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := m.lags[stream]
+	l := Lag{Leads: of.leads, Seconds: of.seconds(time.Now())}
+	l.Known = of.known && !math.IsNaN(l.Seconds)
+	if stream == streamUpdates {
+		l.End, l.Offsets = m.atEnd, max(0, m.atEnd-m.atWatermark)
+	}
+	return l
+}
+
 // lag is how far the visible part of a stream is behind its source. An unknown lag is NaN, never 0.
 type lag struct {
 	asked    bool      // this process reads the stream; else the metrics leave it out
+	leads    bool      // this process writes the stream
 	known    bool      // the source has answered since this process leads, and not failed since
 	caughtUp bool      // by its last answer, everything in the source is visible
 	at       time.Time // when that was last so; zero: never

@@ -56,6 +56,8 @@ type Metrics struct {
 	historyRecords                                              prometheus.Counter
 	historySeq, historyNewest, historyCurrent, historyRereading prometheus.Gauge
 
+	tablesBytes, partitions prometheus.Gauge
+
 	sealed, differences         *prometheus.CounterVec
 	verifiedOffset, verifiedSeq prometheus.Gauge
 
@@ -86,7 +88,7 @@ func (m *Metrics) OfNetwork() *Metrics {
 // register registers what every ledger has, and more.
 func (m *Metrics) register(to prometheus.Registerer, more ...prometheus.Collector) {
 	to.MustRegister(m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.retries, m.taskRetries,
-		m.failing, m.sealed, m.differences, m.verifiedOffset)
+		m.failing, m.sealed, m.differences, m.verifiedOffset, m.tablesBytes, m.partitions)
 	to.MustRegister(more...)
 }
 
@@ -145,6 +147,8 @@ func newMetrics() *Metrics {
 		historyNewest:    gauge("transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
 		historyCurrent:   gauge("transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
 		historyRereading: gauge("transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
+		tablesBytes:      gauge("tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
+		partitions:       gauge("partitions", "Partitions of the tables of events."),
 		sealed:           counter("sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
 		differences:      counter("differences_total", "Differences from the source in sealed windows.", "stream"),
 		verifiedOffset:   gauge("verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
@@ -268,7 +272,7 @@ func (m *Metrics) Leading(stream string, leads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.endKnown = m.endKnown && stream != streamUpdates
-	m.lags[stream].asked = true
+	m.lags[stream].asked, m.lags[stream].leads = true, leads
 }
 
 // StreamState sets the state of a stream in this process.
@@ -325,6 +329,12 @@ func (m *Metrics) TransactionsCurrent() {
 func (m *Metrics) Sealed(stream, result string, differences int64) {
 	m.sealed.WithLabelValues(stream, result).Inc()
 	m.differences.WithLabelValues(stream).Add(float64(differences))
+}
+
+// Sized sets what the tables take on disk, in bytes, and how many partitions there are.
+func (m *Metrics) Sized(bytes, partitions int64) {
+	m.tablesBytes.Set(float64(bytes))
+	m.partitions.Set(float64(partitions))
 }
 
 // Verified sets up to where everything was compared with its source and was equal.

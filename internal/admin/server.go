@@ -28,32 +28,45 @@ type Health struct {
 	streams []string // in the order of the report
 
 	mu     sync.Mutex
-	states map[string]streamState
+	states map[string]StreamState
 }
 
-type streamState struct {
-	ready bool
-	text  string
+// StreamState is the state of a stream in this process.
+type StreamState struct {
+	Stream string // as named in health
+	State  State
+	Ready  bool
+	Text   string // the state in words, such as "waiting for a snapshot to be finished"
 }
 
 // NewHealth returns a Health of these streams, none of which is ready. The checks run with each request.
 func NewHealth(streams []string, checks ...Check) *Health {
-	h := &Health{checks: checks, streams: streams, states: map[string]streamState{}}
+	h := &Health{checks: checks, streams: streams, states: map[string]StreamState{}}
 	for _, stream := range streams {
-		h.states[stream] = streamState{text: "starting"}
+		h.states[stream] = StreamState{Stream: stream, State: Waits, Text: "starting"}
 	}
 	return h
 }
 
-// Set sets the state of a stream, such as "leading" or "waiting for a snapshot to be finished", and whether that is ready.
-// It reports whether the state has changed.
-func (h *Health) Set(stream string, ready bool, state string) (changed bool) {
+// Set sets the state of a stream, whether that is ready, and what it is in words, such as "leading" or "waiting for a snapshot to be
+// finished". It reports whether anything has changed.
+func (h *Health) Set(stream string, state State, ready bool, text string) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := streamState{ready: ready, text: state}
+	now := StreamState{Stream: stream, State: state, Ready: ready, Text: text}
 	changed = h.states[stream] != now
 	h.states[stream] = now
 	return changed
+}
+
+// States returns the states of all streams.
+func (h *Health) States() (list []StreamState) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, stream := range h.streams {
+		list = append(list, h.states[stream])
+	}
+	return list
 }
 
 // check returns the lines of the answer.
@@ -64,8 +77,8 @@ func (h *Health) check(ctx context.Context) (ready bool, lines []string) {
 	h.mu.Lock()
 	for _, stream := range h.streams {
 		state := h.states[stream]
-		ready = ready && state.ready
-		lines = append(lines, stream+": "+state.text)
+		ready = ready && state.Ready
+		lines = append(lines, stream+": "+state.Text)
 	}
 	h.mu.Unlock()
 	var answers []<-chan error
@@ -99,8 +112,8 @@ func ask(ctx context.Context, check func(context.Context) error) <-chan error {
 	return answer
 }
 
-// Serve serves the endpoints on listener until ctx ends.
-func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *Metrics) error {
+// Probes answers /healthz, /readyz and /metrics.
+func Probes(health *Health, metrics *Metrics) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
@@ -119,8 +132,13 @@ func Serve(ctx context.Context, listener net.Listener, health *Health, metrics *
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.gathered, promhttp.HandlerOpts{Registry: metrics.registry}))
+	return mux
+}
+
+// Serve answers requests on listener until ctx ends.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return serveUntil(ctx, listener, &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	})
 }
 

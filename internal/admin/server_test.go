@@ -27,7 +27,7 @@ func serve(t *testing.T, health *Health, metrics *Metrics) (url string, stop fun
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, health, metrics) }()
+	go func() { done <- Serve(ctx, listener, Probes(health, metrics)) }()
 	stop = sync.OnceValue(func() error {
 		cancel()
 		return <-done
@@ -51,7 +51,10 @@ func get(t *testing.T, url string) (status int, body string) {
 func TestReadyInEachState(t *testing.T) {
 	t.Parallel()
 	away := func(context.Context) error { return errors.New("connection refused") }
-	both := func(h *Health) { h.Set("updates", true, "leading"); h.Set("transactions", true, "standing by") }
+	both := func(h *Health) {
+		h.Set("updates", Leads, true, "leading")
+		h.Set("transactions", StandsBy, true, "standing by")
+	}
 	for name, c := range map[string]struct {
 		set                    func(h *Health)
 		database, ledger, scan func(context.Context) error
@@ -62,9 +65,9 @@ func TestReadyInEachState(t *testing.T) {
 			"not ready\nupdates: starting\ntransactions: starting\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
 		"leading and standing by": {both, reachable, reachable, reachable, 200,
 			"ready\nupdates: leading\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
-		"the first waits": {func(h *Health) { both(h); h.Set("updates", false, "waiting: run `backfill`") }, reachable, reachable, reachable, 503,
+		"the first waits": {func(h *Health) { both(h); h.Set("updates", Waits, false, "waiting: run `backfill`") }, reachable, reachable, reachable, 503,
 			"not ready\nupdates: waiting: run `backfill`\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
-		"the second waits": {func(h *Health) { both(h); h.Set("transactions", false, "trying again") }, reachable, reachable, reachable, 503,
+		"the second waits": {func(h *Health) { both(h); h.Set("transactions", Waits, false, "trying again") }, reachable, reachable, reachable, 503,
 			"not ready\nupdates: leading\ntransactions: trying again\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
 		"database down": {both, away, reachable, reachable, 503,
 			"not ready\nupdates: leading\ntransactions: standing by\ndatabase: connection refused\nledger: reachable\nscan: reachable\n"},
@@ -94,7 +97,7 @@ func TestReadyInEachState(t *testing.T) {
 func TestReadyWithOneStream(t *testing.T) {
 	t.Parallel()
 	health := NewHealth([]string{"transactions"}, Check{"database", reachable}, Check{"scan", reachable})
-	health.Set("transactions", true, "leading")
+	health.Set("transactions", Leads, true, "leading")
 	url, _ := serve(t, health, NewMetrics())
 	status, body := get(t, url+"/readyz")
 	require.Equal(t, http.StatusOK, status)
@@ -121,7 +124,7 @@ func TestAReadinessCheckHasATimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		health := NewHealth([]string{"updates"}, Check{"database", silent}, Check{"ledger", silent})
-		health.Set("updates", true, "leading")
+		health.Set("updates", Leads, true, "leading")
 		began := time.Now()
 		ready, lines := health.check(t.Context())
 		require.Equal(t, checkTimeout, time.Since(began))
@@ -133,11 +136,11 @@ func TestAReadinessCheckHasATimeout(t *testing.T) {
 func TestSetTellsWhetherItIsNews(t *testing.T) {
 	t.Parallel()
 	health := NewHealth([]string{"updates", "transactions"})
-	require.True(t, health.Set("updates", true, "leading"))
-	require.False(t, health.Set("updates", true, "leading"))
-	require.True(t, health.Set("transactions", true, "leading"))
-	require.True(t, health.Set("updates", false, "leading"))
-	require.True(t, health.Set("updates", false, "standing by"))
+	require.True(t, health.Set("updates", Leads, true, "leading"))
+	require.False(t, health.Set("updates", Leads, true, "leading"))
+	require.True(t, health.Set("transactions", Leads, true, "leading"))
+	require.True(t, health.Set("updates", Leads, false, "leading"))
+	require.True(t, health.Set("updates", StandsBy, false, "standing by"))
 }
 
 // Whoever keeps a connection open, with or without having asked something, does not hold the end.
@@ -190,5 +193,5 @@ func TestServeReportsAListenerThatFails(t *testing.T) {
 	listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	require.ErrorContains(t, Serve(ctx, listener, NewHealth(nil), NewMetrics()), "serve 127.0.0.1:")
+	require.ErrorContains(t, Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics())), "serve 127.0.0.1:")
 }

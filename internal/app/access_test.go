@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -96,10 +97,15 @@ func seenBy(truth map[string][]sandbox.Row, parties []string) *seen {
 		s.events[place(r)] = s.events[place(r)] || may
 		return may
 	})
-	for _, relation := range []string{"archived_events", "exercised_events", "reassignments"} {
-		s.keep(truth, relation, func(r sandbox.Row) bool { return s.any(r, "witness_parties") })
+	for _, relation := range sandbox.Relations() {
+		if slices.Contains(names("updates created_events interface_views active_contracts"), relation) {
+			continue
+		}
+		s.keep(truth, relation, func(r sandbox.Row) bool {
+			party, _ := r["party_id"].(string)
+			return s.any(r, "witness_parties") || s.parties[party]
+		})
 	}
-	s.keep(truth, "topology_events", func(r sandbox.Row) bool { party, _ := r["party_id"].(string); return s.parties[party] })
 	s.keep(truth, "interface_views", func(r sandbox.Row) bool { return s.events[place(r)] })
 	updates := maps.Clone(s.updates)
 	s.keep(truth, "updates", func(r sandbox.Row) bool { return updates[fmt.Sprint(r["ledger_offset"])] })
@@ -111,9 +117,13 @@ func seenBy(truth map[string][]sandbox.Row, parties []string) *seen {
 // and with the rows of a snapshot.
 func TestALimitedRoleSeesWhatItsPartiesMaySee(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares every relation as it is for many roles")
 	for _, seed := range []uint64{7, 8} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
+			if seed == 7 {
+				brief.Skip(t)
+			}
 			l := sandbox.NewLedger(sandbox.Options{Seed: seed})
 			l.Grow(300)
 			scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}

@@ -9,7 +9,6 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
 )
 
@@ -25,32 +24,68 @@ type Backfill struct {
 	Show func(ledger.Progress) `kong:"-"`
 }
 
+// NetworkBackfill is the configuration of the snapshot backfill of a network.
+type NetworkBackfill struct {
+	config.Database
+	config.Network
+	config.Snapshot
+	config.Profile
+	// Show, if set, is called with the progress, about four times a second.
+	Show func(ledger.Progress) `kong:"-"`
+}
+
 // The lock of a killed leader stays for some seconds. One that is still held after this time belongs to a running process.
 const leadPatience = 10 * time.Second
 
 // RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with the number
 // of stored entries. When ctx ends, RunBackfill finishes the page under way and returns ctx's error: the next run resumes there.
 func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
-	var none ledger.SnapshotProgress
-	endPprof, err := startPprof(ctx, cfg.Profile, logger)
+	if err := ofParticipant(cfg.Schemas); err != nil {
+		return ledger.SnapshotProgress{}, err
+	}
+	open := func() (source, error) {
+		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Domain(), logger, observation{})
+	}
+	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+}
+
+// RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service.
+func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
+	logger = ofNetwork(logger)
+	cfg.Schemas.Network = true
+	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+}
+
+// ofParticipant refuses the pair of schemas of a network.
+func ofParticipant(schemas config.Schemas) error {
+	if schemas.OfNetwork() {
+		return &config.UsageError{Err: errors.New("these schemas are for the updates of a network: fill them with `backfill network`")}
+	}
+	return nil
+}
+
+// seed seeds a database from a snapshot of a source.
+func seed(
+	ctx context.Context, open func() (source, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
+	wrote func(entries int64), show func(ledger.Progress),
+) (none ledger.SnapshotProgress, err error) {
+	endPprof, err := startPprof(ctx, profile, logger)
 	if err != nil {
 		return none, err
 	}
 	defer endPprof()
-	scope := cfg.Domain()
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	from, err := open()
+	if err != nil {
+		return none, err
+	}
+	defer from.Close()
+	db, err := store.Open(database.Store(logger))
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	client, err := participant.New(participant.Config{
-		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, MaxRequests: cfg.MaxRequests, MaxRate: cfg.MaxRate,
-	}, scope)
-	if err != nil {
-		return none, &config.UsageError{Err: err}
-	}
-	defer client.Close()
-	participantID, err := meet(ctx, db, client, scope, logger)
+	known, err := meet(ctx, db, from, logger)
 	if err != nil {
 		return none, err
 	}
@@ -61,21 +96,21 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
+	tell, endRecording := startRecording(ctx, leader.RecordProgress, logger, show)
 	defer endRecording()
-	snapshot := ingest.Snapshot{
-		Source: client, Sink: leader, Scope: scope, ParticipantID: participantID, At: cfg.Offset(), Restart: cfg.Restart,
+	loop := ingest.Snapshot{
+		Source: from, Sink: leader, Scope: known.scope, ParticipantID: known.id, At: snapshot.Offset(), Restart: snapshot.Restart,
 		Logger: logger, Wrote: wrote, Progress: tell,
 	}
-	progress, err := snapshot.Run(ctx)
+	progress, err := loop.Run(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = context.Cause(ctx)
 	}
 	return progress, err
 }
 
-// meet waits for the database and the participant, and checks that they belong together.
-func meet(ctx context.Context, db *store.Store, client *participant.Client, scope ledger.Scope, logger *slog.Logger) (participantID string, err error) {
+// meet waits for the database and the source of its updates, and checks that they belong together.
+func meet(ctx context.Context, db *store.Store, from source, logger *slog.Logger) (known identity, err error) {
 	silent := func(error) {}
 	err = retryUntilDone(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		applied, err := db.Migrate(ctx)
@@ -85,20 +120,28 @@ func meet(ctx context.Context, db *store.Store, client *participant.Client, scop
 		return err
 	}, silent)
 	if err != nil {
-		return "", err
+		return known, err
 	}
-	err = retryUntilDone(ctx, logger, "waiting for the participant", func(ctx context.Context) error {
-		server, err := client.Discover(ctx)
-		if err != nil {
-			return err
-		}
-		participantID = server.ParticipantID
-		return db.CheckIdentity(ctx, participantID, scope)
+	err = retryUntilDone(ctx, logger, "waiting for "+from.name(), func(ctx context.Context) (err error) {
+		known, err = belongs(ctx, db, from)
+		return err
 	}, silent)
 	if err == nil {
 		err = ctx.Err()
 	}
-	return participantID, err
+	return known, err
+}
+
+// belongs asks a source who it is, and checks that the database is of the same ledger and scope.
+func belongs(ctx context.Context, db *store.Store, from source) (identity, error) {
+	known, err := from.identify(ctx)
+	if err != nil {
+		return known, err
+	}
+	if err := db.CheckIdentity(ctx, known.id, known.scope); err != nil {
+		return known, from.refusal(err, db.Address())
+	}
+	return known, nil
 }
 
 // leadNow takes the lead of a role. If another process has it, the error names that, with do as the cure.

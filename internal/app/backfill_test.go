@@ -150,6 +150,7 @@ func backfillToCommit(t *testing.T, database string, l sandbox.History, options 
 // Stopped after each page, the backfill continues from its token and stores each entry once.
 func TestBackfillGoesOnFromItsToken(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "stops a backfill again and again until it gets through")
 	for name, c := range map[string]struct {
 		options sandbox.ServerOptions
 		updates int
@@ -182,6 +183,7 @@ func TestBackfillGoesOnFromItsToken(t *testing.T) {
 // What the server or the database refuses comes out with what to do.
 func TestBackfillRefusals(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "takes a database for each refusal")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 6})
 	l.Grow(600)
 	at := quietOffset(t, l)

@@ -21,16 +21,15 @@ type background struct {
 	running   sync.WaitGroup
 }
 
+func newBackground() *background {
+	return &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
+}
+
 // startTasks implements origin: it starts the tasks that are configured; they end with ctx.
 func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
-	b := &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
+	b := newBackground()
 	if u.cfg.LookupRate > 0 {
-		lookups := ingest.Lookups{
-			Source: contracts{u.Client}, Sink: leader, Parties: u.scope.Parties, Rate: u.cfg.LookupRate, Wake: b.committed,
-			Logger: u.logger, Watch: u.watchTask(ingest.TaskLookups),
-			Saved: func(status ledger.LookupStatus) { u.metrics.LookedUp(string(status)) },
-		}
-		b.running.Go(func() { lookups.Run(ctx) })
+		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties, Rate: u.rates.lookups})
 	}
 	if u.cfg.PackagesInterval > 0 {
 		packages := ingest.Packages{
@@ -40,14 +39,28 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 		b.running.Go(func() { packages.Run(ctx) })
 		b.running.Go(func() { u.readTypes(ctx, leader, b.named) })
 	}
-	if u.cfg.VerifyRate > 0 {
-		b.running.Go(func() {
-			u.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {
-				s.AddUpdates(u.Client, audit.New(u.store), audit.NewSealer(u.store, leader.Leader))
-			})
-		})
-	}
+	u.startPruning(ctx, b, leader)
+	u.startSealing(ctx, b, leader, u)
 	return b
+}
+
+// startLookups starts to look up contracts, as the task says already; the rest is filled in.
+func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
+	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.committed, x.logger, x.watchTask(ingest.TaskLookups)
+	task.Saved = func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) }
+	b.running.Go(func() { task.Run(ctx) })
+}
+
+// startSealing starts to compare the stored updates with their source again, if that is configured.
+func (x *indexer) startSealing(ctx context.Context, b *background, leader *store.UpdatesWriter, from verify.UpdateSource) {
+	if x.cfg.VerifyRate == 0 {
+		return
+	}
+	b.running.Go(func() {
+		x.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {
+			s.AddUpdates(from, audit.New(x.store), audit.NewSealer(x.store, leader.Leader))
+		})
+	})
 }
 
 // wake signals that a batch was committed. It does not block.

@@ -15,7 +15,7 @@ var (
 
 var contractAnswers = map[string]answer{
 	"Which templates have active contracts, and how many?": {of: func(d *documented) [][]any {
-		return tally(d.rows["active_contracts"], template, distinct("contract_id"))
+		return tally(d.rows["active_contracts"], template, number)
 	}},
 	"Which versions of their packages do active contracts have?": {of: func(d *documented) [][]any {
 		versions := map[any]string{}

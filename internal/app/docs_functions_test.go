@@ -24,6 +24,7 @@ var hostile = map[string][]string{
 
 // ofNull is what functions do when every argument is NULL: an error code, or "NULL", "false", "none" (no rows).
 var ofNull = map[string]string{
+	"balance_at": "22004", "balance_at_offset": "22004", "party_statement": "none", "token_events_of": "none",
 	"active_at": "22004", "holdings_at": "22004", "offset_at": "22004", "state_offset": "22004", "time_at": "22004", "wait_for_offset": "22004",
 	"as_bigint": "NULL", "as_boolean": "NULL", "as_date": "NULL", "as_numeric": "NULL", "as_timestamptz": "NULL",
 	"reported_balance_at": "NULL", "reported_balances_at": "unknown", "contract_history": "none", "is_complete": "false",
@@ -129,6 +130,7 @@ func (d *documented) testRefusals(t *testing.T) {
 	for call, want := range map[string][2]string{
 		"active_at(-1)": {"not known at offset -1, but from offset 0 on", "between ledger.state_floor() and ledger.latest_offset()"},
 		fmt.Sprintf("holdings_at(%d)", d.ledger.End()+1): {"has not been indexed yet: the latest is", "between ledger.state_floor() and ledger.latest_offset()"},
+		"party_statement('x', -1, 1)":                    {"not known at offset -1, but from offset 0 on", "between ledger.state_floor() and ledger.latest_offset()"},
 		fmt.Sprintf("time_at(%d)", d.ledger.End()+1):     {"is not between 0 and", "between ledger.oldest_offset() and ledger.latest_offset()"},
 		"offset_at(now(), 'global')":                     {"no update names the synchronizer global", d.ledger.Synchronizers()[0]},
 	} {

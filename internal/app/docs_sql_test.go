@@ -256,7 +256,7 @@ func recipeOf(t *testing.T, question string) string {
 // testCookbook compares the answer to each question of the cookbook with the model's.
 func (d *documented) testCookbook(t *testing.T) {
 	answers := map[string]answer{}
-	for _, part := range []map[string]answer{contractAnswers, pastAnswers, eventAnswers, partyAnswers, historyAnswers} {
+	for _, part := range []map[string]answer{contractAnswers, pastAnswers, eventAnswers, movementAnswers, partyAnswers, historyAnswers} {
 		for question, a := range part {
 			answers[question] = a
 		}
@@ -288,7 +288,7 @@ func (d *documented) testCookbook(t *testing.T) {
 func (d *documented) testKeys(t *testing.T) {
 	used, without := d.keysHold(t)
 	require.Greater(t, used, 25)
-	require.ElementsMatch(t, []string{"holding_totals", "fields", "unknown_updates", "exact_payloads"}, without,
+	require.ElementsMatch(t, []string{"holding_totals", "fields", "unknown_updates", "exact_payloads", "token_events", "token_transfers"}, without,
 		"no columns of these are unique and never NULL; others need a key in migrations/00014_keys.sql, or lost it to a later comment")
 }
 

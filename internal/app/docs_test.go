@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -113,6 +114,7 @@ func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor i
 // Every example of the documents runs as the role that they describe, and answers something.
 func TestExamplesOfTheDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the examples of the documents")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 51})
 	l.Grow(5000)
 	database, floor := begunInTheMiddle(t, l)
@@ -156,6 +158,7 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 // What was active at an offset is what the model says, and an error where that is not known. Keys hold with rows of a snapshot, too.
 func TestThePastOfTheDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "indexes a ledger, and runs queries of the documents")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 52})
 	l.Grow(800)
 	database, floor := begunInTheMiddle(t, l)

@@ -155,6 +155,7 @@ func TestAStreamThatIsCuredGoesOn(t *testing.T) {
 // Only where nothing that was asked for can continue the process ends, and says why of each.
 func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "waits between tries, as the commands do")
 	for name, c := range map[string]struct {
 		scan sandbox.ScanOptions
 		says []string
@@ -202,6 +203,7 @@ func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 // Until current: each stream becomes current or fails, and the process ends with the failure.
 func TestUntilCurrentWithAStreamThatFails(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "takes a database for each stream that fails")
 	for name, says := range map[string][]string{
 		"updates":      {"updates: ", lacksRight, grantRight},
 		"transactions": {"transactions: ", badRequest, seeScanURL},

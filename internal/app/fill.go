@@ -9,7 +9,6 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
@@ -26,30 +25,60 @@ type Fill struct {
 	Show func(ledger.Progress) `kong:"-"`
 }
 
+// NetworkFill is the configuration of a history backfill of a network.
+type NetworkFill struct {
+	config.Database
+	config.Network
+	config.Fill
+	config.Pace
+	config.Profile
+	// Show, if set, is called with the progress, about four times a second.
+	Show func(ledger.Progress) `kong:"-"`
+}
+
 // RunFill reads the updates below the history floor. A daemon may write the same database meanwhile. When ctx ends, RunFill finishes
 // the transactions under way and returns ctx's error: the next run resumes there.
 func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
+	if err := ofParticipant(cfg.Schemas); err != nil {
+		return ingest.Filled{}, err
+	}
+	open := func() (source, error) {
+		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Scope.Domain(), logger, observation{})
+	}
+	return fillIn(ctx, open, cfg, logger)
+}
+
+// RunNetworkFill is RunFill for the updates of a network.
+func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (ingest.Filled, error) {
+	logger = ofNetwork(logger)
+	cfg.Schemas.Network = true
+	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show}, logger)
+}
+
+// fillIn fills in history from a source. Of the configuration all counts but what the source is made of.
+func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
 		return ingest.Filled{}, err
 	}
 	defer endPprof()
-	f := fill{cfg: cfg, logger: logger, scope: cfg.Scope.Domain()}
-	f.db, err = store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	from, err := open()
+	if err != nil {
+		return ingest.Filled{}, err
+	}
+	defer from.Close()
+	f := fill{cfg: cfg, logger: logger, from: from}
+	f.db, err = store.Open(cfg.Store(logger))
 	if err != nil {
 		return ingest.Filled{}, &config.UsageError{Err: err}
 	}
 	defer f.db.Close()
-	f.client, err = participant.New(participant.Config{
-		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, MaxRequests: cfg.MaxRequests, MaxRate: cfg.MaxRate,
-	}, f.scope)
+	known, err := meet(ctx, f.db, from, logger)
 	if err != nil {
-		return ingest.Filled{}, &config.UsageError{Err: err}
-	}
-	defer f.client.Close()
-	if _, err := meet(ctx, f.db, f.client, f.scope, logger); err != nil {
 		return ingest.Filled{}, err
 	}
+	f.scope = known.scope
 	unfinished, err := f.db.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return ingest.Filled{}, err
@@ -57,8 +86,11 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	if unfinished != nil {
 		return ingest.Filled{}, &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d is not finished, and history is filled in below it", unfinished.At),
-			Do:   "run `backfill` again: it continues where it was",
+			Do:   fmt.Sprintf("run `%s` again: it continues where it was", seedingOf(cfg.Schemas.Domain())),
 		}
+	}
+	if err := resume(ctx, f.db, from); err != nil {
+		return ingest.Filled{}, err
 	}
 	return f.run(ctx)
 }
@@ -67,9 +99,9 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 type fill struct {
 	cfg    Fill
 	logger *slog.Logger
+	from   source
 	scope  ledger.Scope
 	db     *store.Store
-	client *participant.Client
 }
 
 // run works as the leader, and takes the lead again after a repair has ended its term.
@@ -97,18 +129,15 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	tell, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
-		Source: f.client, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
-		NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
+		Source: f.from, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
+		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
 		Check: func(ctx context.Context) error {
-			server, err := f.client.Discover(ctx)
-			if err != nil {
-				return err
-			}
-			return f.db.CheckIdentity(ctx, server.ParticipantID, f.scope)
+			_, err := belongs(ctx, f.db, f.from)
+			return err
 		},
 	}
 	if f.cfg.WithSnapshot {
-		loop.Snapshot = &ingest.Snapshot{Source: f.client, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: tell}
+		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: tell}
 	}
 	filled, err := loop.Run(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -187,6 +187,7 @@ func TestASnapshotWaitsForTheHistoryThatLeadsOn(t *testing.T) {
 // What keeps a participant from serving a snapshot is told with what can be done here, and nothing is left of it.
 func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "takes a database for each refusal")
 	for name, c := range map[string]struct {
 		options sandbox.ServerOptions
 		from    func(*fillWorld) int64

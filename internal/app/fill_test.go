@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
@@ -85,14 +84,7 @@ func activeAt(t *testing.T, databaseURL string, at int64) []string {
 
 func texts(t *testing.T, databaseURL, query string, args ...any) []string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	rows, err := conn.Query(t.Context(), query, args...)
-	require.NoError(t, err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	return list
+	return collect[string](t, databaseURL, query, args...)
 }
 
 func trueActiveAt(l *sandbox.Ledger, scope sandbox.Scope, at int64) []string {
@@ -217,7 +209,11 @@ func TestHistoryIsFilledInToTheBeginning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "lists" && name != "without a snapshot, newest" {
+			switch name {
+			case "without a snapshot, newest":
+			case "lists":
+				brief.Long(t, "compares the history of a ledger in another form")
+			default:
 				brief.Skip(t)
 			}
 			w := newFillWorld(t, 21, c.snapshot, c.options, c.shape)
@@ -291,6 +287,7 @@ func floorOf(at int64, ranges []ledger.Range) int64 {
 // While a daemon indexes what comes, history is filled in; stopped at any point, the next run continues.
 func TestHistoryIsFilledInBesideTheDaemon(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	for _, newestFirst := range []bool{false, true} {
 		t.Run(fmt.Sprint("newest first ", newestFirst), func(t *testing.T) {
 			t.Parallel()
@@ -374,6 +371,7 @@ func TestKilledWhileHistoryIsFilledIn(t *testing.T) {
 // A participant that is pruned meanwhile ends what is filled in there; where a beginning was asked for that is gone, it says so.
 func TestParticipantPrunedWhileHistoryIsFilledIn(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "fills histories in and verifies them")
 	for name, c := range map[string]struct {
 		strict      bool // the participant can't be asked how far it is pruned
 		newestFirst bool

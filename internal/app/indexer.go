@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/statuspage"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -27,6 +27,9 @@ type Indexer struct {
 	config.Run
 	config.Pace
 	config.Profile
+	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns the names of the
+	// settings that are in force from then on; the others need a restart.
+	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
 	// Show, if set, is called with the progress of long work, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 
@@ -38,6 +41,7 @@ type indexer struct {
 	*daemon
 	cfg     Indexer
 	logger  *slog.Logger
+	schemas store.Schemas
 	store   *store.Store
 	metrics *admin.Metrics
 }
@@ -46,6 +50,7 @@ type indexer struct {
 type daemon struct {
 	health  *admin.Health
 	streams []*stream
+	rates   rates
 
 	mu       sync.Mutex
 	failures map[*stream]error // of the streams that can't continue
@@ -64,9 +69,12 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	journal := &statuspage.Journal{}
+	logger = slog.New(journal.Handler(logger.Handler()))
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
-	if err := x.open(cfg.Schemas.Domain(), 0); err != nil {
+	x.rates.set(cfg)
+	if err := x.open(cfg.Schemas.Domain()); err != nil {
 		return err
 	}
 	defer func() { waitOrAbandon(x.store.Close) }()
@@ -86,14 +94,16 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
-	if cfg.Listen != "" {
-		var listen net.ListenConfig
-		listener, err := listen.Listen(ctx, "tcp", cfg.Listen)
-		if err != nil {
-			return fmt.Errorf("--listen: %w", err)
-		}
-		logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
-		group.Go(func() error { return admin.Serve(ctx, listener, x.health, x.metrics) })
+	if cfg.Changes != nil {
+		group.Go(func() error {
+			cfg.Changes(ctx, x.change)
+			return nil
+		})
+	}
+	if err := x.serve(ctx, group, x.newPage(build, journal)); err != nil {
+		stop()
+		_ = group.Wait() // what listens already ends
+		return err
 	}
 	group.Go(func() error {
 		defer stop() // ends the listener
@@ -114,6 +124,10 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	add := func(s *stream, check admin.Check, closeOne func()) {
 		x.streams, checks, closes = append(x.streams, s), append(checks, check), append(closes, closeOne)
 	}
+	transactions := x.cfg.ScanHistory.Transactions() && x.cfg.ScanURL != ""
+	if own := config.NetworkSchemas.Tables; x.cfg.Schemas.Domain().Tables == own && (x.cfg.LedgerURL != "" || transactions) {
+		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another pair of schemas for what else is read", own)}
+	}
 	if x.cfg.LedgerURL != "" {
 		p, err := newParticipantUpdates(x)
 		if err != nil {
@@ -123,7 +137,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		add(&stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u},
 			admin.Check{Name: "ledger", Try: p.ping}, p.Close)
 	}
-	if x.cfg.ScanHistory.Transactions() && x.cfg.ScanURL != "" {
+	if transactions {
 		h, err := newTransactions(x)
 		if err != nil {
 			return nil, closeAll, err
@@ -132,9 +146,6 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 			admin.Check{Name: "scan", Try: h.ping}, h.service.Close)
 	}
 	if x.cfg.ScanHistory.Updates() && x.cfg.ScanURL != "" {
-		if own := config.NetworkSchemas.Tables; len(x.streams) > 0 && x.cfg.TablesSchema == own {
-			return nil, closeAll, &config.UsageError{Err: fmt.Errorf("--tables-schema %s is for the updates of the network: name another pair of schemas for what else is read", own)}
-		}
 		n, err := newNetworkUpdates(x)
 		if err != nil {
 			return nil, closeAll, err
@@ -149,13 +160,12 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	return checks, closeAll, nil
 }
 
-// open opens the store of a pair of schemas, whose ledger has about so many offsets per update.
-func (x *indexer) open(schemas store.Schemas, offsetsPerUpdate int64) (err error) {
-	x.store, err = store.Open(store.Config{
-		URL: x.cfg.DatabaseURL, Schemas: schemas, OffsetsPerUpdate: offsetsPerUpdate, Logger: x.logger, Holder: config.Holder(),
-		Observe: x.metrics.Phase, Wrote: x.metrics.Wrote, Shown: x.metrics.Shown,
-	})
-	if err != nil {
+// open opens the store of a pair of schemas.
+func (x *indexer) open(schemas store.Schemas) (err error) {
+	x.schemas = schemas
+	cfg := config.StoreOf(x.cfg.DatabaseURL, schemas, x.logger)
+	cfg.Observe, cfg.Wrote, cfg.Shown = x.metrics.Phase, x.metrics.Wrote, x.metrics.Shown
+	if x.store, err = store.Open(cfg); err != nil {
 		return &config.UsageError{Err: err}
 	}
 	return nil

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"ledgerindexer/internal/config"
@@ -14,11 +16,12 @@ import (
 	"ledgerindexer/store"
 )
 
-// Index says which index of a field is meant.
+// Index says which index is meant: of a field, or of what there is of a template or a choice.
 type Index struct {
 	config.Database
 	Template string // template or interface, by its name; see typed.Find
-	Path     string // of the field; see typed.Shape.Field
+	Choice   string // one of its choices; empty: none
+	Path     string // of a field of its payload, view or argument; see typed.Shape.Field. Empty: of lifetimes by template, or exercises by choice
 	Anyway   bool   // also where most values are the same
 }
 
@@ -30,8 +33,8 @@ type IndexReport struct {
 	Took    time.Duration
 }
 
-// CreateIndex makes an index of a field in all payloads or interface views, or finishes one that was cut off. Indexing continues meanwhile.
-// Names that are wrong are a *config.UsageError.
+// CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, or of all exercises
+// by choice, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
 	w, err := openTypes(ctx, Views{Database: cfg.Database}, logger)
 	if err != nil {
@@ -42,20 +45,25 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 	if err != nil {
 		return IndexReport{}, err
 	}
-	subject := found[slices.IndexFunc(found, func(s *typed.Subject) bool { return s.Kind != typed.Argument })]
-	shape, err := w.packages.Shape(subject)
+	subject, err := chosenSubject(found, cfg.Choice)
 	if err != nil {
-		return IndexReport{}, typesUnknown(err)
+		return IndexReport{}, err
 	}
-	column, err := shape.Field(subject, cfg.Path)
-	if err != nil {
-		return IndexReport{}, &config.UsageError{Err: err}
+	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Anyway: cfg.Anyway}
+	if cfg.Path != "" {
+		shape, err := w.packages.Shape(subject)
+		if err != nil {
+			return IndexReport{}, typesUnknown(err)
+		}
+		column, err := shape.Field(subject, cfg.Path)
+		if err != nil {
+			return IndexReport{}, &config.UsageError{Err: err}
+		}
+		wanted.Path, wanted.Type = column.PathName(), column.Type
+		wanted.Expression = func(value string) string { return column.Expression(w.db.ViewsSchema(), value) }
 	}
 	start := time.Now()
-	index, changed, err := w.db.CreateFieldIndex(ctx, store.FieldIndexWanted{
-		Subject: fieldSubject(subject), Path: column.PathName(), Type: column.Type, Anyway: cfg.Anyway,
-		Expression: func(value string) string { return column.Expression(w.db.ViewsSchema(), value) },
-	})
+	index, changed, err := w.db.CreateFieldIndex(ctx, wanted)
 	if err != nil {
 		return IndexReport{}, err
 	}
@@ -100,7 +108,11 @@ func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report Inde
 	if err != nil {
 		return report, false, &config.UsageError{Err: fmt.Errorf("among the indexes: %w", err)}
 	}
-	of := fieldSubject(found[0])
+	subject, err := chosenSubject(found, cfg.Choice)
+	if err != nil {
+		return report, false, err
+	}
+	of := fieldSubject(subject)
 	var paths []string
 	for _, index := range list {
 		if !slices.Contains(index.Subjects, of) {
@@ -110,38 +122,65 @@ func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report Inde
 			dropped, err = db.DropFieldIndex(ctx, index.Name, of)
 			return reportIndex(index), dropped, err
 		}
-		paths = append(paths, index.Path)
+		if index.Path != "" {
+			paths = append(paths, index.Path)
+		}
 	}
-	return report, false, &config.UsageError{Err: &typed.FieldError{Path: cfg.Path, Of: found[0].String(), Problem: "it has no index", Candidates: paths}}
+	return report, false, &config.UsageError{Err: &typed.FieldError{Path: cfg.Path, Of: subject.String(), Problem: "it has no index", Candidates: paths}}
 }
 
 func reportIndex(index store.FieldIndex) IndexReport {
 	report := IndexReport{FieldIndex: index}
 	for _, s := range index.Subjects {
-		report.Of = append(report.Of, subjectOf(s).String())
+		of := subjectOf(s).String()
+		if index.Path == "" {
+			of = strings.TrimPrefix(of, "the arguments of ")
+		}
+		report.Of = append(report.Of, of)
 	}
 	return report
 }
 
+// chosenSubject returns of what is found the choice, or without one the template or interface itself. The error is a *config.UsageError.
+func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error) {
+	var choices []string
+	for _, s := range found {
+		if s.Choice == choice {
+			return s, nil
+		}
+		if s.Choice != "" {
+			choices = append(choices, s.Choice)
+		}
+	}
+	what := found[0].Package + ":" + found[0].Module + ":" + found[0].Entity
+	if choice == "" {
+		return nil, &config.UsageError{Err: fmt.Errorf("%s: only its choices are here: name one with --choice: %s", what, strings.Join(choices, ", "))}
+	}
+	return nil, &config.UsageError{Err: fmt.Errorf("%s has no choice %q; it has: %s", what, choice, cmp.Or(strings.Join(choices, ", "), "none"))}
+}
+
 func fieldSubject(s *typed.Subject) store.FieldSubject {
-	return store.FieldSubject{Interface: s.Kind == typed.Interface, Package: s.Package, Module: s.Module, Entity: s.Entity}
+	return store.FieldSubject{Interface: s.Kind == typed.Interface || s.OfInterface, Choice: s.Choice, Package: s.Package, Module: s.Module, Entity: s.Entity}
 }
 
 func subjectOf(s store.FieldSubject) *typed.Subject {
-	kind := typed.Template
-	if s.Interface {
-		kind = typed.Interface
+	subject := &typed.Subject{Kind: typed.Template, Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice}
+	switch {
+	case s.Choice != "":
+		subject.Kind, subject.OfInterface = typed.Argument, s.Interface
+	case s.Interface:
+		subject.Kind = typed.Interface
 	}
-	return &typed.Subject{Kind: kind, Package: s.Package, Module: s.Module, Entity: s.Entity}
+	return subject
 }
 
-// ErrNoField is returned where no field is named.
-var ErrNoField = errors.New("name a template or an interface, and the path of a field in it")
+// ErrNoTemplateForIndex is returned where no template is named.
+var ErrNoTemplateForIndex = errors.New("name a template or an interface")
 
 // Validate refuses a configuration that names nothing.
 func (i Index) Validate() error {
-	if i.Template == "" || i.Path == "" {
-		return ErrNoField
+	if i.Template == "" {
+		return ErrNoTemplateForIndex
 	}
 	return nil
 }

@@ -199,6 +199,7 @@ func TestInferenceDistrustsValues(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			brief.Sample(t)
 			columns, _, _ := inferred(t, c.payloads...)
 			require.Equal(t, c.columns, columns)
 		})

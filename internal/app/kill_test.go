@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
 
@@ -106,13 +108,39 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	l.Grow(800)
 	at := quietOffset(t, l)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 25, Latency: time.Millisecond})
-	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond})
-	database := throwaway.Migrated(t, migrate)
-	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_SCAN_URL=" + serveScan(t, scan), "INDEXER_LISTEN="}
-	random := rand.New(rand.NewPCG(1, 2))
-	kills := killUntilDone(t, random, env, build(t, "backfill"), "--at-offset", fmt.Sprint(at))
-	kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")
-	require.Positive(t, kills)
-	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.ACSDelta}, at, l.End()), relations(t, database)))
-	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
+	scan := sandbox.NewScan(l, sandbox.ScanOptions{
+		BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond, MigrateAfter: 300, SnapshotEvery: 5 * time.Second,
+	})
+	for name, c := range map[string]struct {
+		env      []string
+		backfill []string // and its arguments
+		check    func(t *testing.T, database string)
+	}{
+		"participant": {
+			[]string{"INDEXER_LEDGER_URL=" + ledgerURL}, []string{"--at-offset", fmt.Sprint(at)}, func(t *testing.T, database string) {
+				require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.ACSDelta}, at, l.End()), relations(t, database)))
+				require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
+			},
+		},
+		"network": {
+			[]string{"INDEXER_SCAN_HISTORY=updates"}, []string{"network", "--at-offset", fmt.Sprint(networkOffsetAt(t, scan, 0.6))}, func(t *testing.T, database string) {
+				at, err := strconv.ParseInt(texts(t, database, "SELECT history_floor::text FROM network_indexer.floors")[0], 10, 64)
+				require.NoError(t, err)
+				migration, taken := ledger.Offset(at).NetworkPosition()
+				require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			database := throwaway.Migrated(t, migrate)
+			env := append(c.env, "INDEXER_DATABASE_URL="+database, "INDEXER_SCAN_URL="+serveScan(t, scan), "INDEXER_LISTEN=")
+			random := rand.New(rand.NewPCG(1, 2))
+			kills := killUntilDone(t, random, env, build(t, "backfill"), c.backfill...)
+			kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")
+			require.Positive(t, kills)
+			c.check(t, database)
+		})
+	}
 }

@@ -166,6 +166,7 @@ func (c *requestCounter) of(operation string) int {
 // wants and does not ask for, the next one asks for, and no contract is asked for twice.
 func TestLookupsOfWhatIsOlder(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the daemon several times")
 	for name, options := range map[string]sandbox.ServerOptions{
 		"3.4": {Version: "3.4"}, "3.5": {Version: "3.5"}, "3.6": {Version: "3.6"}, "the interface's only": {StrictInterface: true},
 	} {
@@ -312,6 +313,7 @@ func TestLookupsNeverHoldUpTheStream(t *testing.T) {
 // A contract that the server does not take for one is no reason to leave the others.
 func TestOneContractThatIsRefused(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "waits between tries, as the commands do")
 	for name, fault := range map[string]*sandbox.Fault{
 		"as invalid":       {Status: 400, ContentType: "application/json", Body: `{"code":"INVALID_FIELD","errorCategory":8}`},
 		"with no contract": {Status: 200, ContentType: "application/json", Body: `{"createdEvent":{}}`},

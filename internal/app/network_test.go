@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
@@ -112,9 +113,12 @@ func TestNothingOfANetwork(t *testing.T) {
 // The pair of schemas of a network holds nothing else.
 func TestTheSchemasOfANetworkAreItsOwn(t *testing.T) {
 	t.Parallel()
-	cfg := networkFor(throwaway.Database(t), "http://localhost")
-	cfg.ScanHistory, cfg.TablesSchema, cfg.ViewsSchema = "both", config.NetworkSchemas.Tables, config.NetworkSchemas.Views
-	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--tables-schema network_indexer is for the updates of the network")
+	both, participant, named := networkFor("postgres://h/d", "http://localhost"), indexerFor("postgres://h/d", "http://localhost", defaultScope()), config.Schemas{Network: true}
+	both.ScanHistory, both.Schemas = "both", named
+	participant.TablesSchema, participant.ViewsSchema = config.NetworkSchemas.Tables, config.NetworkSchemas.Views
+	for _, cfg := range []Indexer{both, participant} {
+		require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "schema network_indexer is for the updates of a network")
+	}
 }
 
 // What can't be read says what to do, and a database belongs to one network.
@@ -169,10 +173,10 @@ func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	client, err := scan.New(scan.Config{URL: url})
 	require.NoError(t, err)
 	defer client.Close()
-	source := &networkUpdates{Updates: scan.NewUpdates(client)}
+	source := &networkSource{scan.NewUpdates(client), client}
 	identity, err := source.identify(t.Context())
 	require.NoError(t, err)
-	db, err := store.Open(store.Config{URL: database, Schemas: config.NetworkSchemas, OffsetsPerUpdate: networkOffsets})
+	db, err := store.Open(config.StoreOf(database, config.NetworkSchemas, nil))
 	require.NoError(t, err)
 	defer db.Close()
 	leader, ok, err := db.LeadUpdates(t.Context())
@@ -193,4 +197,106 @@ func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	require.GreaterOrEqual(t, lookups.Load(), int64(3))
 	require.Empty(t, sandbox.Diff(service.NetworkTruth(), networkRelations(t, database)))
+}
+
+// The daemon compares the updates of a network with the service again and seals them, across migrations, and one command verifies them,
+// where they are and as they were sealed.
+func TestTheUpdatesOfANetworkAreVerified(t *testing.T) {
+	t.Parallel()
+	_, scan := scanOf(77, 600, sandbox.ScanOptions{PageLimit: 10})
+	database := throwaway.Database(t)
+	run := networkFor(database, serveScan(t, scan))
+	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+	run.UntilCurrent, run.VerifyRate = false, 100_000
+	daemon := startIndexer(t, run)
+	eventuallyIn(t, database, "all is sealed", "network.verified_offset() = network.latest_offset() AND network.latest_offset() > 2::bigint << 52")
+	require.NoError(t, daemon.finish())
+
+	cfg := Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{Sample: 12, Seed: 9}}
+	cfg.Network = true
+	verified := func() (Verification, []findings.Difference) {
+		var found []findings.Difference
+		result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { found = append(found, d) })
+		require.NoError(t, err)
+		return result, found
+	}
+	result, found := verified()
+	require.Empty(t, found)
+	require.Greater(t, result.Updates.Updates, int64(30), "random places are where updates are, and not between the migrations")
+	execute(t, database, "UPDATE network_indexer.exercised SET choice = 'other' WHERE ledger_offset > 2::bigint << 52")
+	cfg.From = new(int64(2) << 52)
+	result, found = verified()
+	require.NotEmpty(t, found)
+	require.Equal(t, int64(count(t, database, "network.updates WHERE ledger_offset > 2::bigint << 52")), result.Updates.Updates)
+	cfg.From, cfg.Offline = nil, true
+	result, found = verified()
+	require.Positive(t, result.Sealed)
+	require.NotEmpty(t, found)
+	cfg.Offline, cfg.All, cfg.Repair = false, true, true
+	result, _ = verified()
+	require.Zero(t, result.Remaining(true))
+	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+	cfg.Offline, cfg.All, cfg.Repair = true, false, false
+	_, found = verified()
+	require.Empty(t, found, "the repair sealed the windows again")
+}
+
+// A Scan service can't be asked for a contract, so no look-up waits for an answer.
+func TestNoLookUpOfANetworkWaits(t *testing.T) {
+	t.Parallel()
+	_, scan := scanOf(78, 300, sandbox.ScanOptions{Rewrite: func(e sandbox.Element) []byte {
+		if e.Offset%3 == 0 { // creations are missing
+			return nil
+		}
+		return e.Raw
+	}})
+	database := throwaway.Database(t)
+	run := networkFor(database, serveScan(t, scan))
+	run.UntilCurrent = false
+	daemon := startIndexer(t, run)
+	eventuallyIn(t, database, "all look-ups are answered", `
+		EXISTS (SELECT FROM network.looked_up_contracts WHERE status = 'not_found')
+		AND NOT EXISTS (SELECT FROM network_indexer.lookups WHERE status = 'wanted')`)
+	require.NoError(t, daemon.finish())
+}
+
+// A node that lags behind what is stored is waited for by a verification too. It is no shorter ledger, and nothing is repaired from it.
+func TestVerifyWaitsForANodeThatLagsBehind(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits for tries")
+	const all = 300
+	var shown, asked atomic.Int64
+	shown.Store(all)
+	l, service := scanOf(80, all, sandbox.ScanOptions{
+		Rewrite: func(e sandbox.Element) []byte {
+			if e.Offset > shown.Load() {
+				return nil
+			}
+			return e.Raw
+		},
+		Fault: func(*http.Request) *sandbox.Fault {
+			asked.Add(1)
+			return nil
+		},
+	})
+	shown.Store(l.End())
+	database, url := throwaway.Database(t), serveScan(t, service)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	m := newMutator(t, database, "network_indexer", 1)
+	before := m.state()
+	shown.Store(l.Offset(all / 2))
+	asked.Store(0)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	stopped := make(chan error, 1)
+	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: url}, Verify: config.Verify{All: true, Repair: true}}
+	cfg.Network = true
+	go func() {
+		_, err := RunVerify(ctx, cfg, testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })
+		stopped <- err
+	}()
+	eventually(t, "it is tried again", func() bool { return asked.Load() >= 5 })
+	stop()
+	require.ErrorIs(t, <-stopped, context.Canceled)
+	require.Equal(t, before, m.state())
 }

@@ -3,37 +3,28 @@ package app
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 )
 
 // participantUpdates implements origin for a participant.
 type participantUpdates struct {
 	*indexer
-	*participant.Client
-	scope  ledger.Scope
-	start  ingest.Start
-	server atomic.Pointer[participant.Server] // what the participant last reported of itself
+	*participantSource
+	start ingest.Start
 }
 
 func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
-	u := &participantUpdates{indexer: x, scope: x.cfg.Domain()}
-	var err error
-	if u.start, err = ingest.ParseStart(x.cfg.Start); err != nil {
+	start, err := ingest.ParseStart(x.cfg.Start)
+	if err != nil {
 		return nil, err
 	}
-	u.Client, err = participant.New(participant.Config{
-		URL: x.cfg.LedgerURL, Access: x.cfg.LedgerAccess.Domain("ledger"), Logger: x.logger, Observe: x.metrics.Request, NotJSON: x.metrics.NotJSON,
-		MaxRequests: x.cfg.MaxRequests, MaxRate: x.cfg.MaxRate,
-	}, u.scope)
+	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.Pace, x.cfg.Domain(), x.logger, observation{x.metrics.Request, x.metrics.NotJSON})
 	if err != nil {
-		return nil, &config.UsageError{Err: err}
+		return nil, err
 	}
-	return u, nil
+	return &participantUpdates{x, from, start}, nil
 }
 
 // ping asks for the ledger's end. A server that does not offer that has answered too.
@@ -45,18 +36,10 @@ func (u *participantUpdates) ping(ctx context.Context) error {
 	return err
 }
 
-// identify implements origin.
-func (u *participantUpdates) identify(ctx context.Context) (identity, error) {
-	server, err := u.Discover(ctx)
-	if err != nil {
-		return identity{}, err
+// release implements origin.
+func (u *participantUpdates) release(context.Context) string {
+	if server := u.server.Load(); server != nil {
+		return server.Version
 	}
-	u.server.Store(&server)
-	return identity{server.ParticipantID, u.scope}, nil
+	return ""
 }
-
-// refusal implements origin.
-func (u *participantUpdates) refusal(err error) error { return err }
-
-// resumes implements origin.
-func (u *participantUpdates) resumes(ledger.Offset) {}

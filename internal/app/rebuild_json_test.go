@@ -80,17 +80,6 @@ func must[T any](value T, err error) T {
 	return value
 }
 
-// The members whose values have columns of their own, level by level. All other values are compared as a whole.
-var (
-	levels = names(`update Transaction Reassignment TopologyTransaction OffsetCheckpoint value
-		CreatedEvent ArchivedEvent ExercisedEvent JsAssignmentEvent JsUnassignedEvent createdEvent viewStatus traceContext
-		event ParticipantAuthorizationAdded ParticipantAuthorizationChanged ParticipantAuthorizationRevoked
-		ParticipantAuthorizationOnboarding contractEntry JsActiveContract JsIncompleteUnassigned JsIncompleteAssigned
-		JsEmpty assignedEvent unassignedEvent`)
-	lists = names("events interfaceViews synchronizerTimes")
-	times = names("recordTime effectiveAt createdAt assignmentExclusivity")
-)
-
 func names(text string) []string { return strings.Fields(text) }
 
 // comparable makes maps, lists and texts of an element, out of which the exceptions have gone. An update's events that

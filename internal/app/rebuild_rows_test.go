@@ -31,6 +31,17 @@ var rebuildRelations = map[string]string{
 	"exact":       "SELECT *, convert_from(exact, 'UTF8') AS text FROM ledger.exact_payloads",
 }
 
+// The members whose values have columns of their own, level by level. All other values are compared as a whole.
+var (
+	levels = names(`update Transaction Reassignment TopologyTransaction OffsetCheckpoint value
+		CreatedEvent ArchivedEvent ExercisedEvent JsAssignmentEvent JsUnassignedEvent createdEvent viewStatus traceContext
+		event ParticipantAuthorizationAdded ParticipantAuthorizationChanged ParticipantAuthorizationRevoked
+		ParticipantAuthorizationOnboarding contractEntry JsActiveContract JsIncompleteUnassigned JsIncompleteAssigned
+		JsEmpty assignedEvent unassignedEvent`)
+	lists = names("events interfaceViews synchronizerTimes")
+	times = names("recordTime effectiveAt createdAt assignmentExclusivity")
+)
+
 // row is a row as to_jsonb shows it. Columns that are NULL are left out.
 type row map[string]jsontext.Value
 
@@ -119,6 +130,17 @@ func (x *rebuild) time(r row, column, field string) jsontext.Value {
 	return x.exact[key]
 }
 
+// besides makes an object of all columns but some: a column is a member of its name unless it is known to be something else.
+func (r row) besides(columns string) members {
+	left, fields := names(columns+" ledger_offset extra"), "offset=ledger_offset"
+	for column := range r {
+		if !slices.Contains(left, column) {
+			fields += " " + memberOf(column) + "=" + column
+		}
+	}
+	return r.take(fields)
+}
+
 // take makes an object of columns, given as name=column or, where the column is the name in lower case, as the name.
 func (r row) take(fields string) members {
 	m := members{}
@@ -150,6 +172,18 @@ func columnOf(name string) string {
 	return strings.ToLower(column.String())
 }
 
+// memberOf is the name of the member that a column is of: commandId for command_id.
+func memberOf(column string) string {
+	words := strings.Split(column, "_")
+	for i, word := range words[1:] {
+		words[1+i] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}
+
+// ours are the columns of an event that its template's id and its update say, and the number that we give the template.
+const ours = "template_number package_id module_name entity_name update_id synchronizer_id record_time "
+
 // update rebuilds the element of an update.
 func (x *rebuild) update(u row) members {
 	at := u["ledger_offset"]
@@ -162,8 +196,7 @@ func (x *rebuild) update(u row) members {
 		}
 		return element.merge(members{}.extra(extra)["$envelope"])
 	}
-	value := u.take(`offset=ledger_offset updateId commandId workflowId synchronizerId externalTransactionHash transactionHash
-		paidTrafficCost`)
+	value := u.besides("kind record_time effective_at trace_parent trace_state")
 	value["recordTime"], value["effectiveAt"] = recordTime, effectiveAt
 	elsewhere := value.extra(extra)
 	if elsewhere["$traceContext"] != nil || u["trace_parent"] != nil || u["trace_state"] != nil {
@@ -182,13 +215,12 @@ func (x *rebuild) events(at jsontext.Value, kind string) []members {
 		}
 	}
 	for _, r := range x.at("archived", at) {
-		event := r.take("offset=ledger_offset nodeId contractId templateId packageName witnessParties implementedInterfaces")
+		event := r.besides(ours + "acs_delta") // an event that is no exercise has none
 		event.extra(x.value(r, "extra", "extra"))
 		events = append(events, members{"ArchivedEvent": event})
 	}
 	for _, r := range x.at("exercised", at) {
-		event := r.take(`offset=ledger_offset nodeId contractId templateId packageName interfaceId choice actingParties consuming
-			lastDescendantNodeId witnessParties acsDelta implementedInterfaces`)
+		event := r.besides(ours + "choice_argument exercise_result")
 		event["choiceArgument"] = x.value(r, "choice_argument", "choice_argument")
 		event["exerciseResult"] = x.value(r, "exercise_result", "exercise_result")
 		event.extra(x.value(r, "extra", "extra"))
@@ -214,8 +246,7 @@ func (x *rebuild) events(at jsontext.Value, kind string) []members {
 }
 
 func (x *rebuild) created(r row) members {
-	event := r.take(`offset=ledger_offset nodeId contractId templateId packageName representativePackageId contractKeyHash
-		signatories observers witnessParties acsDelta createdEventBlob`)
+	event := r.besides(ours + "origin payload contract_key created_at workflow_id reassignment_counter entry_extra")
 	event["createdAt"] = x.time(r, "created_at", "createdAt")
 	event["createArgument"] = x.value(r, "payload", "payload")
 	event["contractKey"] = x.value(r, "contract_key", "contract_key")

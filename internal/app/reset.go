@@ -12,7 +12,7 @@ import (
 // RunReset removes everything of the updates after an offset, so that the daemon resumes from there. The error is a *ledger.Problem
 // if another process writes the database, or if the database can't be reset to the offset.
 func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, logger *slog.Logger) (store.ResetReport, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(cfg.Store(logger))
 	if err != nil {
 		return store.ResetReport{}, &config.UsageError{Err: err}
 	}

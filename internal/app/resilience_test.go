@@ -102,6 +102,7 @@ func TestFollowTheLedger(t *testing.T) {
 // where the long poll begins, is sent before it.
 func TestAnUpdateBehindTheLastCheckpoint(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the daemon several times")
 	for name, options := range map[string]sandbox.ServerOptions{
 		"pages": {Version: "3.6"}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true},
 	} {
@@ -194,10 +195,14 @@ func TestStandbyTakesOver(t *testing.T) {
 // A participant that was pruned is refused at the beginning, and so is one that lost history.
 func TestIndexerRefusals(t *testing.T) {
 	t.Parallel()
+	servers := []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}}
+	if testing.Short() {
+		servers = servers[:1]
+	}
 	grown := func(t *testing.T) *sandbox.Ledger {
 		t.Helper()
 		l := sandbox.NewLedger(sandbox.Options{Seed: 25})
-		l.Grow(300)
+		l.Grow(60)
 		return l
 	}
 	run := func(t *testing.T, database string, l *sandbox.Ledger, options sandbox.ServerOptions, change func(*Indexer)) error {
@@ -210,31 +215,22 @@ func TestIndexerRefusals(t *testing.T) {
 	}
 	t.Run("pruned, from genesis", func(t *testing.T) {
 		t.Parallel()
-		for _, options := range []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}} {
+		for _, options := range servers {
 			l := grown(t)
-			require.NoError(t, l.Prune(l.Offset(100)))
+			require.NoError(t, l.Prune(l.Offset(20)))
 			requireProblem(t, run(t, throwaway.Migrated(t, migrate), l, options, nil), "pruned", "backfill")
 		}
 	})
 	t.Run("pruned beyond the checkpoint", func(t *testing.T) {
 		t.Parallel()
-		for _, options := range []sandbox.ServerOptions{{}, {Version: "3.4"}, {StrictInterface: true}} {
+		for _, options := range servers {
 			l := grown(t)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, run(t, database, l, options, nil))
-			l.Grow(300)
-			require.NoError(t, l.Prune(l.Offset(500)))
+			l.Grow(60)
+			require.NoError(t, l.Prune(l.Offset(100)))
 			requireProblem(t, run(t, database, l, options, nil), "pruned")
 		}
-	})
-	t.Run("lost history", func(t *testing.T) {
-		t.Parallel()
-		l := grown(t)
-		database := throwaway.Migrated(t, migrate)
-		require.NoError(t, run(t, database, l, sandbox.ServerOptions{}, nil))
-		restored := sandbox.NewLedger(sandbox.Options{Seed: 25})
-		restored.Grow(100)
-		requireProblem(t, run(t, database, restored, sandbox.ServerOptions{}, nil), "below the checkpoint")
 	})
 	t.Run("another scope", func(t *testing.T) {
 		t.Parallel()
@@ -379,6 +375,7 @@ func TestUnusableDatabase(t *testing.T) {
 // Rights or tables that are taken away while daemons run end them, the leader and who stands by.
 func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	for name, c := range map[string]struct {
 		change string // of the user "%s"
 		says   string

@@ -61,6 +61,7 @@ func TestARestoredParticipantIsNoticedAtTheStart(t *testing.T) {
 // new lies below it.
 func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +74,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 				requireProblem(t, err, "ends below an offset that it had before", "restored from an older backup")
 				return
 			}
-			requireProblem(t, err, fmt.Sprintf("the participant's ledger ends below the checkpoint, at offset %d", other.End()), fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(149)))
+			requireProblem(t, err, fmt.Sprintf("the ledger ends below the checkpoint, at offset %d", other.End()), fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(149)))
 		})
 	}
 	t.Run("below an offset checkpoint", func(t *testing.T) {
@@ -104,6 +105,7 @@ func TestARestoredParticipantThatHasNotComeSoFar(t *testing.T) {
 // Restored exactly where it was, it is the same ledger, and continues.
 func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,6 +163,7 @@ func TestAParticipantIsRestoredWhileRunning(t *testing.T) {
 // No alarm: what was stored last has been pruned since, or is damaged in the database.
 func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	for name, options := range map[string]sandbox.ServerOptions{"pages": {}, "lists": {Version: "3.4"}, "strict": {StrictInterface: true}} {
 		t.Run("pruned, "+name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +176,7 @@ func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 			require.NoError(t, l.Prune(at))
 			var log journal
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, options), defaultScope()), log.logger()))
-			require.Len(t, log.lines(t, "whether the participant still has the history that is stored can't be found out"), 1)
+			require.Len(t, log.lines(t, "whether the ledger still has the history that is stored can't be found out"), 1)
 			require.Len(t, l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"], count(t, database, "ledger.updates"))
 		})
 	}
@@ -191,7 +194,7 @@ func TestWhatLooksLikeAnotherHistoryAndIsNot(t *testing.T) {
 		l.Grow(50)
 		var log journal
 		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), log.logger()))
-		lines := log.lines(t, "the last stored update is not stored as the participant shows it: run `indexer verify --repair`")
+		lines := log.lines(t, "the last stored update is not stored as the ledger shows it: run `indexer verify --repair`")
 		require.Len(t, lines, 1)
 		require.Equal(t, l.UpdateID(199), lines[0]["update_id"])
 		require.Len(t, l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())["updates"], count(t, database, "ledger.updates"))

@@ -164,6 +164,7 @@ func TestDifferencesAreSealed(t *testing.T) {
 // are repaired; they are said once, and frighten nobody.
 func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the daemon several times")
 	for _, releases := range [][2]string{{"3.4", "3.5"}, {"3.5", "3.6"}, {"3.4", "3.6"}} {
 		t.Run(releases[0]+" to "+releases[1], func(t *testing.T) {
 			t.Parallel()
@@ -203,6 +204,7 @@ func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 // The snapshot that indexing began with is sealed too, beside the updates.
 func TestTheSnapshotIsSealed(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "runs the daemon several times")
 	for name, c := range map[string]struct {
 		prune  bool
 		damage string

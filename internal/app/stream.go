@@ -40,6 +40,8 @@ type role interface {
 	// connect asks the source who it is, and checks that the database belongs to it. It is tried until it succeeds, before
 	// everything else.
 	connect(ctx context.Context) error
+	// release returns the release of the source; empty: not known.
+	release(ctx context.Context) string
 	// blocker returns what keeps every process from writing the stream, and whether a process that waits for it counts as ready;
 	// an empty state: nothing.
 	blocker(ctx context.Context) (state string, ready bool, err error)
@@ -54,7 +56,7 @@ func (s *stream) name() string { return string(s.role) }
 // set reports the stream's state in this process to metrics and health, and whether that counts as ready.
 func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
 	s.metrics.StreamState(s.name(), state)
-	return s.health.Set(s.title, ready, text)
+	return s.health.Set(s.title, state, ready, text)
 }
 
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again

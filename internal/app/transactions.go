@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/scan"
 	"ledgerindexer/store"
 )
 
@@ -28,16 +27,8 @@ type transactionsService interface {
 
 // newTransactionsService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client for another
 // kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here.
-func newTransactionsService(
-	cfg config.Sources, logger *slog.Logger, observe func(operation string, status int, d time.Duration, bytes int64), notJSON func(operation string),
-) (transactionsService, error) {
-	client, err := scan.New(scan.Config{
-		URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger, Observe: observe, NotJSON: notJSON,
-	})
-	if err != nil {
-		return nil, &config.UsageError{Err: err}
-	}
-	return client, nil
+func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observation) (transactionsService, error) {
+	return newScanClient(cfg.Scan(), logger, seen)
 }
 
 // transactions implements role for the transaction history of a Scan service.
@@ -54,9 +45,7 @@ type transactions struct {
 }
 
 func newTransactions(x *indexer) (*transactions, error) {
-	service, err := newTransactionsService(x.cfg.Sources, x.logger, func(operation string, status int, d time.Duration, bytes int64) {
-		x.metrics.Request("scan-"+operation, status, d, bytes) // the participant has an operation of the same name
-	}, func(operation string) { x.metrics.NotJSON("scan-" + operation) })
+	service, err := newTransactionsService(x.cfg.Sources, x.logger, observation{x.metrics.Request, x.metrics.NotJSON})
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +59,15 @@ func (h *transactions) ping(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// release implements role.
+func (h *transactions) release(ctx context.Context) string {
+	release, err := h.service.Version(ctx)
+	if err != nil { // ping says so
+		return ""
+	}
+	return release
 }
 
 // connect asks the service for its network, and checks that the stored history is of the same. A service that does not answer is

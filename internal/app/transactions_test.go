@@ -144,6 +144,7 @@ func reportedBalances(t *testing.T, databaseURL string, round int64) map[string]
 // out, and the updates continue.
 func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "waits between tries, as the commands do")
 	const said = "there is no transaction history to read; the updates continue without it"
 	for _, when := range []string{"from the start", "in the middle"} {
 		t.Run(when, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -21,35 +22,24 @@ type updates struct {
 	identity atomic.Pointer[identity] // what the origin last reported of itself
 }
 
-// origin is where updates are read from: a participant, or a Scan service.
+// origin is the source of the updates that a daemon reads.
 type origin interface {
-	ingest.UpdateSource
-	// identify asks the origin who it is.
-	identify(ctx context.Context) (identity, error)
-	// refusal returns the error for a database of another ledger or scope, from that of the store.
-	refusal(err error) error
-	// resumes is called before a leader reads on, with the highest offset up to which something is stored.
-	resumes(stored ledger.Offset)
+	source
+	// release returns the origin's release; empty: not known.
+	release(ctx context.Context) string
 	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx.
 	startTasks(ctx context.Context, leader *store.UpdatesWriter) *background
 }
 
-// identity is what a database has of the ledger that it belongs to.
-type identity struct {
-	id    string // empty: the origin does not report it
-	scope ledger.Scope
-}
+func (u *updates) release(ctx context.Context) string { return u.origin.release(ctx) }
 
 // connect asks the origin who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
-	identity, err := u.origin.identify(ctx)
+	identity, err := belongs(ctx, u.store, u.origin)
 	if err != nil {
 		return err
 	}
 	u.identity.Store(&identity)
-	if err := u.store.CheckIdentity(ctx, identity.id, identity.scope); err != nil {
-		return u.origin.refusal(err)
-	}
 	return nil
 }
 
@@ -83,8 +73,16 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 	if err != nil || unfinished == nil {
 		return "", false, err
 	}
-	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `backfill` to go on with it",
-		unfinished.At, unfinished.Entries), false, nil
+	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to go on with it",
+		unfinished.At, unfinished.Entries, seedingOf(u.schemas)), false, nil
+}
+
+// seedingOf returns the command that seeds a pair of schemas from a snapshot.
+func seedingOf(schemas store.Schemas) string {
+	if schemas == config.NetworkSchemas {
+		return "backfill network"
+	}
+	return "backfill"
 }
 
 func (u *updates) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
@@ -140,7 +138,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	if tasks != nil && waitOrAbandon(tasks.running.Wait) != nil {
 		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}
-	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskTypes, ingest.TaskVerification)
+	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskTypes, ingest.TaskPruning, ingest.TaskVerification)
 	return err == nil, err
 }
 

@@ -10,7 +10,6 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
-	"ledgerindexer/participant"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 	"ledgerindexer/verify"
@@ -71,7 +70,7 @@ type verification struct {
 // differs where the configuration says so. found is called for each difference; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(findings.Difference)) (Verification, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(cfg.Store(logger))
 	if err != nil {
 		return Verification{}, &config.UsageError{Err: err}
 	}
@@ -149,8 +148,9 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.types(ctx); err != nil {
 		return err
 	}
+	network := v.cfg.OfNetwork()
 	switch {
-	case v.cfg.LedgerURL == "":
+	case v.cfg.LedgerURL == "" && !network:
 		v.note("the updates: no --ledger-url is given")
 	case !updates:
 		v.note("the updates: nothing of them has been indexed yet")
@@ -158,6 +158,9 @@ func (v *verification) run(ctx context.Context) error {
 		if err := v.updates(ctx); err != nil {
 			return err
 		}
+	}
+	if network {
+		return nil // the transaction history lies elsewhere
 	}
 	if v.cfg.ScanURL == "" {
 		v.note("the transaction history: no --scan-url is given")
@@ -183,7 +186,7 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	}
 	if unfinished != nil {
 		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())
-		p.Do = "run `backfill` again: it continues where it was"
+		p.Do = fmt.Sprintf("run `%s` again: it continues where it was", seedingOf(v.cfg.Schemas.Domain()))
 	}
 	return &p
 }
@@ -204,7 +207,7 @@ func (v *verification) offline(ctx context.Context) error {
 	return err
 }
 
-// updates compares the updates with the participant's, in the stored scope.
+// updates compares the updates with those of their source, in the stored scope.
 func (v *verification) updates(ctx context.Context) error {
 	scope, indexed, err := v.db.Scope(ctx)
 	if err != nil {
@@ -217,28 +220,27 @@ func (v *verification) updates(ctx context.Context) error {
 				"the scope flags that the database was begun with: it records them again",
 		}
 	}
-	client, err := participant.New(participant.Config{
-		URL: v.cfg.LedgerURL, Access: v.cfg.LedgerAccess.Domain("ledger"), Logger: v.logger,
-		MaxRequests: v.cfg.MaxRequests, MaxRate: v.cfg.MaxRate,
-	}, scope)
+	from, err := v.open(scope)
 	if err != nil {
-		return &config.UsageError{Err: err}
+		return err
 	}
-	defer client.Close()
-	var server participant.Server
-	err = verify.Patiently(ctx, v.logger, func() (err error) {
-		server, err = client.Discover(ctx)
+	defer from.Close()
+	err = verify.Patiently(ctx, v.logger, func() error {
+		_, err := belongs(ctx, v.db.Store, from)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := v.db.CheckIdentity(ctx, server.ParticipantID, scope); err != nil {
+	if err := resume(ctx, v.db.Store, from); err != nil {
 		return err
 	}
 	updates := verify.Updates{
-		Source: client, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
+		Source: from, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
 		Found: v.found, Progress: v.progress, Logger: v.logger,
+	}
+	if network, ok := from.(*networkSource); ok {
+		updates.Stretches = network.Stretches
 	}
 	if v.repairer != nil {
 		updates.Repairer = v.repairer
@@ -247,6 +249,28 @@ func (v *verification) updates(ctx context.Context) error {
 	v.result.Updates = &result
 	v.result.Notes = append(v.result.Notes, result.Notes...)
 	return err
+}
+
+// open returns the source of the updates in the database.
+func (v *verification) open(scope ledger.Scope) (source, error) {
+	if v.cfg.OfNetwork() {
+		return newNetworkSource(v.cfg.Scan(), v.logger, observation{})
+	}
+	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.logger, observation{})
+}
+
+// resume tells a source what it has served before.
+func resume(ctx context.Context, db *store.Store, from source) error {
+	bounds, started, err := db.Bounds(ctx)
+	if err != nil || !started {
+		return err
+	}
+	last, _, err := db.LastUpdate(ctx, bounds.Watermark)
+	if err != nil {
+		return err
+	}
+	from.resumes(last)
+	return nil
 }
 
 // steps logs each step when it begins, and measures its progress. end ends the last one.
@@ -275,7 +299,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 func (v *verification) history(ctx context.Context) error {
 	history := verify.Transactions{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.ScanURL != "" {
-		service, err := newTransactionsService(v.cfg.Sources, v.logger, nil, nil)
+		service, err := newTransactionsService(v.cfg.Sources, v.logger, observation{})
 		if err != nil {
 			return err
 		}

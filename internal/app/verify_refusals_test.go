@@ -36,6 +36,7 @@ func execute(t *testing.T, database string, statements ...string) {
 // A participant with another history is no measure: nothing is compared with it, and nothing repaired from it.
 func TestVerifyRefusesAnotherHistory(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
 	first := backedUp(200)
 	for name, c := range map[string]struct{ cut, since int }{
 		"grown past": {100, 300}, "one update lost": {199, 300}, "not come so far": {150, 10}, "lagging behind": {150, 0},
@@ -45,7 +46,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
 			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), defaultScope()), testLogger(t)))
-			m := newMutator(t, database, 1)
+			m := newMutator(t, database, "indexer", 1)
 			before := m.state()
 			other := restored(c.cut, c.since)
 			url := serve(t, other, sandbox.ServerOptions{})
@@ -61,6 +62,7 @@ func TestVerifyRefusesAnotherHistory(t *testing.T) {
 // The last update is where a history is recognized. That it is damaged itself makes no other history of it.
 func TestVerifyRepairsTheLastUpdate(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "damages, verifies and repairs several databases")
 	l := backedUp(200)
 	at := lastUpdate(l)
 	for name, statement := range map[string]string{

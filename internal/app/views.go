@@ -183,7 +183,7 @@ func registeredOf(cfg Views, registered []store.TypedView) (chosen []store.Typed
 }
 
 func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.Store, error) {
-	db, err := store.Open(store.Config{URL: cfg.DatabaseURL, Schemas: cfg.Schemas.Domain(), Logger: logger, Holder: config.Holder()})
+	db, err := store.Open(cfg.Store(logger))
 	if err != nil {
 		return nil, &config.UsageError{Err: err}
 	}

@@ -193,6 +193,7 @@ func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 // A package can have so many templates that all their views in one transaction would take more locks than there are.
 func TestTypedViewsOfManyTemplates(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "makes very many views")
 	n := 5000
 	if brief.Run() {
 		n = 100

@@ -95,7 +95,7 @@ func (h *harness) catchup(ctx context.Context) (err error) {
 		if r.disk, _, err = h.db.sizes(ctx, run.rows); err != nil {
 			return err
 		}
-		if l, err = takeLimit(ctx, h.db, filepath.Join(h.folder, "limit"), factTables); err != nil {
+		if l, err = takeLimit(ctx, h.db, filepath.Join(h.folder, "limit"), ofFacts); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, l.remove()) }()

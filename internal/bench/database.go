@@ -109,21 +109,51 @@ func queryOne[T any](ctx context.Context, d *database, statement string, args ..
 // listTable is a dictionary that may have as many rows as there are events. Its rows have no offset.
 const listTable = "party_lists"
 
-// The tables of schema indexer by what they are.
+// What the rows of tables belong to, by the column that says so: facts and what a snapshot brings to an offset, what is active and what was
+// to that of its activation, records and what follows from each of them to a place in the service's order. Lists of parties belong to none.
 var (
-	factTables = []string{
-		"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements",
-		"exact_payloads", "offset_checkpoints", "checkpoint_exact_payloads", "carried_created", "carried_interface_views", "carried_reassignments",
-		"carried_unknown_elements", "carried_exact_payloads", listTable,
-	}
-	projectedTables = []string{"active_contracts", "lifetimes"}
-	historyTables   = []string{
-		"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions",
-		"unknown_transactions", "party_transfers",
-	}
-	// Only the part sql has many of these, and nothing copies its rows.
-	manyParties = []string{"positions", "position_stakeholders", "balance_totals"}
+	ofFacts    = []string{"ledger_offset", listKey}
+	ofSnapshot = slices.Concat(ofFacts, ofProjections)
+	ofRecords  = []string{"seq"}
+
+	ofProjections = []string{"activated_offset"}
 )
+
+const listKey = "party_list_ref"
+
+// Only the part sql has many of these, and nothing copies their rows.
+var manyParties = []string{"positions", "position_stakeholders", "balance_totals"}
+
+// table is a table whose rows belong to something.
+type table struct{ Name, Place string }
+
+// tables returns the tables that have one of these columns, each with the first of the columns that it has, and those of updates and
+// transactions first. What is kept twice is not about updates or records, but for lists of parties.
+func (d *database) tables(ctx context.Context, places ...string) ([]table, error) {
+	conn, err := pgx.Connect(ctx, d.url())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	return tablesOf(ctx, conn, places...)
+}
+
+func tablesOf(ctx context.Context, conn *pgx.Conn, places ...string) ([]table, error) {
+	rows, err := conn.Query(ctx, `SELECT c.relname::text, p.place FROM pg_class c CROSS JOIN LATERAL (
+			SELECT a.attname::text AS place FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($1::text[]) AND NOT a.attisdropped
+			ORDER BY array_position($1::text[], a.attname::text) LIMIT 1) p
+		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
+			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition AND c.relname NOT LIKE '%\_both' END
+		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofSnapshot, ofRecords), places, listKey, listTable)
+	if err != nil {
+		return nil, fmt.Errorf("list the tables: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[table])
+	if err != nil {
+		return nil, fmt.Errorf("list the tables: %w", err)
+	}
+	return list, nil
+}
 
 // fewRows is the largest number of rows of all other tables.
 const fewRows = 5_000
@@ -136,7 +166,14 @@ func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := slices.Concat(factTables, projectedTables, historyTables, manyParties)
+	placed, err := d.tables(ctx, slices.Concat(ofSnapshot, ofRecords)...)
+	if err != nil {
+		return nil, err
+	}
+	known := slices.Clone(manyParties)
+	for _, t := range placed {
+		known = append(known, t.Name)
+	}
 	counted := map[string]int64{}
 	for _, table := range tables {
 		n, err := queryOne[int64](ctx, d, "SELECT count(*) FROM "+pgx.Identifier{"indexer", table}.Sanitize())
@@ -147,7 +184,7 @@ func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 		case n > 0 && slices.Contains(known, table):
 			counted[table] = n
 		case n > fewRows:
-			return nil, fmt.Errorf("table %s has %d rows, and the benchmark does not know what they are: add it to its lists of tables", table, n)
+			return nil, fmt.Errorf("table %s has %d rows, and the benchmark does not know what they are: it goes by their columns", table, n)
 		}
 	}
 	return counted, nil

@@ -15,7 +15,7 @@ func (h *harness) history(ctx context.Context) error {
 		return err
 	}
 	run := func() (usage, error) { return h.readHistory(ctx, path, data) }
-	o := copied{what: "transaction history, records/s", unit: "records", n: data.Elements, run: run, least: 0.80, tables: historyTables}
+	o := copied{what: "transaction history, records/s", unit: "records", n: data.Elements, run: run, least: 0.80, places: ofRecords}
 	s, limits, err := h.againstCopy(ctx, o)
 	if err != nil {
 		return err

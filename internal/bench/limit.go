@@ -26,28 +26,36 @@ const connections = 2
 type limit struct {
 	folder string
 	db     *database
-	tables []string         // with rows; the first one is cut evenly
+	tables []table          // with rows; the first one is cut evenly
 	rows   map[string]int64 // of the tables
 
 	derived map[string]int64 // rows derived from them
 }
 
 // takeLimit copies the rows of the database into files for psql, cut into a part for each connection, and keeps its schema with
-// the partitions and the rows of all other tables.
-func takeLimit(ctx context.Context, db *database, folder string, tables []string) (*limit, error) {
+// the partitions and the rows of all other tables. The rows are those of tables with one of these columns.
+func takeLimit(ctx context.Context, db *database, folder string, places []string) (*limit, error) {
 	l := &limit{folder: folder, db: db}
 	counted, err := db.counts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	l.rows, l.derived = map[string]int64{}, map[string]int64{}
-	for _, table := range projectedTables {
-		l.derived[table] = counted[table]
+	projected, err := db.tables(ctx, ofProjections...)
+	if err != nil {
+		return nil, err
 	}
-	for _, table := range tables {
-		if counted[table] > 0 {
-			l.tables = append(l.tables, table)
-			l.rows[table] = counted[table]
+	for _, t := range projected {
+		l.derived[t.Name] = counted[t.Name]
+	}
+	tables, err := db.tables(ctx, places...)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
+		if counted[t.Name] > 0 {
+			l.tables = append(l.tables, t)
+			l.rows[t.Name] = counted[t.Name]
 		}
 	}
 	if len(l.tables) == 0 {
@@ -65,8 +73,12 @@ func takeLimit(ctx context.Context, db *database, folder string, tables []string
 // dumpSchema writes everything except the rows that the limit writes and those derived from them.
 func (l *limit) dumpSchema(ctx context.Context) error {
 	args := []string{"--no-owner", "--file=" + l.schema()}
-	for _, table := range slices.Concat(factTables, projectedTables, historyTables) {
-		args = append(args, "--exclude-table-data=indexer."+table, "--exclude-table-data=indexer."+table+"_p*")
+	tables, err := l.db.tables(ctx, slices.Concat(ofSnapshot, ofRecords)...)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		args = append(args, "--exclude-table-data=indexer."+t.Name, "--exclude-table-data=indexer."+t.Name+"_p*")
 	}
 	out, err := exec.CommandContext(ctx, "pg_dump", append(args, l.db.url())...).CombinedOutput()
 	if err != nil {
@@ -80,19 +92,6 @@ func (l *limit) script(part int) string {
 	return filepath.Join(l.folder, fmt.Sprintf("part%d.sql", part))
 }
 
-// keyOf returns the column by which a table is cut into batches.
-func keyOf(table string) string {
-	switch {
-	case slices.Contains(historyTables, table):
-		return "seq"
-	case table == "active_contracts":
-		return "activated_offset"
-	case table == listTable:
-		return "party_list_ref"
-	}
-	return "ledger_offset"
-}
-
 // dumpRows writes a script for each connection, and its files.
 func (l *limit) dumpRows(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, l.db.url())
@@ -101,7 +100,7 @@ func (l *limit) dumpRows(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	ends, err := query[int64](ctx, l.db, fmt.Sprintf(`SELECT %[1]s FROM (SELECT %[1]s, row_number() OVER (ORDER BY %[1]s) AS n
-		FROM indexer.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, keyOf(l.tables[0]), l.tables[0], limitBatch))
+		FROM indexer.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, l.tables[0].Place, l.tables[0].Name, limitBatch))
 	if err != nil {
 		return err
 	}
@@ -111,18 +110,18 @@ func (l *limit) dumpRows(ctx context.Context) error {
 		var script strings.Builder
 		for i := part * len(ends) / connections; i < (part+1)*len(ends)/connections; i++ {
 			script.WriteString("BEGIN;\n")
-			for _, table := range l.tables {
-				file := filepath.Join(l.folder, fmt.Sprintf("%s.%d", table, i))
+			for _, t := range l.tables {
+				file := filepath.Join(l.folder, fmt.Sprintf("%s.%d", t.Name, i))
 				after, upTo := from, ends[i]
-				if table == listTable { // it is numbered from 1 on
-					after, upTo = l.rows[table]*int64(i)/int64(len(ends)), l.rows[table]*int64(i+1)/int64(len(ends))
+				if t.Name == listTable { // it is numbered from 1 on
+					after, upTo = l.rows[t.Name]*int64(i)/int64(len(ends)), l.rows[t.Name]*int64(i+1)/int64(len(ends))
 				}
-				rows, err := l.dump(ctx, conn, table, after, upTo, file)
+				rows, err := l.dump(ctx, conn, t, after, upTo, file)
 				if err != nil {
 					return err
 				}
 				if rows > 0 {
-					fmt.Fprintf(&script, "\\copy indexer.%s from '%s' with (format binary)\n", table, strings.ReplaceAll(file, "'", "''"))
+					fmt.Fprintf(&script, "\\copy indexer.%s from '%s' with (format binary)\n", t.Name, strings.ReplaceAll(file, "'", "''"))
 				}
 			}
 			script.WriteString("COMMIT;\n")
@@ -135,8 +134,8 @@ func (l *limit) dumpRows(ctx context.Context) error {
 	return nil
 }
 
-// dump copies the rows of a table whose key is above after, and at most upTo, into a file.
-func (l *limit) dump(ctx context.Context, conn *pgx.Conn, table string, after, upTo int64, file string) (rows int64, err error) {
+// dump copies the rows of a table whose place is above after, and at most upTo, into a file.
+func (l *limit) dump(ctx context.Context, conn *pgx.Conn, t table, after, upTo int64, file string) (rows int64, err error) {
 	f, err := os.Create(file)
 	if err != nil {
 		return 0, err
@@ -144,9 +143,9 @@ func (l *limit) dump(ctx context.Context, conn *pgx.Conn, table string, after, u
 	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
 	tag, err := conn.PgConn().CopyTo(ctx, out, fmt.Sprintf(`COPY (SELECT * FROM indexer.%[1]s WHERE %[2]s > %[3]d AND %[2]s <= %[4]d ORDER BY %[2]s)
-		TO STDOUT (FORMAT binary)`, table, keyOf(table), after, upTo))
+		TO STDOUT (FORMAT binary)`, t.Name, t.Place, after, upTo))
 	if err != nil {
-		return 0, fmt.Errorf("copy the rows of %s: %w", table, err)
+		return 0, fmt.Errorf("copy the rows of %s: %w", t.Name, err)
 	}
 	return tag.RowsAffected(), out.Flush()
 }

@@ -50,7 +50,13 @@ func (c *checker) checkDatabase(ctx context.Context) {
 		return
 	}
 	c.checkSessions(ctx, s, inspector)
-	c.checkSchema(ctx, s, inspector, server)
+	network := c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates()
+	if !network || c.cfg.LedgerURL != "" || c.cfg.ScanHistory.Transactions() {
+		c.checkSchema(ctx, s, inspector, server)
+	}
+	if network {
+		c.checkNetworkPair(ctx, s, server)
+	}
 	c.checkSettings(s, server)
 	c.stored.usable = c.report.Problems == problems
 }

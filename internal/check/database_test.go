@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -234,6 +235,7 @@ func TestTheLedgersEndIsAskedAgain(t *testing.T) {
 // A database stays with its scope, so no other one is proposed for it.
 func TestNoScopeIsProposedThatTheDatabaseDoesNotHold(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "takes a database for each scope")
 	a, ledgerURL, l := guarded(t, sandbox.ServerOptions{})
 	a.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs("alice::1220")}})
 	for name, c := range map[string]struct {
@@ -285,6 +287,7 @@ func TestAnUnfinishedSnapshot(t *testing.T) {
 // Two database users can't follow each other as leaders.
 func TestALeaderOfAnotherUser(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "migrates a database as another user")
 	url := throwaway.Database(t)
 	role, as := throwaway.Login(t, url, "")
 	execute(t, url, "GRANT CREATE ON DATABASE "+quoted(nameOf(t, url))+" TO "+quoted(role))

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -288,4 +290,35 @@ func storeHistory(t *testing.T, url, network string) {
 	require.NoError(t, err)
 	_, err = leader.AppendTransactions(t.Context(), at, nil, ledger.TransactionsBatch{Records: records, Cursor: records[len(records)-1].Cursor()})
 	require.NoError(t, err)
+}
+
+// The pair of schemas of a network's updates is checked where they are to be read, and the other one where something is to be read into it.
+func TestThePairOfANetworkIsChecked(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(200)
+	scan := serve(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"})).URL
+	database := throwaway.Database(t)
+	report := look(t, Config{ScanURL: scan, ScanHistory: "both", DatabaseURL: database})
+	require.Equal(t, "none yet: the first start makes it", find(t, report, GroupDatabase, "network's schema").Text)
+	require.Equal(t, OK, find(t, report, GroupDatabase, "schema").Level)
+
+	db, err := store.Open(store.Config{URL: database, Schemas: config.NetworkSchemas})
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	_, err = db.Migrate(t.Context())
+	require.NoError(t, err)
+	of := Config{ScanURL: scan, ScanHistory: "updates", DatabaseURL: database}
+	report = look(t, of)
+	require.NotContains(t, levels(report), "ok database/schema", "nothing is to be read into it")
+	require.Contains(t, find(t, report, GroupDatabase, "network's schema").Text, "version ")
+	require.Equal(t, "none yet", find(t, report, GroupDatabase, "network's updates").Text)
+
+	execute(t, database, "INSERT INTO network_indexer.participant_both (only_row, is_copy, participant_id, digest) VALUES (true, false, 'DSO::other', '')")
+	f := find(t, look(t, of), GroupDatabase, "network's updates")
+	require.Equal(t, Problem, f.Level)
+	require.Contains(t, f.Text, "they are of the network of DSO::other, and --scan-url leads to that of "+l.DSO())
+	execute(t, database, "UPDATE network_indexer.participant_both SET participant_id = "+"'"+l.DSO()+"'")
+	require.Contains(t, find(t, look(t, of), GroupDatabase, "network's updates").Text, "they are of this network")
 }

@@ -157,6 +157,7 @@ func TestPartiesToPaste(t *testing.T) {
 
 func TestPositions(t *testing.T) {
 	t.Parallel()
+	database := throwaway.Database(t) // stays empty
 	pruned := grown(60)
 	require.NoError(t, pruned.Prune(pruned.End()/2))
 	empty := sandbox.NewLedger(sandbox.Options{Seed: 1})
@@ -171,7 +172,7 @@ func TestPositions(t *testing.T) {
 	} {
 		for _, version := range []string{"3.4", "3.5", "3.6"} {
 			url := serve(t, sandbox.NewServer(c.history, sandbox.ServerOptions{Version: version})).URL
-			report := look(t, Config{LedgerURL: url, DatabaseURL: throwaway.Database(t)})
+			report := look(t, Config{LedgerURL: url, DatabaseURL: database})
 			var found []string
 			for _, line := range of(report, GroupPosition) {
 				if !strings.HasPrefix(line, "ok ") {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -17,33 +18,10 @@ import (
 func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.Inspector, server store.ServerFacts) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	facts, err := inspector.Schema(within)
-	if err != nil {
-		s.problem("schema", err.Error(), storedAdvice(err))
+	facts, readable := c.checkPair(within, s, "schema", inspector, server)
+	if !readable {
+		c.stored.empty = facts.Wanted > 0 && facts.Version == 0 && !c.cfg.NoMigrate
 		return
-	}
-	if !reportRights(s, server, facts) {
-		s.skip("schema", "the rights do not suffice")
-		return
-	}
-	reportLocks(s, server, facts)
-	switch {
-	case facts.Version > facts.Wanted:
-		s.problem("schema", fmt.Sprintf("version %d is newer than this program, which knows %d", facts.Version, facts.Wanted),
-			"run the newer release of the indexer that migrated this database; schemas are not migrated back")
-		return
-	case facts.Version < facts.Wanted && c.cfg.NoMigrate:
-		s.problem("schema", fmt.Sprintf("version %d is not this program's, %d, and --no-migrate leaves it: `indexer run` would refuse", facts.Version, facts.Wanted),
-			"run `indexer migrate`, or leave out --no-migrate")
-		return
-	case facts.Version == 0:
-		c.stored.empty = true
-		s.ok("schema", "none yet: the first start makes it")
-		return
-	case facts.Version < facts.Wanted:
-		s.note("schema", "version %d; `indexer run` or `indexer migrate` brings it to %d. Stop processes of the older release before", facts.Version, facts.Wanted)
-	default:
-		s.ok("schema", "version %d", facts.Version)
 	}
 	contents, err := inspector.Contents(within)
 	if err != nil {
@@ -57,6 +35,72 @@ func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.I
 	c.reportWatermark(ctx, s)
 	c.reportStoredHistory(s)
 	c.reportLeaders(s, server)
+}
+
+// checkPair checks the rights in a pair of schemas and its version. Not readable: nothing is stored, or it can't be read.
+func (c *checker) checkPair(ctx context.Context, s section, name string, inspector *store.Inspector, server store.ServerFacts) (facts store.SchemaFacts, readable bool) {
+	facts, err := inspector.Schema(ctx)
+	if err != nil {
+		s.problem(name, err.Error(), storedAdvice(err))
+		return store.SchemaFacts{}, false
+	}
+	if !reportRights(s, server, facts) {
+		s.skip(name, "the rights do not suffice")
+		return store.SchemaFacts{}, false
+	}
+	reportLocks(s, server, facts)
+	switch {
+	case facts.Version > facts.Wanted:
+		s.problem(name, fmt.Sprintf("version %d is newer than this program, which knows %d", facts.Version, facts.Wanted),
+			"run the newer release of the indexer that migrated this database; schemas are not migrated back")
+	case facts.Version < facts.Wanted && c.cfg.NoMigrate:
+		s.problem(name, fmt.Sprintf("version %d is not this program's, %d, and --no-migrate leaves it: `indexer run` would refuse", facts.Version, facts.Wanted),
+			"run `indexer migrate`, or leave out --no-migrate")
+	case facts.Version == 0:
+		s.ok(name, "none yet: the first start makes it")
+	case facts.Version < facts.Wanted:
+		s.note(name, "version %d; `indexer run` or `indexer migrate` brings it to %d. Stop processes of the older release before", facts.Version, facts.Wanted)
+		return facts, true
+	default:
+		s.ok(name, "version %d", facts.Version)
+		return facts, true
+	}
+	return facts, false
+}
+
+// checkNetworkPair checks the pair of schemas of a network's updates, where the flags ask for these, and whose they are.
+func (c *checker) checkNetworkPair(ctx context.Context, s section, server store.ServerFacts) {
+	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL, Schemas: config.NetworkSchemas})
+	if err != nil {
+		s.problem("network's schema", err.Error(), storedAdvice(err))
+		return
+	}
+	defer db.Close()
+	within, cancel := c.step(ctx)
+	defer cancel()
+	inspector, err := db.Inspect(within)
+	if err != nil {
+		s.problem("network's schema", err.Error(), storedAdvice(err))
+		return
+	}
+	defer inspector.Close(ctx)
+	if _, readable := c.checkPair(within, s, "network's schema", inspector, server); !readable {
+		return
+	}
+	contents, err := inspector.Contents(within)
+	switch stored, here := contents.ParticipantID, c.scan.networkID; {
+	case err != nil:
+		s.problem("network's updates", err.Error(), storedAdvice(err))
+	case stored == "":
+		s.ok("network's updates", "none yet")
+	case here == "":
+		s.note("network's updates", "they are of the network of %s; which one --scan-url leads to is not known", stored)
+	case stored != here:
+		s.problem("network's updates", fmt.Sprintf("they are of the network of %s, and --scan-url leads to that of %s: `indexer run` would refuse", stored, here),
+			"correct --scan-url or --database-url; each network needs a database of its own")
+	default:
+		s.ok("network's updates", "they are of this network, up to offset %d", contents.Watermark)
+	}
 }
 
 func storedAdvice(err error) string {

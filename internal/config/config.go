@@ -1,6 +1,6 @@
-// Package config turns flags and environment into typed configuration. The commands share the settings. Every flag has an
-// environment variable: --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys
-// come from files, passwords from a URL's environment variable or a pgpass file.
+// Package config turns flags, environment and a file into typed configuration, which the commands share. The variable of
+// --ledger-url is INDEXER_LEDGER_URL. Secrets never come from a flag: tokens, client secrets and keys come from files,
+// passwords from a URL's environment variable or a pgpass file.
 package config
 
 import (
@@ -32,18 +32,39 @@ type Database struct {
 	Schemas
 }
 
-// Schemas selects one of several ledgers that lie in one database.
+// Schemas selects one of several ledgers in one database.
 type Schemas struct {
 	TablesSchema string `default:"indexer" placeholder:"NAME" help:"Schema of the indexer's tables in the database: each ledger in it has a pair of schemas of its own. Default: ${default}."`
 	ViewsSchema  string `default:"ledger" placeholder:"NAME" help:"Schema of what analysts read, beside --tables-schema. Default: ${default}."`
+	Network      bool   `env:"-" help:"The schemas of the updates of a network, network_indexer and network, in place of those two."`
 }
 
-// Domain returns the names in the store's type.
+// Domain returns the names as the store's type.
 func (s Schemas) Domain() store.Schemas {
+	if s.Network {
+		return NetworkSchemas
+	}
 	return store.Schemas{Tables: s.TablesSchema, Views: s.ViewsSchema}
 }
 
-// Validate refuses names that can't be those of a pair of schemas.
+// OfNetwork reports whether they are the pair of the updates of a network.
+func (s Schemas) OfNetwork() bool { return s.Domain() == NetworkSchemas }
+
+// Store returns how this process opens the database.
+func (d Database) Store(logger *slog.Logger) store.Config {
+	return StoreOf(d.DatabaseURL, d.Schemas.Domain(), logger)
+}
+
+// StoreOf returns how this process opens a pair of schemas.
+func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) store.Config {
+	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}
+	if schemas == NetworkSchemas {
+		cfg.OffsetsPerUpdate = networkOffsets
+	}
+	return cfg
+}
+
+// Validate refuses names that a pair of schemas can't have.
 func (s Schemas) Validate() error {
 	if err := s.Domain().Validate(); err != nil {
 		return fmt.Errorf("--tables-schema and --views-schema: %w", err)
@@ -68,6 +89,23 @@ type Scan struct {
 	ScanAccess Access `embed:"" prefix:"scan-"`
 }
 
+// Network selects the Scan service that the updates of a network are read from.
+type Network struct {
+	ScanURL    string `required:"" placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
+	ScanAccess Access `embed:"" prefix:"scan-"`
+}
+
+// Scan returns the service.
+func (n Network) Scan() Scan { return Scan(n) }
+
+// Validate refuses what that of Scan refuses, and an empty URL.
+func (n Network) Validate() error {
+	if n.ScanURL == "" {
+		return errors.New("--scan-url is missing")
+	}
+	return n.Scan().Validate()
+}
+
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
 	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
@@ -75,6 +113,12 @@ type Sources struct {
 	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one."`
 	ScanAccess   Access `embed:"" prefix:"scan-"`
 }
+
+// Ledger returns what concerns the participant.
+func (s Sources) Ledger() Ledger { return Ledger{LedgerURL: s.LedgerURL, LedgerAccess: s.LedgerAccess} }
+
+// Scan returns what concerns the Scan service.
+func (s Sources) Scan() Scan { return Scan{ScanURL: s.ScanURL, ScanAccess: s.ScanAccess} }
 
 // ScanHistory says what is read from a Scan service; empty: the transaction history.
 type ScanHistory string
@@ -87,6 +131,9 @@ func (h ScanHistory) Updates() bool { return h == "updates" || h == "both" }
 
 // NetworkSchemas are the pair of schemas of the updates of a network.
 var NetworkSchemas = store.Schemas{Tables: "network_indexer", Views: "network"}
+
+// networkOffsets is about how many offsets go by from one update of a network to the next: they are microseconds.
+const networkOffsets = 1_000_000
 
 // Access holds the credentials for a server and the trusted authorities. Its flags begin with the server's name.
 type Access struct {
@@ -101,7 +148,7 @@ type Access struct {
 	KeyFile               string   `placeholder:"FILE" help:"PEM file of its private key."`
 }
 
-// Domain returns the access as the clients take it; flags is the prefix of the flags, for errors.
+// Domain returns the configuration for the clients. Errors name flags with the prefix flags.
 func (a Access) Domain(flags string) access.Config {
 	return access.Config{
 		Flags: flags, TokenFile: a.TokenFile, CAFile: a.CAFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
@@ -134,17 +181,21 @@ type Log struct {
 	LogLevel  string `enum:"debug,info,warn,error" default:"info" help:"debug, info, warn or error."`
 }
 
-// Run is the settings of the daemon.
+// Run holds the settings of the daemon.
 type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
 	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
-	Listen       string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	Migrate      bool   `default:"true" negatable:"" help:"Bring the database's schema up to date at the start."`
+
+	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
+	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one."`
+	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost."`
 
 	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
+	Retain           Age           `placeholder:"AGE" help:"Prune, once a day, the updates that were recorded this long before the last one, such as 400d; what was active then stays. Default: everything is kept."`
 	VerifyRate       int           `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
 }
 
@@ -159,21 +210,22 @@ type Profile struct {
 	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none."`
 }
 
-// Snapshot is the settings of the backfill.
+// Snapshot holds the settings of the backfill of a snapshot.
 type Snapshot struct {
 	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or the offset of an unfinished snapshot."`
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
 }
 
-// Fill is the settings of a history backfill.
+// Fill holds the settings of a history backfill.
 type Fill struct {
 	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
 	To           *int64 `env:"-" placeholder:"OFFSET" help:"Go up to this offset. Default: up to where the history that is stored begins."`
 	WithSnapshot bool   `env:"-" help:"Carry a snapshot of the contracts that were active at the lower end, so that what was active is known from there on."`
+	PrunedToo    bool   `env:"-" help:"Fill in also what indexer prune removed."`
 	NewestFirst  bool   `env:"-" help:"Fill in the newest missing history first, so that the stored history grows backwards without gaps."`
 }
 
-// Verify is the settings of a verification.
+// Verify holds the settings of a verification.
 type Verify struct {
 	All     bool   `env:"-" help:"Read everything again, from the lowest offset that the participant still serves."`
 	From    *int64 `env:"-" placeholder:"OFFSET" help:"Read the updates after this offset again. Default: where the database begins, if --to is given."`
@@ -184,12 +236,16 @@ type Verify struct {
 	Repair  bool   `env:"-" help:"Write again what differs, also while the indexer runs."`
 }
 
-// Logger returns a logger that writes to w.
-func (l Log) Logger(w io.Writer) *slog.Logger {
-	var level slog.Level
+// Level returns the lowest level that is logged.
+func (l Log) Level() (level slog.Level) {
 	if err := level.UnmarshalText([]byte(l.LogLevel)); err != nil {
-		panic(err) // the flag's enum lets no other level through
+		panic(err) // the flag's enum allows no other level
 	}
+	return level
+}
+
+// Logger returns a logger that writes records of level or above to w.
+func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if l.ForPrograms() {
 		return slog.New(slog.NewJSONHandler(w, options))
@@ -197,13 +253,13 @@ func (l Log) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// ForPrograms reports whether programs read the log.
+// ForPrograms reports whether the log is for programs (JSON).
 func (l Log) ForPrograms() bool { return l.LogFormat == "json" }
 
-// Bar returns a progress bar on out, which shows nothing if out is not a terminal or programs read the log.
+// Bar returns a progress bar on out. It shows nothing if out is no terminal or the log is for programs.
 func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, !l.ForPrograms()) }
 
-// Domain returns the scope in the domain's type.
+// Domain returns the scope as the domain's type.
 func (s Scope) Domain() ledger.Scope {
 	return ledger.Scope{
 		Parties: s.Parties, Templates: s.Templates, Interfaces: s.Interfaces, Shape: ledger.Shape(s.Shape), Blobs: s.Blobs,
@@ -211,9 +267,9 @@ func (s Scope) Domain() ledger.Scope {
 	}
 }
 
-// Validate refuses an invalid URL, which may contain a password, so that the error does not repeat it, and what Schemas refuses.
+// Validate refuses an invalid URL, without repeating it, because it may contain a password, and what Schemas refuses.
 func (d Database) Validate() error {
-	if d.DatabaseURL == "" { // given, but empty: pgx would take whatever database the PG* variables name
+	if d.DatabaseURL == "" { // given, but empty: pgx would use the database of the PG* variables
 		return errors.New("--database-url is missing")
 	}
 	if _, err := pgconn.ParseConfig(d.DatabaseURL); err != nil {
@@ -222,8 +278,8 @@ func (d Database) Validate() error {
 	return d.Schemas.Validate()
 }
 
-// Validate refuses an invalid URL, which may contain a password and is not repeated, and flags of access that contradict
-// each other. The files are read later.
+// Validate refuses an invalid URL, without repeating it, and access flags that contradict each other. The files are read
+// later.
 func (l Ledger) Validate() error {
 	if l.LedgerURL == "" {
 		return errors.New("--ledger-url is missing")
@@ -231,7 +287,7 @@ func (l Ledger) Validate() error {
 	return checkServer("ledger", l.LedgerURL, l.LedgerAccess)
 }
 
-// Validate checks like that of Ledger, if a Scan service is configured.
+// Validate checks as Ledger's does, if a Scan service is configured.
 func (s Scan) Validate() error {
 	if s.ScanURL == "" {
 		return nil
@@ -239,7 +295,7 @@ func (s Scan) Validate() error {
 	return checkServer("scan", s.ScanURL, s.ScanAccess)
 }
 
-// Validate checks like those of Ledger and Scan, if they are configured. One of them must be.
+// Validate checks Ledger and Scan, if they are configured. One of them must be.
 func (s Sources) Validate() error {
 	if s.LedgerURL == "" && s.ScanURL == "" {
 		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
@@ -262,7 +318,7 @@ func (s Sources) Validate() error {
 	return nil
 }
 
-// given returns the first flag that is given, without its prefix; empty: none.
+// given returns the first flag that is set, without its prefix; empty: none.
 func (a Access) given() string {
 	for _, setting := range []struct {
 		flag  string
@@ -330,6 +386,9 @@ func (r Run) Validate() error {
 	}
 	if err := checkAddress(r.Listen); r.Listen != "" && err != nil {
 		return fmt.Errorf("--listen: %w", err)
+	}
+	if err := checkAddress(r.PageListen); r.PageListen != "" && err != nil {
+		return fmt.Errorf("--page-listen: %w", err)
 	}
 	if r.LookupRate < 0 || r.LookupRate > 100 {
 		return fmt.Errorf("--lookup-rate must be 0 to 100 a second, not %d", r.LookupRate)
@@ -431,7 +490,7 @@ func (v Verify) Selection() verify.Selection {
 // Offset returns the snapshot's offset; nil if it was not given.
 func (s Snapshot) Offset() *ledger.Offset { return (*ledger.Offset)(s.AtOffset) }
 
-// Holder returns a name of this process for messages: host and process id.
+// Holder names this process in messages: host and process id.
 func Holder() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -1,17 +1,16 @@
 package config
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// environment holds the values of variables. The parser takes those of flags from it, rather than from the process's environment.
+// environment holds the variables that the parser reads in place of the process's environment.
 type environment map[string]string
 
-// environmentOf reads a list in the form of os.Environ. Of a name that stands there twice the first is taken, as os.LookupEnv does.
+// environmentOf reads a list in the form of os.Environ. The first of several values of a name counts, as with os.LookupEnv.
 func environmentOf(entries []string) environment {
 	e := environment{}
 	for _, entry := range entries {
@@ -23,7 +22,7 @@ func environmentOf(entries []string) environment {
 	return e
 }
 
-// of returns the variable that gives a flag its value, if one does.
+// of returns the variable that sets a flag, and its value; given is false if there is none.
 func (e environment) of(flag *kong.Flag) (name, value string, given bool) {
 	for _, name := range flag.Envs {
 		if value, given := e[name]; given {
@@ -36,33 +35,23 @@ func (e environment) of(flag *kong.Flag) (name, value string, given bool) {
 // resolve returns the value of a flag in the parser's form; nil: none.
 func (e environment) resolve(flag *kong.Flag) any {
 	_, value, given := e.of(flag)
-	if !given || value == "" && flag.Target.Kind() == reflect.Slice { // the list is nil then, as without the variable
+	if !given || value == "" && flag.Target.Kind() == reflect.Slice { // an empty list is nil, as without the variable
 		return nil
 	}
 	return value
 }
 
-// check refuses values that the flags of a part of the command line can't have, also where the command line has another one.
-// The parser's own error would not name the variable.
-func (e environment) check(path *kong.Path) error {
-	for _, flag := range path.Flags {
-		name, value, given := e.of(flag)
-		if !given {
-			continue
-		}
-		target := reflect.New(flag.Target.Type()).Elem()
-		if target.Kind() == reflect.Pointer {
-			target.Set(reflect.New(target.Type().Elem()))
-		}
-		scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})
-		if err := flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target); err != nil {
-			return fmt.Errorf("%s: %w (from envar %s=%q)", flag.ShortSummary(), err, name, value)
-		}
+// tryValue returns why a flag can't have a value; nil if it can.
+func tryValue(flag *kong.Flag, value any) error {
+	target := reflect.New(flag.Target.Type()).Elem()
+	if target.Kind() == reflect.Pointer {
+		target.Set(reflect.New(target.Type().Elem()))
 	}
-	return nil
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value})
+	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target)
 }
 
-// detach keeps the parser from the process's environment. The flags still name their variables.
+// detach keeps the parser from reading the process's environment.
 func detach(node *kong.Node) {
 	for _, flag := range node.Flags {
 		flag.Tag.Envs = nil
@@ -72,7 +61,7 @@ func detach(node *kong.Node) {
 	}
 }
 
-// withVariable returns the help of a flag with its variable, of which detach leaves nothing where the parser's own help looks.
+// withVariable returns the help of a flag with its variable. After detach the parser's own help does not know variables.
 func withVariable(value *kong.Value) string {
 	shown := *value
 	if value.Flag != nil {

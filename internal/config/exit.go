@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"unicode"
 
 	"ledgerindexer/internal/progress"
@@ -18,23 +19,24 @@ const (
 	ExitDone    = 0
 	ExitFailed  = 1
 	ExitUsage   = 2
-	ExitProblem = 3 // an operator must act: trying again can't cure it
+	ExitProblem = 3 // an operator must act: a retry can't help
 )
 
-// Output is where a command writes its results; the log goes to standard error.
+// Output receives a command's results. The log goes to standard error.
 type Output struct{ io.Writer }
 
 // logging is a grammar that contains Log.
 type logging interface {
-	Logger(out io.Writer) *slog.Logger
+	Level() slog.Level
+	Logger(out io.Writer, level slog.Leveler) *slog.Logger
 	Bar(out io.Writer) *progress.Bar
 	ForPrograms() bool
 }
 
-// Logged is a command that reports in its log rather than on standard output. Its start and its final error are logged too.
+// Logged marks a command that reports in its log rather than on standard output. Its start and its final error are logged too.
 type Logged interface{ Logged() }
 
-// Execute is Program.Execute of a program that runs once.
+// Execute is Program.Execute for a program that runs once.
 func Execute(
 	ctx context.Context, name, description string, grammar logging,
 	args, environ []string, stdout, stderr io.Writer,
@@ -62,8 +64,8 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 	return &Program{name: name, grammar: grammar, parser: parser}, nil
 }
 
-// Execute parses the command line, runs the chosen command's Run method, which may take a context.Context, a *slog.Logger, an Output
-// and a *progress.Bar, and returns the exit code.
+// Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take a
+// context.Context, a *slog.Logger, an Output, a *progress.Bar, Settings and a *Reload.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)
 	parsed, err := p.parser.Parse(args, environ, stdout)
@@ -73,13 +75,17 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
 		bar := p.grammar.Bar(stderr)
-		logger := p.grammar.Logger(bar)
+		var level slog.LevelVar
+		level.Set(p.grammar.Level())
+		logger := p.grammar.Logger(bar, &level)
 		_, logged := parsed.Selected().Target.Addr().Interface().(Logged)
 		if logged {
 			err = logStart(ctx, p.name, logger)
 		}
 		if err == nil {
-			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar)
+			settings := p.parser.settings(parsed)
+			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar, settings,
+				&Reload{program: p, args: args, environ: environ, level: &level, inForce: slices.Clone(settings)})
 		}
 		bar.Close()
 		if logged && p.grammar.ForPrograms() {
@@ -98,7 +104,7 @@ func logStart(ctx context.Context, name string, logger *slog.Logger) error {
 	return err
 }
 
-// logEnd is ExitCode for a log that programs read: the error is a line of it.
+// logEnd is ExitCode for a log that is for programs: it logs the error.
 func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) int {
 	code, do := judge(name, err)
 	if code == ExitDone {
@@ -112,7 +118,7 @@ func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) in
 	return code
 }
 
-// ExitCode returns the exit code for a command's error, and writes to w what went wrong and, where it is known, what to do.
+// ExitCode returns the exit code for a command's error, and writes the error and, if known, its cure to w.
 func ExitCode(name string, err error, w io.Writer) int {
 	code, do := judge(name, err)
 	if code == ExitDone {
@@ -126,7 +132,7 @@ func ExitCode(name string, err error, w io.Writer) int {
 	return code
 }
 
-// judge returns the exit code of an error, and its cure where that is known.
+// judge returns the exit code of an error, and its cure if known.
 func judge(name string, err error) (code int, do string) {
 	var usage *UsageError
 	var problem *ledger.Problem
@@ -134,7 +140,7 @@ func judge(name string, err error) (code int, do string) {
 	switch {
 	case err == nil, errors.Is(err, ErrHelp):
 		return ExitDone, ""
-	case errors.As(err, &problem): // before UsageError: checking the settings may find a problem
+	case errors.As(err, &problem): // before UsageError, which may wrap one
 		return ExitProblem, problem.Do
 	case errors.As(err, &usage):
 		return ExitUsage, ""

@@ -7,8 +7,8 @@ import (
 )
 
 // softMemory returns the memory limit of a program's garbage collector, in bytes. The indexer needs 150 MiB, and twice as
-// much with the largest pages. Without a limit, garbage from answers of the largest size would add up on a machine with
-// few processors, where the collector runs too late.
+// much with the largest pages. The limit makes the collector run before garbage from the largest answers adds up, which
+// happens on machines with few processors.
 func softMemory(program string) int64 {
 	switch program {
 	case "indexer", "backfill":
@@ -18,7 +18,7 @@ func softMemory(program string) int64 {
 	}
 }
 
-// limitMemory sets softMemory, unless the environment has another limit (GOMEMLIMIT, which the runtime has read already).
+// limitMemory sets softMemory, unless GOMEMLIMIT, which the runtime has read already, is set.
 func limitMemory(program string, environ []string) {
 	if !slices.ContainsFunc(environ, func(entry string) bool { return strings.HasPrefix(entry, "GOMEMLIMIT=") }) {
 		debug.SetMemoryLimit(softMemory(program))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,18 +23,18 @@ const envPrefix = "INDEXER_"
 // ErrHelp is returned by Parse after it printed help or the version, as the user asked.
 var ErrHelp = errors.New("help was printed")
 
-// UsageError is a command line or an environment that can't be understood. The commands end with exit code 2.
+// UsageError is an error of the command line, the environment or the configuration file. The exit code is 2.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Parser understands the command lines of a program. To build one takes longer than to parse with it. It must not be used by
-// several goroutines at a time.
+// Parser parses the command lines of a program. Building one takes longer than parsing. It is not safe for concurrent use.
 type Parser struct {
 	name    string
 	parser  *kong.Kong
 	environ environment
+	file    *file // nil: not read yet
 	helped  bool
 }
 
@@ -46,8 +47,8 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 	p := &Parser{name: name}
 	p.parser, err = kong.New(grammar, kong.Name(name), kong.Description(description), kong.Vars{"version": build.Line(name)},
 		kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")), kong.ValueFormatter(withVariable),
-		kong.WithBeforeResolve(func(path *kong.Path) error { return p.environ.check(path) }),
-		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) { return p.environ.resolve(flag), nil })),
+		kong.WithBeforeResolve(p.beforeResolve),
+		kong.Resolvers(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) { return p.resolve(flag), nil })),
 		kong.Exit(func(int) { p.helped = true }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return nil, err
@@ -56,8 +57,8 @@ func NewParser(grammar any, name, description string) (*Parser, error) {
 	return p, nil
 }
 
-// Parse fills the grammar, whatever was parsed before, and returns the chosen command. environ is the environment that flags which
-// args does not have take their values from, in the form of os.Environ. The process's own is not looked at.
+// Parse resets and fills the grammar, and returns the chosen command. Flags that args does not have come from environ, in the form of
+// os.Environ, not from the process's environment.
 func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context, error) {
 	if err := refuseSecrets(args); err != nil {
 		return nil, &UsageError{err}
@@ -66,11 +67,11 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 		return nil, &UsageError{err}
 	}
 	for i, arg := range args {
-		if !utf8.ValidString(arg) { // the parser would silently replace characters
+		if !utf8.ValidString(arg) { // else the parser silently replaces characters
 			return nil, &UsageError{fmt.Errorf("argument %d is not text in UTF-8", i+1)}
 		}
 	}
-	p.environ, p.helped, p.parser.Stdout, p.parser.Stderr = environmentOf(environ), false, stdout, stdout
+	p.environ, p.file, p.helped, p.parser.Stdout, p.parser.Stderr = environmentOf(environ), nil, false, stdout, stdout
 	forget(p.parser.Model.Node)
 	parsed, err := p.parser.Parse(args)
 	if p.helped {
@@ -82,7 +83,67 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 	return parsed, nil
 }
 
-// forget undoes what the parser keeps of the command line before: which flags and arguments were given.
+// beforeResolve reads the configuration file, and checks the values from there and from the environment.
+func (p *Parser) beforeResolve(parsed *kong.Context, path *kong.Path) (err error) {
+	if p.file == nil {
+		if p.file, err = readFile(p.fileName(parsed)); err != nil {
+			return err
+		}
+	}
+	for _, flag := range path.Flags {
+		if err := p.check(flag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileName returns the name of the configuration file; empty: there is none.
+func (p *Parser) fileName(parsed *kong.Context) string {
+	for _, path := range parsed.Path {
+		if path.Flag != nil && path.Flag.Name == fileFlag {
+			return fmt.Sprint(parsed.FlagValue(path.Flag))
+		}
+	}
+	for _, flag := range p.parser.Model.Flags {
+		if flag.Name == fileFlag {
+			_, name, _ := p.environ.of(flag)
+			return name
+		}
+	}
+	return ""
+}
+
+// fileFlag is the flag that names the configuration file.
+const fileFlag = "config"
+
+// resolve returns the value of a flag that is not on the command line, in the parser's form; nil: none.
+func (p *Parser) resolve(flag *kong.Flag) any {
+	if _, _, given := p.environ.of(flag); given {
+		return p.environ.resolve(flag)
+	}
+	if value, given := p.file.of(flag); given {
+		return value.value
+	}
+	return nil
+}
+
+// check refuses invalid values of a flag, even if the command line overrides them. The parser's own error would not name their source.
+func (p *Parser) check(flag *kong.Flag) error {
+	if name, value, given := p.environ.of(flag); given {
+		if err := tryValue(flag, value); err != nil {
+			return fmt.Errorf("%s: %w (from envar %s=%q)", flag.ShortSummary(), err, name, value)
+		}
+	}
+	if value, given := p.file.of(flag); given {
+		if err := tryValue(flag, value.value); err != nil {
+			return fmt.Errorf("%s: %w (from file %s %s: %v)", flag.ShortSummary(), err, p.file.at(value.line), flag.Name, value.value)
+		}
+	}
+	return nil
+}
+
+// forget resets which flags and arguments were given, which the parser keeps from an earlier command line.
 func forget(node *kong.Node) {
 	node.Active = false
 	for _, flag := range node.Flags {
@@ -96,8 +157,8 @@ func forget(node *kong.Node) {
 	}
 }
 
-// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them, and keeps
-// them out of errors that repeat an argument.
+// refuseSecrets refuses passwords and tokens on the command line, where every user of the machine can read them. Its errors
+// don't repeat them.
 func refuseSecrets(args []string) error {
 	for i, arg := range args {
 		where, value := "an argument", arg
@@ -153,8 +214,8 @@ func hasPassword(text string) bool {
 	return has
 }
 
-// refuseUnknown refuses misspelt settings: variables with our prefix that no command has. It also refuses settings that are
-// not UTF-8, because the parser would silently replace characters.
+// refuseUnknown refuses variables with our prefix that no command has, which are probably misspelt. It also refuses settings
+// that are not UTF-8, because the parser would silently replace characters.
 func refuseUnknown(environ []string) error {
 	known, err := variables()
 	if err != nil {
@@ -174,14 +235,15 @@ func refuseUnknown(environ []string) error {
 
 var serviceVariable = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$`)
 
-// ofService reports whether a variable comes from Kubernetes. It gives each container the addresses of its namespace's
-// services, one of which may be called indexer.
+// ofService reports whether a variable comes from Kubernetes, which gives containers the addresses of their namespace's
+// services. One of these may be called indexer.
 func ofService(name, value string) bool {
 	return serviceVariable.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// variables returns the environment variables of all commands: they share an environment, so each accepts the others'.
-var variables = sync.OnceValues(func() ([]string, error) {
+// settings returns the flags that the environment and the configuration file can set, of all commands: each command accepts the
+// others' settings.
+var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 	var all struct {
 		Database
 		Ledger
@@ -198,10 +260,21 @@ var variables = sync.OnceValues(func() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, flag := range parser.Model.Flags {
+	flags := slices.DeleteFunc(slices.Clone(parser.Model.Flags), func(flag *kong.Flag) bool { return len(flag.Envs) == 0 })
+	slices.SortFunc(flags, func(a, b *kong.Flag) int { return cmp.Compare(a.Name, b.Name) })
+	return flags, nil
+})
+
+// variables returns the environment variables of all commands.
+func variables() ([]string, error) {
+	flags, err := settings()
+	if err != nil {
+		return nil, err
+	}
+	names := []string{variableOf(fileFlag)}
+	for _, flag := range flags {
 		names = append(names, flag.Envs...)
 	}
 	slices.Sort(names)
 	return names, nil
-})
+}

@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// Compatible returns an error where a type is not what the rules of upgrades let an older version of it become: records may have more
-// fields at the end, all Optional, variants and enums more constructors at the end, also within the type; everything else is the
-// same. Parts are matched by name. Definitions have the same names; their packages are of other versions and are not compared. The
-// error says where the types differ first, such as "config.fees[].rate".
+// Compatible returns an error unless newer is a valid upgrade of older: records may get more fields at the end, all Optional, variants
+// and enums more constructors at the end, also within the type; nothing else may change. Definitions are compared by name, not by the
+// version of their package. The error has the path of the first difference, such as "config.fees[].rate".
 func Compatible(older, newer *Type) error {
 	return compatible(older, newer, "")
 }
@@ -45,7 +44,7 @@ func compatible(older, newer *Type, path string) error {
 	return nil
 }
 
-// extended returns an error unless the newer names are the older ones, in their order, and then others.
+// extended returns an error unless newer begins with the older names, in their order.
 func extended(what string, older, newer []string, path string) error {
 	for i, name := range older {
 		if i < len(newer) && newer[i] == name {
@@ -67,10 +66,10 @@ func fieldNames(t *Type) []string {
 	return names
 }
 
-// argumentPath is how a path goes on into an argument.
+// argumentPath returns the step of a path into a type's argument.
 func argumentPath(kind Kind, i int) string {
 	switch {
-	case kind == Optional: // is a value or nothing
+	case kind == Optional:
 		return ""
 	case kind == GenMap && i == 0:
 		return "[key]"

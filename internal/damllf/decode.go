@@ -12,24 +12,23 @@ import (
 )
 
 const (
-	// maxKept is about how many bytes a package may take in memory: many times what the largest known one takes.
+	// maxKept limits the memory of a package, in bytes, approximately: many times that of the largest known one.
 	maxKept = 64 << 20
-	// maxEntries is how many entries a table may have: hundreds of times what the largest known one has.
+	// maxEntries limits the entries of a table: hundreds of times those of the largest known one.
 	maxEntries = 1 << 22
-	// maxNesting is how deep types may stand within each other.
+	// maxNesting limits the depth of nested types.
 	maxNesting = 100
 )
 
 var (
-	// ErrHash is the error of bytes that are not those of the package: damaged on their way, or of another one.
+	// ErrHash means that the bytes are not those of the package: they are damaged, or of another one.
 	ErrHash = errors.New("the bytes do not have the hash that is the package's id")
-	// ErrLanguage1 is the error of a package in Daml-LF 1: another schema, which no type of a package in Daml-LF 2 refers to.
+	// ErrLanguage1 means that the package is in Daml-LF 1, another format. No type in Daml-LF 2 refers to one.
 	ErrLanguage1 = errors.New("the package is in Daml-LF 1, which is not read")
 )
 
-// Decode reads a package from its payload, the answer of GET /v2/packages/{id}. The error is ErrHash where the payload is not that
-// of the package with this id, ErrLanguage1 where it is in an earlier language, and else says what is wrong with it, and where. The
-// payload is not kept.
+// Decode reads a package from its payload, the answer of GET /v2/packages/{id}. The error is ErrHash if the payload does not have the
+// id as its hash, ErrLanguage1 if it is in Daml-LF 1, and else says what is wrong with it, and where. The payload is not kept.
 func Decode(id string, payload []byte) (*Package, error) {
 	if sum := sha256.Sum256(payload); hex.EncodeToString(sum[:]) != id {
 		return nil, fmt.Errorf("decode package %.64q: %w, but %x", id, ErrHash, sum)
@@ -37,7 +36,7 @@ func Decode(id string, payload []byte) (*Package, error) {
 	return decode(id, payload)
 }
 
-// decode reads a payload, whatever its hash.
+// decode reads a payload without checking its hash.
 func decode(id string, payload []byte) (*Package, error) {
 	d := decoder{knownTexts: map[int]string{}, knownNames: map[int]string{}, knownTypes: map[int]*TypeExpr{}, p: &Package{
 		ID: id, DataTypes: map[Name]*DataType{}, Templates: map[Name]*Template{}, Interfaces: map[Name]*Interface{},
@@ -50,24 +49,24 @@ func decode(id string, payload []byte) (*Package, error) {
 	return d.p, nil
 }
 
-// decoder reads a package. After an error its methods do nothing, and return anything.
+// decoder reads a package. After an error its methods do nothing, and their results are meaningless.
 type decoder struct {
 	p    *Package
 	body []byte
 
 	texts, names, types, imports table
 
-	// What was read of the tables, by index.
+	// The entries of the tables that were read, by index.
 	knownTexts, knownNames map[int]string
 	knownTypes             map[int]*TypeExpr
 
-	kept int    // about how many bytes of memory the package takes
-	path []step // to what is being read
+	kept int    // memory of the package in bytes, approximately
+	path []step // to the part that is being read
 	err  error
 }
 
-// table says where in a message its entries begin. An entry is read when something refers to it: most are of expressions, and a
-// package can have more of them than there is room for.
+// table has the positions of its entries in a message. An entry is read when something refers to it: most belong to expressions, and
+// all of a package's may not fit into memory.
 type table struct {
 	message []byte
 	at      []uint32
@@ -82,7 +81,7 @@ func (d *decoder) addEntry(t *table, message []byte, f field) {
 	}
 }
 
-// step is a part of a package that is being read: the nth of its kind, from 0, or the only one, with n below 0.
+// step is a part of a package that is being read: the nth of its kind, from 0, or the only one if n is negative.
 type step struct {
 	kind string
 	n    int
@@ -93,7 +92,7 @@ func (d *decoder) enter(kind string, n int) { d.path = append(d.path, step{kind:
 func (d *decoder) named(name string)        { d.path[len(d.path)-1].name = name }
 func (d *decoder) leave()                   { d.path = d.path[:len(d.path)-1] }
 
-// fail says what is wrong with what is being read. The first error counts.
+// fail records what is wrong with the part that is being read. Only the first error is kept.
 func (d *decoder) fail(format string, args ...any) {
 	if d.err != nil {
 		return
@@ -111,7 +110,6 @@ func (d *decoder) fail(format string, args ...any) {
 	d.err = fmt.Errorf("%s%w", &where, fmt.Errorf(format, args...))
 }
 
-// keep counts memory that is kept.
 func (d *decoder) keep(bytes int) {
 	if d.kept += bytes; d.kept > maxKept {
 		d.fail("the package's types and names take more than %d MiB of memory", maxKept>>20)
@@ -119,7 +117,7 @@ func (d *decoder) keep(bytes int) {
 }
 
 func (d *decoder) payload(payload []byte) {
-	if uint64(len(payload)) > math.MaxUint32 { // places in it are of 32 bits
+	if uint64(len(payload)) > math.MaxUint32 { // positions in it are of 32 bits
 		d.fail("it has %d bytes", len(payload))
 	}
 	minor := string(d.last(payload, 3))

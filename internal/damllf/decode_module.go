@@ -24,7 +24,7 @@ func (d *decoder) module(message []byte) {
 	}
 }
 
-// define reads a definition and puts it beside the others of its kind. Its name is in the field that is given.
+// define reads a definition and adds it to those of its kind. Its name is in the given field.
 func define[T any](
 	d *decoder, all map[Name]*T, module, kind string, f field, nameIn protowire.Number, read func(Name, []byte) *T,
 ) {
@@ -48,7 +48,7 @@ func (d *decoder) synonym(_ Name, message []byte) *synonym {
 	return &synonym{params: d.params(message), body: d.typeIn(message, 4)}
 }
 
-// dataType reads a record, a variant or an enum. Those of which no values can be stored are skipped: nil.
+// dataType reads a record, a variant or an enum; nil if its values can't be stored on the ledger.
 func (d *decoder) dataType(_ Name, message []byte) *DataType {
 	if d.number(message, 4) == 0 {
 		return nil
@@ -76,7 +76,6 @@ func (d *decoder) dataType(_ Name, message []byte) *DataType {
 	return t
 }
 
-// params reads the type parameters of a definition.
 func (d *decoder) params(message []byte) []string {
 	var params []string
 	for param := range d.each(message, 3) {
@@ -156,7 +155,7 @@ func (d *decoder) choices(message []byte, num protowire.Number) map[string]Choic
 	return choices
 }
 
-// distinct refuses a name that is there twice.
+// distinct refuses a name that occurs twice.
 func (d *decoder) distinct(kind string, names []string) {
 	sorted := slices.Sorted(slices.Values(names))
 	for i := 1; i < len(sorted); i++ {

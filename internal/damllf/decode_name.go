@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxName is how long a name may be, by the rules of the language.
+// maxName is the length of the longest name that the language allows.
 const maxName = 1000
 
 // entry returns the bytes of an entry of a table.
@@ -17,11 +17,11 @@ func (d *decoder) entry(t table, i int, what string) []byte {
 	if d.err != nil {
 		return nil
 	}
-	value, _ := protowire.ConsumeBytes(t.message[t.at[i]:]) // it was read before
+	value, _ := protowire.ConsumeBytes(t.message[t.at[i]:]) // can't fail: it was read before
 	return value
 }
 
-// text returns an interned string that is no longer than names are.
+// text returns an interned string of at most maxName bytes.
 func (d *decoder) text(i int) string {
 	if known, ok := d.knownTexts[i]; ok {
 		return known
@@ -69,7 +69,7 @@ func (d *decoder) dotted(i int) string {
 	return d.knownNames[i]
 }
 
-// packageID refuses what is not the hash of a package: servers are asked for ids.
+// packageID refuses texts that are no package id, because ids become part of requests.
 func (d *decoder) packageID(id string) string {
 	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
 		d.fail("%.100q is no id of a package", id)
@@ -82,7 +82,7 @@ func isVersion(text string) bool {
 	return len(text) <= 255 && strings.Trim(text, "0123456789.") == "" && !strings.Contains("."+text+".", "..")
 }
 
-// isWord reports whether a text has letters, digits and other characters that are given, at least one, and not too many.
+// isWord reports whether a text has 1 to longest characters, all of them letters, digits or among others.
 func isWord(text, others string, longest int) bool {
 	for i := range len(text) {
 		c := text[i]

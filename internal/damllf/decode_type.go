@@ -2,12 +2,12 @@ package damllf
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// typeIn reads a type that a field of a message is, outside the table of types.
+// typeIn reads a type from a field of a message outside the table of types.
 func (d *decoder) typeIn(message []byte, num protowire.Number) *TypeExpr {
 	return d.typ(d.last(message, num), len(d.types.at), 0)
 }
 
-// typ reads a type that may refer to entries of the table below an index, and stands within as many others as depth says.
+// typ reads a type that may refer to entries of the table with a lower index than below, and is nested within depth others.
 func (d *decoder) typ(message []byte, below, depth int) *TypeExpr {
 	if depth > maxNesting {
 		d.fail("types stand more than %d deep within each other", maxNesting)
@@ -54,7 +54,7 @@ func (d *decoder) typ(message []byte, below, depth int) *TypeExpr {
 	return t
 }
 
-// interned returns an entry of the table of types, which refers to entries before it only.
+// interned returns an entry of the table of types. It may refer only to entries before it, so that reading ends.
 func (d *decoder) interned(i, below, depth int) *TypeExpr {
 	if i >= below && i < len(d.types.at) {
 		d.fail("interned type %d is used before its place", i)
@@ -81,7 +81,7 @@ func (d *decoder) application(message []byte, below, depth int) *TypeExpr {
 	if d.keep(128 + 8*len(applied.Args)); d.err != nil {
 		return applied
 	}
-	t := *applied // which can be an entry of the table
+	t := *applied // a copy: applied may be an entry of the table
 	t.Args = append(applied.Args[:len(applied.Args):len(applied.Args)], argument)
 	return &t
 }
@@ -95,7 +95,7 @@ func (d *decoder) ref(message []byte) Ref {
 	}
 }
 
-// packageOf reads which package is meant: this one, one by its id, or one of the imports.
+// packageOf reads a reference to a package: this one, one by its id, or an import.
 func (d *decoder) packageOf(message []byte) string {
 	sum := d.oneOf(message, 1, 3, 4)
 	switch sum.num {

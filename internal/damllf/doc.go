@@ -1,9 +1,9 @@
-// Package damllf reads compiled Daml packages (Daml-LF 2), as GET /v2/packages/{id} answers them, for the exact types of what is on
+// Package damllf reads compiled Daml packages (Daml-LF 2), as GET /v2/packages/{id} serves them, for the exact types of the values on
 // the ledger: payloads, keys, choices, interface views.
 //
-// [Decode] reads one package. References to other packages stay what they are there, an id and a name; a [Resolver] follows them and
-// makes a [Type] of a [TypeExpr]. [Compatible] compares a type with a later version of it.
+// [Decode] reads one package, in which a reference to another one is an id and a name. A [Resolver] follows these, and makes a [Type]
+// of a [TypeExpr]. [Compatible] compares a type with a later version of it.
 //
-// A package comes from the participant and is trusted with nothing: its bytes must have the hash that is its id, every name is
-// checked against the grammar of the language, and time, memory and depth have bounds. Expressions are skipped by their length.
+// Packages are not trusted: the bytes must have the hash that is the id, names are checked against the grammar of the language, and
+// time, memory and depth are limited. Expressions are skipped.
 package damllf

@@ -1,12 +1,12 @@
 package damllf
 
-// Package is what a compiled package says of types. It shares no memory with the bytes it was read from, and must not be altered.
+// Package has the types of a compiled package. It shares no memory with the bytes it was read from. Don't change it.
 type Package struct {
 	ID       string
 	Language string // version of Daml-LF, such as "2.1" or "2.dev"
 	Name     string // shared by all versions of the package
 	Version  string // numbers with dots between them. Two packages can have the same name and version
-	Upgrades string // id of the version it was made from; "" where it does not say
+	Upgrades string // id of the version that it upgrades; "" if it names none
 
 	// DataTypes are those whose values can be on the ledger.
 	DataTypes  map[Name]*DataType
@@ -16,7 +16,7 @@ type Package struct {
 	synonyms map[Name]*synonym
 }
 
-// Name names a definition within a package. Both parts can have dots.
+// Name names a definition within a package. Both parts may have dots.
 type Name struct {
 	Module, Entity string
 }
@@ -47,38 +47,38 @@ type FieldExpr struct {
 	Type *TypeExpr
 }
 
-// Template is what a template says of types.
+// Template has the types of a template.
 type Template struct {
 	Payload    *TypeExpr
-	Key        *TypeExpr // nil where it has none
+	Key        *TypeExpr // nil if it has none
 	Choices    map[string]Choice
 	Implements []Ref // interfaces
 }
 
-// Interface is what an interface says of types.
+// Interface has the types of an interface.
 type Interface struct {
 	View     *TypeExpr
 	Choices  map[string]Choice
-	Requires []Ref // other interfaces. Their choices are exercised with their own ids
+	Requires []Ref // other interfaces; their choices are exercised under their own ids
 }
 
-// Choice is a choice that the template or interface has itself.
+// Choice is a choice of a template or interface, not one of the interfaces it implements or requires.
 type Choice struct {
 	Consuming        bool
 	Argument, Result *TypeExpr
 }
 
-// TypeExpr is a type as a package writes it, with nothing looked up. Where a package uses a type often, it is one value.
+// TypeExpr is a type as written in a package, with unresolved references. Uses of a type in a package may share one value.
 type TypeExpr struct {
 	Form    Form
-	Var     string  // of a Variable; of Other what it is
+	Var     string  // of a Variable its name; of Other a description
 	Ref     Ref     // of a Constructor or a Synonym
 	Builtin Builtin // of a Primitive
 	Nat     int     // of a Number: 0 to 37
 	Args    []*TypeExpr
 }
 
-// Form is which form a TypeExpr has.
+// Form is the form of a TypeExpr.
 type Form int
 
 // The forms of type expressions.
@@ -88,7 +88,7 @@ const (
 	Primitive                   // a type of the language, applied to arguments
 	Number                      // the scale of a Numeric
 	Synonym                     // another name for a type, applied to arguments
-	Other                       // what no data has: a quantified type, a structure
+	Other                       // no type of stored values: a quantified type, a structure
 )
 
 // Builtin is the number of a type of the language.

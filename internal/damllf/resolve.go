@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// maxDepth is how deep the parts of a type may stand within each other.
+	// maxDepth limits the depth of nested types.
 	maxDepth = 200
-	// maxParts is how many parts a type may have: many more than a table can have columns.
+	// maxParts limits the parts of a type: many more than a table can have columns.
 	maxParts = 100_000
 )
 
-// ErrNoPackage is the error of a lookup that does not have a package.
+// ErrNoPackage is returned by Resolver.Package for a package that it does not have.
 var ErrNoPackage = errors.New("the package is not there")
 
-// MissingError says which packages were looked up for a type and are not there.
+// MissingError names the packages that a type needs and that are missing.
 type MissingError struct {
 	Packages []string // ids, sorted
 }
@@ -33,10 +33,10 @@ type Resolver struct {
 	Package func(id string) (*Package, error)
 }
 
-// Resolve returns a type with everything that it refers to. Where a type is within itself, it is Recursive the second time.
+// Resolve returns a type with everything that it refers to. A type within itself is Recursive.
 //
-// A *MissingError names every package that is wanted and not there; there can be more of them when it is tried again with those.
-// Any other error is for good: it says what is wrong with the type, or that it is too large.
+// The error is a *MissingError if packages are missing: these may in turn need others. Any other error is permanent: the type is
+// invalid or too large.
 func (r Resolver) Resolve(t *TypeExpr) (*Type, error) {
 	n := resolution{lookup: r.Package, packages: map[string]*Package{}}
 	resolved, err := n.resolve(t, place{})
@@ -53,19 +53,19 @@ func (r Resolver) Resolve(t *TypeExpr) (*Type, error) {
 // resolution is the work on one type.
 type resolution struct {
 	lookup   func(id string) (*Package, error)
-	packages map[string]*Package // that were looked up; nil those that are missing
+	packages map[string]*Package // those looked up; nil: missing
 	missing  []string
 	parts    int
 }
 
-// place is where a type expression stands.
+// place is the context of a type expression.
 type place struct {
 	depth  int
-	params *binding // what the type parameters there mean
-	within *visit   // the types whose definitions it is in
+	params *binding // the arguments of the type parameters
+	within *visit   // the types whose definitions enclose it
 }
 
-// binding gives the parameters of a definition their arguments, which mean what they mean where they stand.
+// binding has the arguments of a definition's parameters, with the context in which they are resolved.
 type binding struct {
 	params []string
 	args   []*TypeExpr
@@ -116,7 +116,7 @@ func (n *resolution) resolve(t *TypeExpr, at place) (*Type, error) {
 	}
 }
 
-// argument returns what a type parameter stands for, and where that stands. The depth stays that of the parameter.
+// argument returns the argument of a type parameter, and its context, with the depth of the parameter.
 func (p place) argument(t *TypeExpr) (*TypeExpr, place, error) {
 	if len(t.Args) > 0 {
 		return nil, p, fmt.Errorf("type parameter %s is applied to arguments, which no type of data is", t.Var)
@@ -131,7 +131,6 @@ func (p place) argument(t *TypeExpr) (*TypeExpr, place, error) {
 	return nil, p, fmt.Errorf("type parameter %s has no definition", t.Var)
 }
 
-// bind gives parameters the arguments of a type expression.
 func (p place) bind(params []string, t *TypeExpr) (place, error) {
 	if len(params) != len(t.Args) {
 		return p, fmt.Errorf("%s has %d type parameters and is given %d", t.Ref, len(params), len(t.Args))
@@ -190,7 +189,7 @@ func (n *resolution) expand(t *TypeExpr, at place) (*Type, error) {
 	return n.resolve(s.body, inner)
 }
 
-// get returns a package, and nil where it is missing or can't be looked up.
+// get returns a package; nil if it is missing or can't be looked up.
 func (n *resolution) get(id string) (*Package, error) {
 	if p, ok := n.packages[id]; ok {
 		return p, nil
@@ -207,7 +206,7 @@ func (n *resolution) get(id string) (*Package, error) {
 	return p, nil
 }
 
-// builtins are the types of the language that data can have, by their numbers.
+// builtins are the types of the language that stored values can have, by their numbers.
 var builtins = map[Builtin]struct {
 	kind Kind
 	args int
@@ -238,7 +237,7 @@ func (n *resolution) builtin(t *TypeExpr, at place) (*Type, error) {
 	return resolved, nil
 }
 
-// describe sets the scale of a Numeric, or what the contract of a ContractID is of. That is not resolved: it is no part of the value.
+// describe sets the scale of a Numeric, or the template or interface of a ContractID, unresolved, because it is no part of the value.
 func describe(resolved *Type, arg *TypeExpr, at place) error {
 	for arg.Form == Variable {
 		var err error

@@ -5,7 +5,7 @@ import "fmt"
 // Kind is what a type is.
 type Kind int
 
-// The kinds of types. What their values look like in JSON, in parentheses, is the ledger's.
+// The kinds of types, with the form of their values in the ledger's JSON in parentheses.
 const (
 	Unit       Kind = iota + 1 // ({})
 	Bool                       // (true, false)
@@ -40,13 +40,13 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Type is a type with all that it consists of. It is a tree.
+// Type is a resolved type: a tree of all its parts.
 type Type struct {
 	Kind  Kind
-	Scale int // of a Numeric: how many digits are after the point
+	Scale int // of a Numeric: digits after the point
 
-	// Ref is the definition of a Record, Variant, Enum or Recursive, and of a ContractID the template or interface, where that is
-	// said. It may be of any version of its package.
+	// Ref is the definition of a Record, Variant, Enum or Recursive, and the template or interface of a ContractID, if known. It may be
+	// of any version of its package.
 	Ref Ref
 
 	Args         []*Type  // of Optional, List, TextMap, GenMap
@@ -60,7 +60,7 @@ type Field struct {
 	Type *Type
 }
 
-// String says in short what the type is: "Numeric 10", "List of Text", "Record Splice.Amulet:Amulet".
+// String describes the type: "Numeric 10", "List of Text", "Record Splice.Amulet:Amulet".
 func (t *Type) String() string {
 	switch t.Kind {
 	case Numeric:

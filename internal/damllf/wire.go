@@ -10,16 +10,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// field is a field of a message. What its value holds is not looked at before it is asked for.
+// field is a field of a message. Its value is parsed only when it is used.
 type field struct {
 	num   protowire.Number
 	typ   protowire.Type
 	value []byte // of type bytes
 	n     uint64 // of type varint
-	at    int    // where in the message the value begins, with its length
+	at    int    // position of the value, with its length prefix, in the message
 }
 
-// fields goes through the fields of a message. It ends at the first error, whoever finds it.
+// fields iterates over the fields of a message. It ends at the first error, including the caller's.
 func (d *decoder) fields(message []byte) iter.Seq[field] {
 	return func(yield func(field) bool) {
 		for rest := message; len(rest) > 0 && d.err == nil; {
@@ -52,7 +52,7 @@ func (d *decoder) fields(message []byte) iter.Seq[field] {
 	}
 }
 
-// each goes through the values of a field of messages or texts.
+// each iterates over the values of a field of messages or texts.
 func (d *decoder) each(message []byte, num protowire.Number) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for f := range d.fields(message) {
@@ -63,7 +63,7 @@ func (d *decoder) each(message []byte, num protowire.Number) iter.Seq[[]byte] {
 	}
 }
 
-// last returns the last value of a field of messages or texts, and nil where there is none.
+// last returns the last value of a field of messages or texts; nil if there is none.
 func (d *decoder) last(message []byte, num protowire.Number) []byte {
 	var last []byte
 	for value := range d.each(message, num) {
@@ -72,7 +72,7 @@ func (d *decoder) last(message []byte, num protowire.Number) []byte {
 	return last
 }
 
-// oneOf returns the field of a oneof that is set: the last one of them. Where there is none its number is 0.
+// oneOf returns the last field of a oneof that is set. Its number is 0 if there is none.
 func (d *decoder) oneOf(message []byte, nums ...protowire.Number) field {
 	var last field
 	for f := range d.fields(message) {
@@ -83,7 +83,7 @@ func (d *decoder) oneOf(message []byte, nums ...protowire.Number) field {
 	return last
 }
 
-// number returns the value of a field of an index, a bool or an enumeration. An absent one is 0.
+// number returns the value of a field of an index, a bool or an enumeration; 0 if it is absent.
 func (d *decoder) number(message []byte, num protowire.Number) int {
 	if f := d.oneOf(message, num); f.num != 0 {
 		return d.index(f)
@@ -91,7 +91,7 @@ func (d *decoder) number(message []byte, num protowire.Number) int {
 	return 0
 }
 
-// numbers goes through the values of a repeated index. They stand in one field, or each in its own.
+// numbers iterates over the values of a repeated index, packed into one field or not.
 func (d *decoder) numbers(message []byte, num protowire.Number) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for f := range d.fields(message) {
@@ -136,7 +136,7 @@ func (d *decoder) is(f field, typ protowire.Type) bool {
 	return d.err == nil
 }
 
-// wireError says what is wrong with what protowire does not read. Its own words differ from build to build.
+// wireError describes an error of protowire, whose own text differs from build to build.
 func wireError(n int) string {
 	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
 		return "it is cut off"

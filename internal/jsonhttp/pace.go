@@ -9,11 +9,11 @@ import (
 
 // Pace limits the requests to a server. A nil Pace sets no limit. It is safe for concurrent use.
 type Pace struct {
-	slots    chan struct{} // holds one element per request in flight; nil: no limit
-	interval time.Duration // between the starts of two requests; 0: none
+	slots chan struct{} // holds one element per request in flight; nil: no limit
 
-	mu   sync.Mutex
-	next time.Time // when the next request may begin
+	mu       sync.Mutex
+	interval time.Duration // between the starts of two requests; 0: none
+	next     time.Time     // when the next request may begin
 }
 
 // NewPace returns a Pace that limits the requests in flight and the requests per second; 0 is no limit.
@@ -22,10 +22,18 @@ func NewPace(inFlight int, perSecond float64) *Pace {
 	if inFlight > 0 {
 		p.slots = make(chan struct{}, inFlight)
 	}
+	p.Limit(perSecond)
+	return p
+}
+
+// Limit changes the limit on the requests per second; 0 is no limit. Requests that wait already are not affected.
+func (p *Pace) Limit(perSecond float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.interval = 0
 	if perSecond > 0 {
 		p.interval = time.Duration(float64(time.Second) / perSecond)
 	}
-	return p
 }
 
 // take waits until one more request may begin, or ctx ends. Call done when the request has ended. A long poll does not
@@ -52,10 +60,11 @@ func (p *Pace) take(ctx context.Context, longPoll bool) (done func(), err error)
 
 // wait waits until the rate allows the request to start.
 func (p *Pace) wait(ctx context.Context) error {
+	p.mu.Lock()
 	if p.interval == 0 {
+		p.mu.Unlock()
 		return nil
 	}
-	p.mu.Lock()
 	now := time.Now()
 	start := now
 	if p.next.After(now) {

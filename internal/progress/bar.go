@@ -154,6 +154,17 @@ func Count(n int64) string {
 	return text
 }
 
+// Bytes formats a size on disk: 64 kB, 1.5 MB, 2.3 GB.
+func Bytes(n int64) string {
+	switch {
+	case n < 1<<20:
+		return fmt.Sprintf("%d kB", (n+1023)>>10)
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GB", float64(n)/(1<<30))
+}
+
 // Brief formats a duration in its largest one or two units: 2 h 5 min, 4 min, 31 s.
 func Brief(d time.Duration) string {
 	d = max(d, time.Second)

@@ -8,11 +8,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 // A server on a small disk finds it full, and works again when there is room, after a restart where it needs one.
 func TestSmallDisk(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a database server of its own")
 	NeedPrograms(t)
 	disk, err := NewSmallDisk(160 << 20)
 	if err != nil {
@@ -46,6 +49,7 @@ func TestSmallDisk(t *testing.T) {
 // The rows of a commit are there when the first process of the server was killed, and others may be.
 func TestCrash(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a database server of its own")
 	s := LocalServer(t, Options{})
 	conn := connect(t, s.URL(""))
 	_, err := conn.Exec(t.Context(), "CREATE TABLE t AS SELECT 1 AS n")

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 // migrateExample is what a store's migration would be.
@@ -69,6 +71,7 @@ func TestDatabasesAreDroppedAfterTheTest(t *testing.T) {
 // of which was killed.
 func TestRunsShareAGivenServer(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a database server of its own")
 	s, err := Start(t.Context(), Options{URL: LocalServer(t, Options{}).URL("")})
 	require.NoError(t, err)
 	given := func() Options { return Options{URL: s.URL("")} }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
 )
 
 func connect(t *testing.T, url string) *pgx.Conn {
@@ -57,6 +59,7 @@ func TestLocalServer(t *testing.T) {
 
 func TestLocalServerListensWithPasswordWhereAsked(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a database server of its own")
 	s := LocalServer(t, Options{TCP: true, Durable: true})
 	conn := connect(t, s.URL(""))
 	require.Equal(t, "127.0.0.1", conn.Config().Host)
@@ -70,6 +73,7 @@ func TestLocalServerListensWithPasswordWhereAsked(t *testing.T) {
 
 func TestCommittedRowsSurviveKillAndOpenTransactionsDoNot(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a database server of its own")
 	s := LocalServer(t, Options{})
 	ctx := t.Context()
 	conn := connect(t, s.URL(""))
@@ -97,6 +101,7 @@ func TestCommittedRowsSurviveKillAndOpenTransactionsDoNot(t *testing.T) {
 
 func TestStartShowsTheServersLog(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "starts a database server of its own")
 	programs, why := findPrograms(t.Context(), nil)
 	if programs == "" {
 		t.Skip(why)
@@ -109,6 +114,7 @@ func TestStartShowsTheServersLog(t *testing.T) {
 // TestClusterEndsWithItsProcess starts a cluster in another process and kills
 // that one with SIGKILL.
 func TestClusterEndsWithItsProcess(t *testing.T) {
+	brief.Long(t, "starts a database server of its own")
 	const isChild = "THROWAWAY_TEST_CHILD"
 	if os.Getenv(isChild) != "" {
 		s, err := Start(t.Context(), Options{Kind: Local})

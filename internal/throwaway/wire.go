@@ -87,10 +87,21 @@ func (w *Wire) URL() string { return w.url }
 // its effect, and false if it has not: no connection got there before ctx ended, or the COMMIT did not commit the
 // transaction. There is one fault at a time: another one replaces one that still waits.
 func (w *Wire) Disturb(ctx context.Context, fault WireFault) (delivered bool) {
+	return w.Order(fault)(ctx)
+}
+
+// Order is Disturb for who reaches the COPY or the COMMIT itself: the fault waits for it from now on, and the function
+// returned waits as Disturb does, and returns the same.
+func (w *Wire) Order(fault WireFault) (delivered func(context.Context) bool) {
 	order := &wireOrder{fault: fault, delivered: make(chan bool, 1)}
 	w.mu.Lock()
 	w.next = order
 	w.mu.Unlock()
+	return func(ctx context.Context) bool { return w.await(ctx, order) }
+}
+
+// await waits for an order's effect, as long as the context allows.
+func (w *Wire) await(ctx context.Context, order *wireOrder) (delivered bool) {
 	select {
 	case delivered = <-order.delivered:
 		return delivered

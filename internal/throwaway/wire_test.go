@@ -64,16 +64,10 @@ func TestWireFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, through, beside := newWire(t)
-			delivered := make(chan bool, 1)
-			go func() { delivered <- w.Disturb(t.Context(), c.fault) }()
-			require.Eventually(t, func() bool {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				return w.next != nil
-			}, 5*time.Minute, time.Millisecond)
+			delivered := w.Order(c.fault)
 			err := copyInto(t.Context(), through)
 			require.Error(t, err)
-			require.True(t, <-delivered)
+			require.True(t, delivered(t.Context()))
 			var failed *pgconn.PgError
 			if errors.As(err, &failed) {
 				require.Equal(t, c.code, failed.Code)

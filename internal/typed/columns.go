@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// mostColumns is how many columns a view has of a value: PostgreSQL allows 1,664 in all. Larger values have their parts as jsonb.
+	// mostColumns limits the columns of a value: PostgreSQL allows 1,664 per view. Parts of larger values are jsonb.
 	mostColumns = 1000
-	// nameBytes is how many bytes of a name PostgreSQL keeps.
+	// nameBytes is the length of the longest name in PostgreSQL.
 	nameBytes = 63
 )
 
@@ -36,8 +36,7 @@ type part struct {
 	daml string
 }
 
-// parts returns the columns that values of a type have, with records and variants no deeper within each other than depth says: deeper
-// ones are jsonb.
+// parts returns the columns of a type's values. Records and variants nested deeper than depth are jsonb.
 func parts(t *damllf.Type, path []string, depth int) []part {
 	leaf := func(sql string) []part { return []part{{slices.Clone(path), sql, t.String()}} }
 	switch t.Kind {
@@ -85,7 +84,7 @@ func parts(t *damllf.Type, path []string, depth int) []part {
 	return leaf("jsonb") // lists, maps, a type within itself
 }
 
-// fitting returns the columns of a type, as deep as there is room for, and of a record with too many fields the first ones.
+// fitting returns the columns of a type, to the largest depth that gives at most mostColumns; of a record with more fields, the first ones.
 func fitting(t *damllf.Type) []part {
 	var list []part
 	for depth := range 12 {
@@ -104,27 +103,27 @@ func fitting(t *damllf.Type) []part {
 	return list
 }
 
-// Shape is what the values of a subject look like over all versions.
+// Shape has the columns of a subject's values over all versions.
 type Shape struct {
 	parts    []part
-	Versions []string // that are known
-	Inferred int64    // from how many values it was inferred, because no version is known; else 0
-	// Notes say of which versions the types are not known, and which break the rules of upgrades. A field with several types is text.
+	Versions []string // those whose types are known
+	Inferred int64    // number of values from which it was inferred, because no version is known; else 0
+	// Notes name the versions whose types are not known, and those that are no valid upgrades. A field with several types is text.
 	Notes []string
 }
 
-// UnknownError says that the types of a subject are known in no version.
+// UnknownError means that a subject's types are not known in any version.
 type UnknownError struct{ Of, Why string }
 
 func (e *UnknownError) Error() string {
 	return "the types of " + e.Of + " are not known: " + cmp.Or(e.Why, "its package is not there")
 }
 
-// Shape computes what the values of a subject look like: the columns of the newest version, and then those that only older ones
-// have. Where no version is known, the error is an *UnknownError.
+// Shape computes the columns of a subject: those of the newest version, then those that only older ones have. The error is an
+// *UnknownError if no version is known.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
-	at := map[string]int{} // places by path
+	at := map[string]int{} // index by path
 	var newer *damllf.Type
 	for i := len(s.definitions) - 1; i >= 0; i-- {
 		d := s.definitions[i]
@@ -170,7 +169,7 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 	return shape, nil
 }
 
-// described is a path for people.
+// described returns a path for people to read.
 func described(path []string) string {
 	var names []string
 	for _, step := range path {
@@ -185,7 +184,7 @@ func described(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// columnName is the name of a column for a path, before a suffix distinguishes it from others.
+// columnName returns the name of a path's column, without the suffix that may make it unique.
 func columnName(path []string) string {
 	if len(path) == 1 && strings.HasPrefix(path[0], "@") {
 		return path[0][1:]
@@ -207,7 +206,7 @@ func columnName(path []string) string {
 	return shortened(name, strings.Join(path, "\x00"))
 }
 
-// Fold makes a name of the language one that needs no quotes in SQL: initialAmount is initial_amount.
+// Fold turns a name of the language into one that needs no quotes in SQL: initialAmount becomes initial_amount.
 func Fold(name string) string {
 	var out strings.Builder
 	runes := []rune(name)
@@ -242,7 +241,7 @@ func hashed(of string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// unique returns a name that is not taken: with a number where it is.
+// unique returns the name, with a number if it is taken.
 func unique(name string, taken func(string) bool) string {
 	candidate := name
 	for n := 2; taken(candidate); n++ {

@@ -1,4 +1,4 @@
-// Package typed says in terms of SQL what the types of Daml packages are: the fields of templates, choices and interfaces.
+// Package typed translates the types of Daml packages (the fields of templates, choices and interfaces) into SQL.
 //
-// It does no I/O: contents of packages come from a function, and what it makes is values and texts.
+// It does no I/O: a function provides the content of packages, and the results are values and texts.
 package typed

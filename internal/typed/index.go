@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// FieldError is a path that no column is of, or one that can't be indexed.
+// FieldError means that a path leads to no column, or to one that can't be indexed.
 type FieldError struct {
 	Path, Of   string
 	Problem    string   // what is wrong with it
-	Candidates []string // paths that can be indexed and may be meant, at most mostCandidates
+	Candidates []string // similar paths that can be indexed, at most mostCandidates
 }
 
 func (e *FieldError) Error() string {
@@ -21,8 +21,8 @@ func (e *FieldError) Error() string {
 	return text
 }
 
-// Field returns the column of a field that can be indexed. Its path is written with dots (wallet.holder), or is the column's name in a
-// view (wallet_holder); a variant's stands for its constructor. The error is a *FieldError.
+// Field returns the column of a field that can be indexed. path has dots (wallet.holder), or is the column's name in a view
+// (wallet_holder). That of a variant means its constructor. The error is a *FieldError.
 func (shape Shape) Field(s *Subject, path string) (Column, error) {
 	wrong := &FieldError{Path: path, Of: s.String(), Problem: "there is no such field"}
 	var within []string
@@ -55,13 +55,13 @@ func (shape Shape) Field(s *Subject, path string) (Column, error) {
 	return Column{}, wrong
 }
 
-// similar reports whether the last step of one path is a part of the other's, whatever its case.
+// similar reports whether the last step of one path is part of the other's, ignoring case.
 func similar(a, b string) bool {
 	a, b = strings.ToLower(a[strings.LastIndex(a, ".")+1:]), strings.ToLower(b[strings.LastIndex(b, ".")+1:])
 	return b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// pathName is a path as people write it: fields with dots between them, of a variant's value with the constructor.
+// pathName returns a path as people write it: fields and constructors with dots between them.
 func pathName(path []string) string {
 	var names []string
 	for _, step := range path {
@@ -72,5 +72,5 @@ func pathName(path []string) string {
 	return strings.Join(names, ".")
 }
 
-// PathName is the column's path as Field takes it.
+// PathName returns the column's path as Field takes it.
 func (c Column) PathName() string { return pathName(c.Path) }

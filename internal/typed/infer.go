@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// mostMembers is how many different members objects may have and still be records: more are those of a map.
+	// mostMembers is the number of different members above which objects are taken for maps, not records.
 	mostMembers = 200
-	// deepest is how deep records are looked for within each other.
+	// deepest limits the depth of nested records.
 	deepest = 12
 )
 
@@ -20,8 +20,8 @@ var (
 	hyphenated = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
-// Served returns a subject that events name, and whose types no package says, or nil where its names are none of the language. It can be
-// named by the ids of its packages too.
+// Served returns a subject that events name but no known package defines; nil if its names are not valid in the language. ids are those
+// of its packages, by which it can be named too.
 func Served(kind Kind, pkg, module, entity, choice string, ids []string) *Subject {
 	if !hyphenated.MatchString(pkg) || !dotted.MatchString(module) || !dotted.MatchString(entity) || choice != "" && !identifier.MatchString(choice) {
 		return nil
@@ -33,29 +33,29 @@ func Served(kind Kind, pkg, module, entity, choice string, ids []string) *Subjec
 	return s
 }
 
-// Known reports whether a package says what the subject is.
+// Known reports whether a package defines the subject.
 func (s *Subject) Known() bool {
 	return slices.ContainsFunc(s.definitions, func(d definition) bool { return d.expr != nil })
 }
 
-// Seen is what the values of one member of many objects have in common. Values are those that are not null.
+// Seen is what the values of one member of many objects have in common. Nulls are not counted as values.
 type Seen struct {
-	Object  int // which objects: their place among those that were asked for
+	Object  int // index of the objects among those of the query
 	Key     string
 	Present int64 // objects that have the member, be it null
 	Values  int64
 	Objects int64 // values that are objects
-	Cases   int64 // objects that look like those of a variant
+	Cases   int64 // objects of the form of a variant
 	Lists   int64
 	Bools   int64 // true or false; what is left are texts and numbers
 
-	// Whether each text or number is what the cast's result is as text.
+	// Whether every text or number equals the text of its cast to the type.
 	Bigint, Numeric, Date, Timestamp bool
-	// Decimals is how many digits each number has behind the point; below 0 where they differ.
+	// Decimals is the number of digits after the point; negative if numbers differ.
 	Decimals int
 }
 
-// sql is the type that every value round-trips through, and empty where there is no value.
+// sql returns the type through which every value round-trips; empty if there is no value.
 func (m *node) sql() string {
 	switch texts := m.Values - m.Objects - m.Lists - m.Bools; {
 	case m.Values == 0:
@@ -78,22 +78,22 @@ func (m *node) sql() string {
 	return "text"
 }
 
-// node is a member in the tree of what was seen.
+// node is a member in the tree of members.
 type node struct {
 	Seen
 	path    []string
 	record  bool // its members have columns, and it has none
-	variant bool // so do its constructors; and it has one of its own
+	variant bool // its constructors have columns, and so has it
 	asked   bool
 	members []*node
 }
 
-// Infer works out what the values of a subject look like from those that are stored: for where no package says it. Read is called with
-// queries whose rows are Seen, all of which must see the same values.
+// Infer infers the shape of a subject from stored values, for subjects that no known package defines. read is called with queries whose
+// rows are Seen; all of them must run in one snapshot.
 //
-// The members of all objects have columns, of a type that every value's text round-trips through, and else text. So have the members of
-// an object within, where every value there is an object and they look like those of a record: their names are names of the language,
-// not too many, and one is in all of them. Else it is jsonb. A member that is null everywhere has no column.
+// Each member gets a column, of a type through which the text of every value round-trips, else of type text. A nested object is treated
+// alike if every value there is an object and they look like records: few members, with names that the language allows, one of them in
+// all. Else it is jsonb. A member that is null everywhere has no column.
 func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (Shape, error) {
 	root := &node{record: true}
 	list, err := read(seenQuery(s, ledger, nil))
@@ -135,7 +135,7 @@ func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (
 	return shape, nil
 }
 
-// settle decides whether objects are records, once their members are known.
+// settle decides whether objects are records, by their members.
 func (m *node) settle(root bool, shape *Shape) {
 	m.asked = true
 	slices.SortFunc(m.members, func(a, b *node) int { return strings.Compare(a.Key, b.Key) })
@@ -154,7 +154,7 @@ func (m *node) settle(root bool, shape *Shape) {
 	}
 }
 
-// objects appends the members within that may be records and were not asked for.
+// objects appends the members within that may be records and have not been queried.
 func (m *node) objects(list []*node) []*node {
 	if !m.asked {
 		if m.Values > 0 && m.Objects == m.Values {
@@ -189,7 +189,8 @@ func (m *node) parts(list []part) []part {
 	return list
 }
 
-// seenQuery asks what the members of objects are, or, without objects, what the values themselves are: as the only member of an object.
+// seenQuery returns the query for the members of objects, or, without objects, for the values themselves, as if each were the only
+// member of an object.
 func seenQuery(s *Subject, ledger string, objects []*node) string {
 	v, most := View{Subject: s}, mostMembers
 	list := []string{"(0, jsonb_build_object('', e.whole))"}
@@ -212,7 +213,7 @@ func seenQuery(s *Subject, ledger string, objects []*node) string {
 		"MOST", fmt.Sprint(most+1)).Replace(seenSQL)
 }
 
-// seenSQL counts what the members of OBJECTS are. A stand-in for a value that jsonb can't hold is no value.
+// seenSQL counts the kinds of values of the members of OBJECTS. The stand-in for a value that jsonb can't hold is no value.
 const seenSQL = `
 SELECT object, key, present, "values", objects, cases, lists, bools, bigints, numerics, dates, timestamps, decimals
 FROM (

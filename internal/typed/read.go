@@ -11,21 +11,21 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// mostFields is how many fields of one value are listed. A table could not have as many columns.
+// mostFields limits the listed fields of one value: more than a table can have columns.
 const mostFields = 5000
 
-// Packages reads packages for the types of what they define. It remembers what it has read, and is not safe for concurrent use.
+// Packages reads packages for the types that they define. It caches them, and is not safe for concurrent use.
 type Packages struct {
-	// Content returns the content of a package, or an error that is ledger.ErrNotFound where it is not there.
+	// Content returns the content of a package, or an error that wraps ledger.ErrNotFound if there is none.
 	Content func(id string) ([]byte, error)
 
 	read map[string]*damllf.Package
 }
 
-// Forget frees what is remembered.
+// Forget empties the cache.
 func (p *Packages) Forget() { p.read = nil }
 
-// Decode returns a package. The error is damllf.ErrNoPackage where it is not there, or damaged.
+// Decode returns a package. The error is damllf.ErrNoPackage if it is missing or damaged.
 func (p *Packages) Decode(id string) (*damllf.Package, error) {
 	if known := p.read[id]; known != nil {
 		return known, nil
@@ -56,16 +56,16 @@ func (p *Packages) decode(id string, content []byte) (*damllf.Package, error) {
 	return decoded, nil
 }
 
-// contentError is an error of Packages.Content: it says nothing of a type.
+// contentError is an error of Packages.Content, which says nothing about a type.
 type contentError struct{ error }
 
 func (e *contentError) Unwrap() error { return e.error }
 
-// Resolver returns what follows the references of types through the packages.
+// Resolver returns a resolver that looks packages up here.
 func (p *Packages) Resolver() damllf.Resolver { return damllf.Resolver{Package: p.Decode} }
 
-// Read returns a package with what it says of types. A package, or a type, that can't be read is no error: the result says why. The
-// error is one of Content, or that the content is not the package's (damllf.ErrHash).
+// Read returns a package with its types. A package or type that can't be read is no error: the result says why. Errors are those of
+// Content, and damllf.ErrHash if the content is not the package's.
 func (p *Packages) Read(id string, content []byte) (ledger.Package, error) {
 	result := ledger.Package{ID: id, Content: content}
 	decoded, err := p.decode(id, content)
@@ -131,7 +131,7 @@ func (r *reading) definition(name damllf.Name, interfaces []damllf.Ref, choices 
 	return d
 }
 
-// note records why something of a package is not known.
+// note records why a part of a package is not known.
 func (r *reading) note(err error, what string, missing ...string) {
 	var content *contentError
 	var absent *damllf.MissingError
@@ -150,7 +150,7 @@ func (r *reading) note(err error, what string, missing ...string) {
 	}
 }
 
-// fields appends the fields of a type, and returns it for people; empty where it is not known.
+// fields appends the fields of a type, and returns the type's description; empty if it is not known.
 func (r *reading) fields(d *ledger.Definition, part, choice string, expr *damllf.TypeExpr) string {
 	t, err := r.resolver.Resolve(expr)
 	if err != nil {

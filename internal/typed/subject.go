@@ -22,7 +22,7 @@ const (
 	Argument  Kind = "argument"  // arguments of a choice
 )
 
-// Subject is what a view is of, over all versions of its package.
+// Subject is a template, an interface or a choice that a view shows, over all versions of its package.
 type Subject struct {
 	Kind                    Kind
 	Package, Module, Entity string
@@ -34,13 +34,13 @@ type Subject struct {
 // definition is a subject in one version of its package.
 type definition struct {
 	version, id string
-	expr        *damllf.TypeExpr // nil where no package says it
+	expr        *damllf.TypeExpr // nil if no known package defines it
 }
 
-// Owner is the template or interface, as people name it.
+// Owner returns the template or interface as package:Module:Entity.
 func (s *Subject) Owner() string { return s.Package + ":" + s.Module + ":" + s.Entity }
 
-// String says what the subject is.
+// String describes the subject.
 func (s *Subject) String() string {
 	switch s.Kind {
 	case Argument:
@@ -51,8 +51,8 @@ func (s *Subject) String() string {
 	return "template " + s.Owner()
 }
 
-// Subjects returns everything in packages that views can be made of, sorted by its owner: a template or an interface, and then the
-// arguments of its choices, without Archive, which has none. Packages that can't be read are left out.
+// Subjects returns everything in packages that views can show, sorted by owner: each template or interface, followed by the arguments of
+// its choices, except Archive, which has none. Packages that can't be read are skipped.
 func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 	type key struct {
 		kind                        Kind
@@ -121,11 +121,11 @@ func compareVersions(a, b string) int {
 	})
 }
 
-// NameError is a name of a template or an interface that is of none, or of several.
+// NameError means that a name fits no template or interface, or several.
 type NameError struct {
 	Name       string
 	Ambiguous  bool
-	Candidates []string // what may be meant, at most mostCandidates
+	Candidates []string // similar names, at most mostCandidates
 }
 
 const mostCandidates = 10
@@ -140,8 +140,8 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("there is no template or interface %q; there are %s", e.Name, strings.Join(e.Candidates, ", "))
 }
 
-// Find returns what there is of one template or interface: itself and the arguments of its choices. It is named as package:Module:Entity,
-// where the package may have a # before it or be an id, or in short as Module:Entity or Entity. The error is a *NameError.
+// Find returns the subjects of one template or interface: itself and the arguments of its choices. name is package:Module:Entity, in
+// which the package may have a # before it or be an id, or in short Module:Entity or Entity. The error is a *NameError.
 func Find(subjects []*Subject, name string) ([]*Subject, error) {
 	owners := map[string][]*Subject{}
 	for _, s := range subjects {
@@ -171,7 +171,7 @@ func (s *Subject) named(name string) bool {
 	return slices.ContainsFunc(s.definitions, func(d definition) bool { return d.id == pkg })
 }
 
-// alike returns owners whose names share a part with a name, whatever its case, or all where there are few.
+// alike returns owners whose names share a part with a name, ignoring case, or all if there are few.
 func alike(subjects []*Subject, name string) []string {
 	found := map[string]bool{}
 	every := map[string]bool{}

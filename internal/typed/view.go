@@ -28,7 +28,7 @@ var (
 		{"record_time", "e.record_time", "timestamp with time zone", "Record time of the update. NULL where a snapshot did not say."},
 		{"synchronizer_id", "e.synchronizer_id", "text", "The synchronizer."},
 	}
-	active = base{"active", "a.contract_id IS NOT NULL",
+	active = base{"active", "a.ledger_offset IS NOT NULL",
 		"boolean", "Whether the contract is active since this event, at the watermark."}
 	created = []base{
 		{"created_at", "e.created_at", "timestamp with time zone", "Ledger time of the contract's creation."},
@@ -61,8 +61,8 @@ func bases(kind Kind) []base {
 	return append(append(slices.Clone(place), active), append(slices.Clone(created), value[kind])...)
 }
 
-// NewView returns the view of a subject, with the columns that were published before, in their places and with their types. Its changes
-// say what came, and what stays although its type says otherwise.
+// NewView returns the view of a subject. Columns that were published before keep their position and type. changes describes new columns,
+// and those that stay although the shape has them no more, or with another type.
 func NewView(schema, name string, s *Subject, shape Shape, published []Column) (v View, changes []string) {
 	v = View{Schema: schema, Name: name, Subject: s, Shape: shape, Columns: slices.Clone(published)}
 	var wanted []Column
@@ -100,7 +100,6 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 	return v, changes
 }
 
-// of says what a shape is of.
 func (shape Shape) of() string {
 	if shape.Inferred > 0 {
 		return "value"
@@ -108,7 +107,7 @@ func (shape Shape) of() string {
 	return "version"
 }
 
-// ViewName is the name that a view of a subject has, unless it is taken: then it has a hash behind it.
+// ViewName returns the name of a subject's view, with a hash at its end if it is taken.
 func ViewName(s *Subject, taken func(string) bool) string {
 	name := Fold(s.Package) + "_" + Fold(s.Entity)
 	if s.Kind == Argument {
@@ -126,7 +125,7 @@ func quoted(names ...string) string { return pgx.Identifier(names).Sanitize() }
 
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
-// SQL returns the statements that make the view or replace it, with what analysts read in schema ledger.
+// SQL returns the statements that create or replace the view. ledger is the schema that analysts read.
 func (v *View) SQL(ledger string) []string {
 	name := quoted(v.Schema, v.Name)
 	from := value[v.Subject.Kind].sql
@@ -145,7 +144,7 @@ func (v *View) SQL(ledger string) []string {
 	return append([]string{"CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
 }
 
-// base returns what a column is of that does not come from the value.
+// base returns the base column of this name, if it is one.
 func (c Column) base(kind Kind) (base, bool) {
 	list := bases(kind)
 	i := slices.IndexFunc(list, func(b base) bool { return slices.Equal(c.Path, []string{"@" + b.name}) })
@@ -155,18 +154,18 @@ func (c Column) base(kind Kind) (base, bool) {
 	return list[i], true
 }
 
-// Nullable reports whether a column can be NULL. One that comes from the value can, whatever its type: not every value fits.
+// Nullable reports whether a column can be NULL. Columns from the value always can, because not every value fits.
 func (c Column) Nullable() bool {
 	return !slices.ContainsFunc(present, func(name string) bool { return slices.Equal(c.Path, []string{"@" + name}) })
 }
 
-// rows chooses the events.
+// rows returns the FROM and WHERE clauses that select the events.
 func (v *View) rows(ledger string) string {
 	s := v.Subject
 	named := fmt.Sprintf("e.package_name = %s AND e.module_name = %s AND e.entity_name = %s", literal(s.Package), literal(s.Module), literal(s.Entity))
 	switch {
 	case s.Kind == Template:
-		return fmt.Sprintf("FROM %s.created_events e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
+		return fmt.Sprintf("FROM %s.created_events e\n%s AND a.template_number = e.template_number\nWHERE %s", quoted(ledger), activeNow(ledger), named)
 	case s.Kind == Interface:
 		return fmt.Sprintf("FROM %s.interface_views e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
 	case s.OfInterface:
@@ -176,10 +175,10 @@ func (v *View) rows(ledger string) string {
 	return fmt.Sprintf("FROM %s.exercised_events e\nWHERE e.choice = %s AND e.interface_id IS NULL AND %s", quoted(ledger), literal(s.Choice), named)
 }
 
-// activeNow joins what is active since an event. It is left out of a query that does not ask, and leads one that asks for nothing else:
-// there are fewer active contracts than events.
+// activeNow joins the contracts that are active since an event. The planner drops the join if a query does not use it, and starts with
+// it if the query wants only active contracts: they are fewer than events, and have an index by template.
 func activeNow(ledger string) string {
-	return fmt.Sprintf("LEFT JOIN %s.active_contracts a ON a.activated_offset = e.ledger_offset AND a.activated_node_id = e.node_id", quoted(ledger))
+	return fmt.Sprintf("LEFT JOIN %s.active_events a ON a.ledger_offset = e.ledger_offset AND a.node_id = e.node_id", quoted(ledger))
 }
 
 func (v *View) comment() string {
@@ -209,8 +208,8 @@ func (v *View) describe(c Column) string {
 	return described(c.Path) + ": in no " + v.Shape.of() + " that is known"
 }
 
-// Expression is a column's expression, where its path leads into a value: that of views and, because PostgreSQL uses an index only for
-// the very same expression, that of indexes. A text is taken out as people write it: value -> 'a' ->> 'b'.
+// Expression returns the expression of a column from the value. Views and indexes must have the same one, or PostgreSQL does not use the
+// index. Texts are extracted as people write it, value -> 'a' ->> 'b', for the same reason.
 func (c Column) Expression(ledger, value string) string {
 	var path, guards []string
 	for _, step := range c.Path {
@@ -250,7 +249,7 @@ func (c Column) Expression(ledger, value string) string {
 	return expr
 }
 
-// into goes into a value, and takes the last step with an operator. A value that is no record is taken out whole: its path is empty.
+// into extracts a path from a value, with the operator last for the last step. An empty path is the whole value.
 func into(value string, path []string, last string) string {
 	if len(path) == 0 {
 		return value + " #" + last[1:] + " '{}'"

@@ -11,8 +11,8 @@ BEGIN
     ELSIF of_offset > ledger.latest_offset() THEN
         RAISE EXCEPTION 'Illegal pruning offset % is beyond upper bounds of contiguous history', of_offset;
     END IF;
-    RAISE WARNING 'nothing is pruned: this database keeps what it has read'
-        USING HINT = 'A database that begins later is made with indexer run --start, or backfill snapshot --at-offset.';
+    RAISE WARNING 'nothing is pruned: that is not done by a query here'
+        USING HINT = format('The operator prunes with indexer prune --before %s --apply.', of_offset + 1);
 END
 $$;
 COMMENT ON FUNCTION pqs.__check_pruning(bigint) IS 'An error for an offset to which nothing can be pruned; else a warning that nothing is.';

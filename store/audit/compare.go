@@ -3,11 +3,13 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
@@ -17,13 +19,34 @@ import (
 // Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
 // the ledger shows there: the page. It makes the rows that writing the page would make, and compares them with the
 // stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
-// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit.
+// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit. What was pruned meanwhile is left out.
 //
 // found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns an
 // error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different.
 // A writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
 func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compare(ctx, tx, page, found) })
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		page, err := s.withoutPruned(ctx, tx, page)
+		if err != nil {
+			return err
+		}
+		return s.compare(ctx, tx, page, found)
+	})
+}
+
+// withoutPruned is the part of a page that was not pruned since it was decided to read it.
+func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page) (ledger.Page, error) {
+	extent, err := held.Read(ctx, s.db, tx)
+	if err != nil || page.From >= min(extent.PrunedTo, extent.HistoryFloor) {
+		return page, err
+	}
+	covered, err := held.Covered(ctx, s.db, tx, int64(page.To))
+	if err != nil || covered.Has(int64(page.From)+1) { // it was filled in again
+		return page, err
+	}
+	page.From = min(extent.HistoryFloor, page.To)
+	page.Updates = slices.DeleteFunc(slices.Clone(page.Updates), func(u ledger.Update) bool { return u.Offset <= page.From })
+	return page, nil
 }
 
 func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found func(findings.Difference) error) error {

@@ -145,7 +145,7 @@ func TestCompareActiveNamesWhatIsAltered(t *testing.T) {
 				continue
 			}
 			value := spoilt(relation, column, typeName)
-			if column == "witness_parties_ref" {
+			if column == "witness_parties_ref" || column == "seen_by_ref" { // of these a snapshot tells a part
 				value = "(SELECT party_list_ref FROM indexer.party_lists WHERE parties = '{}')"
 			}
 			ctid := a.Rows(fmt.Sprintf("SELECT tableoid::regclass::text, ctid::text FROM indexer.%s x WHERE %s ORDER BY %[3]s IS NULL, 1, 2 LIMIT 1", relation, where, column))

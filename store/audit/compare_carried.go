@@ -74,7 +74,7 @@ type carriedPage struct {
 
 func (p *carriedPage) end() int64 { return p.progress.Entries + int64(len(p.entries)) }
 
-func (p *carriedPage) names() (names.Wanted, error) {
+func (p *carriedPage) names() (*names.Wanted, error) {
 	wanted := names.NewWanted()
 	for i := range p.entries {
 		if err := rows.EntryNames(wanted, &p.entries[i], p.progress.At); err != nil {

@@ -3,9 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -63,7 +61,7 @@ func number(ref int32) string { return strconv.Itoa(int(ref)) }
 
 // resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can
 // have: the rows that should refer to it will differ.
-func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names.Wanted) (names.Numbers, error) {
+func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (names.Numbers, error) {
 	numbers := names.Numbers{
 		Templates: make(map[names.TemplateKey]int32, len(wanted.Templates)), Synchronizers: make(map[string]int32, len(wanted.Synchronizers)),
 		Wanted: wanted, Lists: make([]*int32, len(wanted.Lists)),
@@ -88,23 +86,22 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted names
 			numbers.Synchronizers[id] = unknown(tables.Synchronizer, id)
 		}
 	}
-	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, slices.Collect(maps.Keys(wanted.Lists)), numbers.Lists)
+	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, wanted.Places(), numbers.Lists)
 	if err != nil {
 		return names.Numbers{}, err
 	}
-	for _, key := range missing {
-		list := wanted.Lists[key]
-		ref := unknown(tables.PartyList, names.ArrayText(list.Parties))
-		numbers.Lists[list.Place] = &ref
+	for _, place := range missing {
+		ref := unknown(tables.PartyList, names.ArrayText(wanted.Lists[place].Parties))
+		numbers.Lists[place] = &ref
 	}
-	for _, list := range wanted.Lists {
-		d.names[tables.PartyList][number(*numbers.Lists[list.Place])] = names.ArrayText(list.Parties)
+	for place, list := range wanted.Lists {
+		d.names[tables.PartyList][number(*numbers.Lists[place])] = names.ArrayText(list.Parties)
 	}
 	return numbers, nil
 }
 
 // check looks for the interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
-func (d *dictionaries) check(wanted names.Wanted, found func(findings.Difference) error) error {
+func (d *dictionaries) check(wanted *names.Wanted, found func(findings.Difference) error) error {
 	for key := range wanted.Views {
 		ref, known := d.templates[key.Template]
 		if !known {

@@ -146,6 +146,7 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 // Whatever was done to the history, a generation can be begun, and takes the place of all that was.
 func TestARepairBeginsAGeneration(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "takes a database for each damage")
 	for name, damage := range map[string]string{
 		"the position":     "DELETE FROM indexer.transactions_position",
 		"a record":         "DELETE FROM indexer.transactions WHERE seq = 2",

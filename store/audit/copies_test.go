@@ -118,6 +118,7 @@ func replaced(list []string, one, by string) []string {
 // Where neither of two rows is what was written, and where both may be, nothing is written, and the error says what to do.
 func TestWhatBothCopiesLost(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	w := newTwice(t)
 	refused := func(statement string, says ...string) {
 		t.Helper()
@@ -166,6 +167,7 @@ func TestWhatBothCopiesLost(t *testing.T) {
 // from that: the repair brings what would be there without the damage.
 func TestDamageStaysWhereItIs(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, c := range map[string]struct{ statement, want string }{
 		"a floor":  {"UPDATE indexer.floors SET state_floor = 99", "40 100"},
 		"coverage": {"UPDATE indexer.coverage SET to_inclusive = 103", "40 100"},
@@ -193,6 +195,7 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 // does one that comes new, where the damaged row says that it is that.
 func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, statement := range map[string]string{
 		"altered": `UPDATE indexer.synchronizers SET synchronizer_id = 'sync::9' WHERE synchronizer_id = 'sync::1';
 			UPDATE indexer.templates SET template_id = 'pkg-9:Main:New', package_id = 'pkg-9', entity_name = 'New' WHERE template_id = '` + storetest.Template + `';

@@ -14,6 +14,7 @@ import (
 // The rows are those of the definition that looks at every payload and view when it is asked, now and at each offset.
 func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares at every offset of several ledgers")
 	for n, start := range []string{fromGenesis, fromSnapshot, fromGenesis, fromSnapshot} {
 		t.Run(fmt.Sprint(start, " ", n), func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +45,7 @@ func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 // A position that is damaged is found, and one that no contract has any more is none.
 func TestPositionsVerifyThemselves(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	i := newItself(t, 72, fromGenesis, ledger.ShapeACSDelta, 1000)
 	i.Exec("INSERT INTO indexer.positions SELECT indexer.position_of('nobody', NULL, NULL, false), 'nobody', NULL, NULL, false")
 	require.Empty(t, i.differences(nil))

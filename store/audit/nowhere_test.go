@@ -151,6 +151,7 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 // What nothing but the ledger can tell is found, and left alone: it is for those who read it again.
 func TestWhatOnlyTheLedgerCanTell(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	i := smallGround(t, false)
 	r := i.repairer()
 	i.Exec("DELETE FROM indexer.updates WHERE ledger_offset = 5")

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -63,7 +62,7 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 		}
 	}
 	sql := "SELECT max(e.ledger_offset) FROM (" + strings.Join(events, " UNION ALL ") + ") e GROUP BY e.ledger_offset / $1"
-	rows, err := r.term.Pool.Query(ctx, sql, partitions.FirstWidth)
+	rows, err := r.term.Pool.Query(ctx, sql, r.term.Partitions.Smallest())
 	if err != nil {
 		return fmt.Errorf("look for the offsets of events: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -13,6 +14,7 @@ import (
 // A ledger that ends before what is stored is another one, or one that lags behind: nothing is removed for its sake.
 func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, statement := range map[string]string{
 		"as it was": "SELECT 1", "without coverage": "DELETE FROM indexer.coverage",
 	} {
@@ -45,6 +47,7 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 // One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began without.
 func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	for name, start := range map[string]ledger.Offset{"from the middle": 100, "from the beginning": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -97,7 +97,7 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 	r.term.Partitions.Forget()
 	var rows rows.Facts // for their offsets: names do not matter
 	for i := range updates {
-		rows.Add(names.Numbers{}, &updates[i])
+		rows.Add(names.Numbers{Wanted: names.NewWanted()}, &updates[i])
 	}
 	if err := writing.EnsurePartitions(ctx, r.term.Partitions, &rows); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 }
 
 // rewrite writes the offsets again at which the page differs from what is stored.
-func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted names.Wanted, page ledger.Page) error {
+func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page) error {
 	different := map[ledger.Offset]bool{}
 	err := r.stored.compare(ctx, tx, page, func(d findings.Difference) error {
 		if d.Offset > 0 { // else it is of a dictionary: those were repaired before

@@ -194,6 +194,7 @@ func TestRepairOfDictionaries(t *testing.T) {
 // it out; and a fact that alone refers to the wrong name is what is repaired.
 func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	one := storetest.OneCreation(0, 1)[0]
 	two := storetest.OneCreation(1, 2)[0]
 	two.Updates[0].Created[0].TemplateID, two.Updates[0].SynchronizerID = "pkg-9:Main:Other", storetest.Ptr("sync::2")
@@ -244,6 +245,7 @@ func TestRepairOfAnotherHistory(t *testing.T) {
 // should.
 func TestRepairBesideALeader(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	page := storetest.EveryKind(0)[0]
 	r := newRepaired(t, page)
 	ctx := t.Context()

@@ -50,7 +50,7 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 		return at, false, err
 	}
 	w := list[0]
-	if at, err = s.firstSealed(ctx, tx, stream, at); err != nil {
+	if at, err = s.firstSealed(ctx, tx, stream, at, w.FromExclusive); err != nil {
 		return at, false, err
 	}
 	d := findings.Difference{Kind: findings.Altered, Relation: "verifications", Row: windowName(stream, w.FromExclusive, w.ToInclusive), Derived: true}
@@ -77,10 +77,15 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 }
 
 // firstSealed is where the next window of a stream is to begin, if at is before it; else it is at. Of history that was filled in
-// later some may be sealed and some not yet.
-func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at int64) (int64, error) {
+// later some may be sealed and some not yet; nor is, after pruning, what is left of a window that was pruned in part. found is where the
+// next window begins.
+func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, found int64) (int64, error) {
 	if stream != findings.SealedUpdates {
 		return max(at, 0), nil
+	}
+	extent, err := held.Read(ctx, s.db, tx)
+	if err != nil || at <= int64(extent.PrunedTo) && extent.PrunedTo > 0 {
+		return max(at, found), err
 	}
 	began, err := s.db.Queries.FillBeganAt(ctx, tx)
 	if err == nil || !errors.Is(err, pgx.ErrNoRows) {
@@ -89,8 +94,7 @@ func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at i
 	if at >= 0 {
 		return at, nil
 	}
-	extent, err := held.Read(ctx, s.db, tx)
-	return int64(extent.HistoryFloor), err
+	return int64(extent.HistoryFloor), nil
 }
 
 func windowName(stream string, from, to int64) string {

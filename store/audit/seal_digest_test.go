@@ -151,6 +151,7 @@ func TestDigestDependsOnNothingElse(t *testing.T) {
 // Rows that were dumped and restored, in another order and collation, have the same digest.
 func TestDigestOutlivesARestore(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "copies every table of a database")
 	d := everythingSealed(t)
 	copied := everythingSealed(t) // has the partitions
 	for _, relation := range d.Rows(`SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition

@@ -47,12 +47,16 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *finding
 		if err != nil || filling {
 			return err
 		}
-		if next, err = s.windowAgain(ctx, tx, findings.SealedSnapshot, again); err != nil || next != nil {
+		if next, err = s.windowAgain(ctx, tx, findings.SealedSnapshot, again); err != nil {
 			return err
+		}
+		if next != nil {
+			next.Pruned = begun.Pruned
+			return nil
 		}
 		sealed, err := s.windowsFrom(ctx, tx, findings.SealedSnapshot, 0)
 		if err == nil && len(sealed) == 0 {
-			next = &findings.Window{To: int64(begun.At), Full: true}
+			next = &findings.Window{To: int64(begun.At), Full: true, Pruned: begun.Pruned}
 		}
 		return err
 	})

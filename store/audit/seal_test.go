@@ -109,6 +109,7 @@ func TestSealUpdates(t *testing.T) {
 // Whatever was changed since is found and named, in rows as in the list of windows itself.
 func TestCompareSeals(t *testing.T) {
 	t.Parallel()
+	brief.Long(t, "compares and repairs again and again")
 	const first, second = "stream updates, from_exclusive 0, to_inclusive 4", "stream updates, from_exclusive 4, to_inclusive 8"
 	for name, c := range map[string]struct {
 		damage string

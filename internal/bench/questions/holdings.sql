@@ -199,17 +199,9 @@ WHERE a.position_id IS NOT NULL AND a.locked AND (c.lock ->> 'expiresAt')::times
 
 -- # 30 Holdings of other instruments than Amulet, through views
 -- ours
-SELECT v.view_value -> 'instrumentId' ->> 'id' AS instrument, count(*), sum((v.view_value ->> 'amount')::numeric)
-FROM ledger.active_contracts a
-JOIN ledger.interface_views v ON v.ledger_offset = a.activated_offset AND v.node_id = a.activated_node_id
-WHERE v.package_name = 'splice-api-token-holding-v1' AND v.entity_name = 'Holding' AND v.status_code = 0
-  AND v.view_value -> 'instrumentId' ->> 'id' <> 'Amulet' GROUP BY 1;
+SELECT instrument, sum(contracts), sum(amount) FROM ledger.holding_totals WHERE instrument <> 'Amulet' GROUP BY 1;
 -- fastest
-SELECT v.view_value -> 'instrumentId' ->> 'id', count(*), sum((v.view_value ->> 'amount')::numeric)
-FROM indexer.active_contracts a
-JOIN indexer.interface_views v ON v.ledger_offset = a.activated_offset AND v.node_id = a.activated_node_id
-WHERE a.position_id IS NOT NULL AND v.interface_id LIKE '%:Splice.Api.Token.HoldingV1:Holding' AND v.status_code = 0
-  AND v.view_value -> 'instrumentId' ->> 'id' <> 'Amulet' GROUP BY 1;
+SELECT p.instrument, count(*), sum(a.amount) FROM indexer.active_contracts a JOIN indexer.positions p USING (position_id) WHERE p.instrument <> 'Amulet' GROUP BY 1;
 -- pqs
 SELECT payload -> 'instrumentId' ->> 'id', count(*), sum((payload ->> 'amount')::numeric)
 FROM pqs_layout.contracts WHERE tpe_pk = :pqs_holding_view AND life_ix @> :latest::bigint AND NOT divulged_only

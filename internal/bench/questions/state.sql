@@ -1,6 +1,6 @@
 -- # 19 Active contracts by template
 -- ours
-SELECT package_name, module_name, entity_name, count(*) FROM ledger.active_contracts GROUP BY 1, 2, 3;
+SELECT package_name, module_name, entity_name, sum(contracts) FROM ledger.active_counts GROUP BY 1, 2, 3;
 -- fastest
 SELECT t.package_name, t.module_name, t.entity_name, sum(a.n)::bigint FROM (SELECT template_ref, count(*) AS n FROM indexer.active_contracts GROUP BY 1) a
 JOIN indexer.templates t USING (template_ref) GROUP BY 1, 2, 3;
@@ -55,7 +55,7 @@ SELECT count(*), sum((payload ->> 'amount')::numeric) FROM pqs_layout.contracts 
 -- ours
 WITH days AS MATERIALIZED (
     SELECT day, ledger.offset_at(day + interval '1 day') AS at FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day)
-SELECT d.day, count(*) FROM days d JOIN ledger.contract_lifetimes l ON l.active_from <= d.at AND (l.active_until IS NULL OR l.active_until > d.at)
+SELECT d.day, count(*) FROM days d JOIN ledger.contract_lifetimes l ON l.active_from <= d.at AND l.active_before > d.at
 WHERE l.package_name = 'bank' AND l.entity_name = 'Holding' GROUP BY 1;
 -- fastest
 WITH days AS MATERIALIZED (
@@ -99,8 +99,11 @@ JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk WHERE t.payload_type = 'templa
 
 -- # 25 Offers by receiver, and how many have expired
 -- ours
-WITH offers AS MATERIALIZED (SELECT payload FROM ledger.active_contracts WHERE package_name = 'trade' AND entity_name = 'Offer')
-SELECT payload ->> 'receiver', count(*), count(*) FILTER (WHERE (payload ->> 'executeBefore')::timestamptz < :'half_time') FROM offers GROUP BY 1;
+WITH offers AS MATERIALIZED (
+    SELECT payload ->> 'receiver' AS receiver, (payload ->> 'executeBefore')::timestamptz AS until
+    FROM ledger.created_events JOIN ledger.active_events USING (ledger_offset, node_id, template_number) WHERE package_name = 'trade' AND entity_name = 'Offer'
+)
+SELECT receiver, count(*), count(*) FILTER (WHERE until < :'half_time') FROM offers GROUP BY 1;
 -- fastest
 SELECT c.payload ->> 'receiver', count(*), count(*) FILTER (WHERE (c.payload ->> 'executeBefore')::timestamptz < :'half_time')
 FROM indexer.active_contracts a
@@ -113,8 +116,11 @@ FROM pqs_layout.contracts WHERE tpe_pk = :pqs_offer AND life_ix @> :latest::bigi
 
 -- # 26 Sum of a field by another one, active contracts
 -- ours
-WITH holdings AS MATERIALIZED (SELECT payload -> 'holding' AS holding FROM ledger.active_contracts WHERE package_name = 'bank' AND entity_name = 'Holding')
-SELECT holding -> 'instrument' ->> 'id' AS instrument, count(*), sum((holding -> 'amount' ->> 'initialAmount')::numeric) FROM holdings GROUP BY 1;
+WITH holdings AS MATERIALIZED (
+    SELECT payload -> 'holding' -> 'instrument' ->> 'id' AS instrument, (payload -> 'holding' -> 'amount' ->> 'initialAmount')::numeric AS amount
+    FROM ledger.created_events JOIN ledger.active_events USING (ledger_offset, node_id, template_number) WHERE package_name = 'bank' AND entity_name = 'Holding'
+)
+SELECT instrument, count(*), sum(amount) FROM holdings GROUP BY 1;
 -- fastest
 SELECT c.payload -> 'holding' -> 'instrument' ->> 'id', count(*), sum((c.payload -> 'holding' -> 'amount' ->> 'initialAmount')::numeric)
 FROM indexer.active_contracts a
@@ -168,16 +174,13 @@ UNION SELECT unnest(witnesses) FROM pqs_layout.contracts UNION SELECT unnest(con
 
 -- # 40 Active contracts of a stakeholder, by template
 -- ours
-SELECT c.package_name, c.entity_name, count(*)
-FROM ledger.active_contracts a JOIN ledger.created_events c ON c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
-WHERE :'party' = ANY (c.signatories) OR :'party' = ANY (c.observers) GROUP BY 1, 2;
+SELECT package_name, entity_name, count(*) FROM ledger.active_at() WHERE :'party' = ANY (stakeholders) GROUP BY 1, 2;
 -- fastest
-WITH lists AS MATERIALIZED (SELECT party_list_ref FROM indexer.party_lists WHERE :'party' = ANY (parties))
 SELECT t.package_name, t.entity_name, count(*)
 FROM indexer.active_contracts a
-JOIN indexer.created c ON c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
+JOIN indexer.party_lists l ON l.party_list_ref = a.stakeholders_ref
 JOIN indexer.templates t ON t.template_ref = a.template_ref
-WHERE c.signatories_ref IN (SELECT party_list_ref FROM lists) OR c.observers_ref IN (SELECT party_list_ref FROM lists) GROUP BY 1, 2;
+WHERE :'party' = ANY (l.parties) GROUP BY 1, 2;
 -- pqs
 SELECT t.package_name, t.entity_name, count(*) FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk
 WHERE t.payload_type = 'template' AND c.life_ix @> :latest::bigint AND NOT c.divulged_only AND (:'party' = ANY (c.signatories) OR :'party' = ANY (c.observers)) GROUP BY 1, 2;
@@ -211,7 +214,7 @@ FROM pqs_layout.contracts WHERE tpe_pk = :pqs_account AND life_ix @> :latest::bi
 
 -- # 56 Versions of packages, by active contracts
 -- ours
-SELECT p.package_name, p.package_version, count(*) FROM ledger.active_contracts a JOIN ledger.packages p USING (package_id) GROUP BY 1, 2;
+SELECT p.package_name, p.package_version, sum(a.contracts) FROM ledger.active_counts a JOIN ledger.packages p USING (package_id) GROUP BY 1, 2;
 -- fastest
 SELECT p.package_name, p.package_version, sum(a.n)::bigint FROM (SELECT template_ref, count(*) AS n FROM indexer.active_contracts GROUP BY 1) a
 JOIN indexer.templates t USING (template_ref) JOIN ledger.packages p USING (package_id) GROUP BY 1, 2;

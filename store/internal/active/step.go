@@ -170,9 +170,10 @@ func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
 	assignments := rows.AssignmentsOf(u)
 	for i := range u.Created {
 		c := &u.Created[i]
+		numbers := r.Created(c)
 		event := Event{
 			key: own(c.ContractID), offset: offset, nodeID: c.NodeID, activates: true,
-			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), holding: r.Holding(c), stakeholders: r.Stakeholders(c),
+			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), holding: numbers.Holding, stakeholders: numbers.Stakeholders,
 		}
 		if c.Origin == ledger.OriginAssignment {
 			assigned := assignments[c.NodeID]

@@ -10,7 +10,7 @@ import (
 )
 
 const floorsGet = `-- name: FloorsGet :one
-SELECT f.history_floor, f.state_floor,
+SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to,
     coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
 FROM floors f WHERE f.stream = $1
 `
@@ -18,6 +18,7 @@ FROM floors f WHERE f.stream = $1
 type FloorsGetRow struct {
 	HistoryFloor  int64  `db:"history_floor"`
 	StateFloor    *int64 `db:"state_floor"`
+	PrunedTo      int64  `db:"pruned_to"`
 	ProjectedFrom int64  `db:"projected_from"`
 }
 
@@ -25,7 +26,12 @@ type FloorsGetRow struct {
 func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (FloorsGetRow, error) {
 	row := db.QueryRow(ctx, floorsGet, stream)
 	var i FloorsGetRow
-	err := row.Scan(&i.HistoryFloor, &i.StateFloor, &i.ProjectedFrom)
+	err := row.Scan(
+		&i.HistoryFloor,
+		&i.StateFloor,
+		&i.PrunedTo,
+		&i.ProjectedFrom,
+	)
 	return i, err
 }
 
@@ -34,10 +40,10 @@ INSERT INTO floors_both AS f (stream, history_floor, state_floor, is_copy, diges
 SELECT r.stream, r.history_floor, r.state_floor, c.is_copy, row_digest(r)
 FROM (SELECT $1::text AS stream, $2::bigint AS history_floor, $3::bigint AS state_floor) r,
     unnest('{f,t}'::boolean[]) c (is_copy)
-ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor,
+ON CONFLICT (stream, is_copy) DO UPDATE SET history_floor = excluded.history_floor, state_floor = excluded.state_floor, pruned_to = NULL,
     waiting_snapshot = CASE WHEN f.waiting_snapshot >= excluded.state_floor THEN NULL ELSE f.waiting_snapshot END,
     digest = CASE WHEN f.waiting_snapshot IS NULL OR f.waiting_snapshot >= excluded.state_floor THEN excluded.digest
-        ELSE changed_digest(f, jsonb_build_object('history_floor', excluded.history_floor, 'state_floor', excluded.state_floor)) END
+        ELSE changed_digest(f, jsonb_build_object('history_floor', excluded.history_floor, 'state_floor', excluded.state_floor, 'pruned_to', NULL::bigint)) END
 `
 
 type FloorsSetParams struct {

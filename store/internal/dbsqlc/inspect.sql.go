@@ -51,6 +51,34 @@ func (q *Queries) InspectLock(ctx context.Context, db DBTX, arg InspectLockParam
 	return items, nil
 }
 
+const inspectPairs = `-- name: InspectPairs :many
+SELECT n.nspname::text AS name
+FROM pg_catalog.pg_namespace n
+WHERE (SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('schema_version', 'leadership', 'updates')) = 3
+ORDER BY 1
+`
+
+// The schemas in which tables of an indexer lie.
+func (q *Queries) InspectPairs(ctx context.Context, db DBTX) ([]string, error) {
+	rows, err := db.Query(ctx, inspectPairs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const inspectRelations = `-- name: InspectRelations :one
 SELECT count(*) AS relations, coalesce(min(c.relname) FILTER (WHERE NOT pg_has_role(c.relowner, 'USAGE')), '')::text AS foreign_relation
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace

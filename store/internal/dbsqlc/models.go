@@ -42,6 +42,13 @@ type AmuletTemplates struct {
 	IsLocked    bool  `db:"is_locked"`
 }
 
+// The events that archive contracts.
+type Archivals struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	ContractID   string `db:"contract_id"`
+}
+
 // Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.
 type Archived struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
@@ -396,8 +403,10 @@ type Floors struct {
 	StateFloor   *int64 `db:"state_floor"`
 	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
-	IsCopy          bool   `db:"is_copy"`
-	Digest          []byte `db:"digest"`
+	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
+	PrunedTo *int64 `db:"pruned_to"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
 }
 
 type FloorsBoth struct {
@@ -406,8 +415,10 @@ type FloorsBoth struct {
 	StateFloor   *int64 `db:"state_floor"`
 	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
-	IsCopy          bool   `db:"is_copy"`
-	Digest          []byte `db:"digest"`
+	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
+	PrunedTo *int64 `db:"pruned_to"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
 }
 
 type FloorsCopy struct {
@@ -416,8 +427,10 @@ type FloorsCopy struct {
 	StateFloor   *int64 `db:"state_floor"`
 	// The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
-	IsCopy          bool   `db:"is_copy"`
-	Digest          []byte `db:"digest"`
+	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
+	PrunedTo *int64 `db:"pruned_to"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
 }
 
 // The positions of all holdings that are stored. positions must hold at least these.
@@ -433,6 +446,28 @@ type HeldPositions struct {
 type HeldStakeholders struct {
 	PositionID      pgtype.UUID `db:"position_id"`
 	StakeholdersRef *int32      `db:"stakeholders_ref"`
+}
+
+// Each event that makes a holding, or ends one. Of a contract whose creation is not stored nothing is known.
+type HoldingChanges struct {
+	LedgerOffset    int64       `db:"ledger_offset"`
+	NodeID          int32       `db:"node_id"`
+	ContractID      string      `db:"contract_id"`
+	Created         bool        `db:"created"`
+	Moved           bool        `db:"moved"`
+	Owner           interface{} `db:"owner"`
+	Instrument      interface{} `db:"instrument"`
+	InstrumentAdmin string      `db:"instrument_admin"`
+	AdminSigned     interface{} `db:"admin_signed"`
+	Amount          interface{} `db:"amount"`
+	Locked          interface{} `db:"locked"`
+}
+
+// Creation events of contracts whose template can be that of a holding.
+type HoldingCreations struct {
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
 }
 
 // Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).
@@ -456,6 +491,23 @@ type HoldingEvents struct {
 
 // Templates whose contracts can be holdings.
 type HoldingTemplates struct {
+	TemplateRef int32 `db:"template_ref"`
+}
+
+// The exercises of EventLog_HoldingsChange (V2) that the administrator made.
+type HoldingsLogs struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Admin        string `db:"admin"`
+	Owner        string `db:"owner"`
+	Inputs       string `db:"inputs"`
+	Outputs      string `db:"outputs"`
+	Legs         string `db:"legs"`
+	Meta         []byte `db:"meta"`
+}
+
+// Templates whose contracts can be transfer instructions.
+type InstructionTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
 }
 
@@ -562,6 +614,32 @@ type LedgerActiveContracts struct {
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 }
 
+// How many rows ledger.active_contracts has, by template id: the fastest way to count by template or by package, because what is added up is one number for each template id.
+type LedgerActiveCounts struct {
+	// Template as the server sent it, package-id:Module:Entity.
+	TemplateID string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its releases.
+	PackageName string `db:"package_name"`
+	// Module of the template.
+	ModuleName string `db:"module_name"`
+	// Name of the template.
+	EntityName string `db:"entity_name"`
+	// How many contracts of this template id are active. One that is active on two synchronizers counts twice.
+	Contracts int64 `db:"contracts"`
+}
+
+// The rows of ledger.active_contracts as the creation events since which the contracts are active. For joins with ledger.created_events by all three columns: the planner begins with the active contracts of the template that is asked for, if there are fewer of them.
+type LedgerActiveEvents struct {
+	// Offset of the event: activated_offset in ledger.active_contracts.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node id of the event. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// As in ledger.created_events.
+	TemplateNumber int32 `db:"template_number"`
+}
+
 // One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.
 type LedgerArchivedEvents struct {
 	// Offset of the event. Indexed.
@@ -648,12 +726,12 @@ type LedgerChoices struct {
 	ResultType string `db:"result_type"`
 }
 
-// One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and (active_until IS NULL or active_until > N), which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.
+// One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and active_before > N, which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.
 type LedgerContractLifetimes struct {
 	// The contract.
 	ContractID string `db:"contract_id"`
-	// The synchronizer on which it is active. NULL: not served.
-	SynchronizerID *string `db:"synchronizer_id"`
+	// The synchronizer on which it is active. NULL: not served. Costs a look-up per row.
+	SynchronizerID string `db:"synchronizer_id"`
 	// Template, as served: package-id:Module:Entity.
 	TemplateID *string `db:"template_id"`
 	// Package id of the template.
@@ -684,6 +762,10 @@ type LedgerContractLifetimes struct {
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
 	// Record time of the update at active_until. NULL: active now. Costs a look-up per row.
 	EndedAt pgtype.Timestamptz `db:"ended_at"`
+	// active_until for conditions: active now is the greatest bigint instead of NULL.
+	ActiveBefore int64 `db:"active_before"`
+	// Signatories and observers in one list, without a look-up per row. NULL where the server did not say.
+	Stakeholders interface{} `db:"stakeholders"`
 }
 
 // One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
@@ -786,6 +868,8 @@ type LedgerCreatedEvents struct {
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events.
+	TemplateNumber int32 `db:"template_number"`
 }
 
 // Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.
@@ -824,7 +908,7 @@ type LedgerEvents struct {
 	ActingParties []string `db:"acting_parties"`
 	// The parties that the indexer reads for (its scope) and that saw the event. Costs a look-up per row.
 	WitnessParties []string `db:"witness_parties"`
-	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed. NULL: not served.
+	// Whether it changes the active contracts of a stakeholder among the indexed parties; false: it was only witnessed, or one transaction created and archived the contract. NULL: not served.
 	ACSDelta *bool `db:"acs_delta"`
 	// Id of the update. NULL for rows of a snapshot. Costs a look-up per row: to search by it, see the comment of the view.
 	UpdateID *string `db:"update_id"`
@@ -1220,6 +1304,55 @@ type LedgerPartyTransfers struct {
 	TransferKind *string `db:"transfer_kind"`
 }
 
+// One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+// @graphql({"primary_key_columns": ["contract_id"]})
+type LedgerPendingInstructions struct {
+	// The instruction's contract. Unique. Indexed.
+	ContractID string `db:"contract_id"`
+	// The first instruction of the transfer that this one continues; its own contract if it is the first. The same for all instructions of a transfer.
+	TransferID string `db:"transfer_id"`
+	// Whether it is active at ledger.latest_offset().
+	Pending bool `db:"pending"`
+	// pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), or reassigning (on its way to another synchronizer). One that is pending after execute_before can't be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.
+	Status string `db:"status"`
+	// Who sends.
+	Sender string `db:"sender"`
+	// Who receives.
+	Receiver string `db:"receiver"`
+	// Id of the instrument.
+	Instrument string `db:"instrument"`
+	// The instrument's administrator.
+	InstrumentAdmin string `db:"instrument_admin"`
+	// Whether the administrator signed the instruction. False: it may be forged.
+	AdminSigned interface{} `db:"admin_signed"`
+	// What is offered.
+	Amount ledger.Decimal `db:"amount"`
+	// When it was requested. Microseconds, UTC.
+	RequestedAt pgtype.Timestamptz `db:"requested_at"`
+	// Until when it can be accepted. Microseconds, UTC.
+	ExecuteBefore pgtype.Timestamptz `db:"execute_before"`
+	// The reason that the transfer's metadata give. NULL: none.
+	Reason string `db:"reason"`
+	// What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available. NULL: read from an amulet's payload.
+	WaitsFor interface{} `db:"waits_for"`
+	// The choice of the standard that ended it. NULL: none.
+	Choice *string `db:"choice"`
+	// With continued: the instruction that takes its place.
+	NextContractID *string `db:"next_contract_id"`
+	// Offset of its creation event, or of the assignment since which it is active where it is.
+	CreatedOffset int64 `db:"created_offset"`
+	// Node of that event: (created_offset, created_node_id) is the row in ledger.created_events.
+	CreatedNodeID int32 `db:"created_node_id"`
+	// Ledger time of its creation. Microseconds, UTC.
+	CreatedAt pgtype.Timestamptz `db:"created_at"`
+	// Offset at which it was archived. NULL: it was not.
+	EndedOffset *int64 `db:"ended_offset"`
+	// Node of the event that archived it.
+	EndedNodeID *int32 `db:"ended_node_id"`
+	// Record time of the update at ended_offset. Costs a look-up per row.
+	EndedAt pgtype.Timestamptz `db:"ended_at"`
+}
+
 // One row per assigned or unassigned event: a contract moves between synchronizers by an unassignment from the source and an assignment to the target, which share reassignment_id. Reassignments that were in flight at the snapshot are here too.
 type LedgerReassignments struct {
 	// Offset of the event. Of a reassignment that was in flight at the snapshot it can lie below ledger.oldest_offset(). Indexed.
@@ -1272,7 +1405,7 @@ type LedgerRewrites struct {
 	FromExclusive int64 `db:"from_exclusive"`
 	// The range ends with this offset or seq.
 	ToInclusive int64 `db:"to_inclusive"`
-	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs.
+	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried.
 	Reason string `db:"reason"`
 	// When it changed (clock of the database).
 	RewrittenAt pgtype.Timestamptz `db:"rewritten_at"`
@@ -1336,6 +1469,100 @@ type LedgerTemplates struct {
 	HasKey bool `db:"has_key"`
 	// Ids of the interfaces that the template implements.
 	Interfaces []string `db:"interfaces"`
+}
+
+// What moved, by the rules of the token standard (V1 and V2): one row per movement, instrument and party whose holdings it changes. A movement is an exercise that explains changes of holdings, with all that is below it; a log of the instrument's administrator (V2) of changes that no such exercise explains; or a single change that nothing explains. Each change of a holding is in one movement; a contract that a movement makes and ends is in none. It is computed when it is read: narrow it by ledger_offset, and ask for the rows of one party with ledger.token_events_of. Needs the shape ledger-effects (with acs-delta every row is Create or Archive), and --interfaces with Holding and TransferInstruction: see docs/sql.md. Of parties that the indexer does not read for only a part is seen.
+type LedgerTokenEvents struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the exercise that is the movement, or of the change itself. (ledger_offset, node_id, party, instrument, instrument_admin, admin_signed) is unique.
+	NodeID interface{} `db:"node_id"`
+	// The owner of the holdings that change. For the rows of one party use ledger.token_events_of, which is faster.
+	Party interface{} `db:"party"`
+	// Id of the instrument. Amounts of different instruments are never added.
+	Instrument interface{} `db:"instrument"`
+	// The instrument's administrator. Not proved unless admin_signed is true.
+	InstrumentAdmin interface{} `db:"instrument_admin"`
+	// Whether the administrator signed the holdings. False: they may be forged.
+	AdminSigned interface{} `db:"admin_signed"`
+	// TransferOut (the party sends), TransferIn, MergeSplit (nobody else receives: also a transfer that is offered, rejected, withdrawn or expired), Mint, Burn, Unlock, ExpireDust, SettleV2Allocation, Settlement (a log with legs both ways); of what nothing explains Create, Archive, and Assigned or Unassigned where a reassignment begins or ends what is held.
+	Label interface{} `db:"label"`
+	// With TransferOut the receivers, with TransferIn the sender, with Settlement both. Else empty.
+	Counterparties string `db:"counterparties"`
+	// What each counterparty gets, in the order of counterparties. Of a log also what comes from each, negative. NULL: with TransferIn of V1, and without counterparties.
+	CounterpartyAmounts interface{} `db:"counterparty_amounts"`
+	// What the movement adds to what the party holds: created_amount less archived_amount. Its sum up to an offset is what the party holds at it, but for a contract that is archived before it is unassigned elsewhere, which ledger.holdings has until then.
+	Amount int32 `db:"amount"`
+	// Sum of the party's holdings that it makes.
+	CreatedAmount interface{} `db:"created_amount"`
+	// Sum of the party's holdings that it ends.
+	ArchivedAmount interface{} `db:"archived_amount"`
+	// The part of amount that is locked: positive where it is locked, negative where it is unlocked.
+	LockedAmount interface{} `db:"locked_amount"`
+	// Contracts of the party's holdings that it makes, in the order of their nodes. Empty: none.
+	CreatedHoldings interface{} `db:"created_holdings"`
+	// Contracts of the party's holdings that it ends. Holdings whose creation is not stored are missing.
+	ArchivedHoldings interface{} `db:"archived_holdings"`
+	// What the movement burns of the instrument, as its metadata say, or the legs to the burn account. 0 with TransferIn of V1. NULL: nothing is said.
+	BurnedAmount interface{} `db:"burned_amount"`
+	// What the movement mints of the instrument: what all owners that are seen have more after it, and what it burns. Negative: less is made than is ended, and no metadata say that it was burned. 0 with TransferIn of V1. NULL: nothing is said.
+	MintedAmount interface{} `db:"minted_amount"`
+	// The reason that metadata give, in the sender's words. NULL: none.
+	Reason interface{} `db:"reason"`
+	// The other metadata of the movement, merged from argument and result. Empty: none.
+	Meta int32 `db:"meta"`
+	// What explains the movement: V1 (an exercise), V2 (a log). NULL: nothing.
+	Standard interface{} `db:"standard"`
+	// The choice of the exercise that explains it. NULL: none does.
+	Choice interface{} `db:"choice"`
+	// Its argument.
+	ChoiceArgument interface{} `db:"choice_argument"`
+	// Its result.
+	ExerciseResult interface{} `db:"exercise_result"`
+	// The transfer instruction that the movement settles or aborts, or makes: its row is in ledger.pending_instructions. NULL: none.
+	InstructionID interface{} `db:"instruction_id"`
+	// The transfer as the instruction or the choice has it: sender, receiver, amount, instrumentId, requestedAt, executeBefore, meta. NULL: neither says.
+	Transfer interface{} `db:"transfer"`
+	// Of a log: its legs of this instrument, as the administrator wrote them. NULL otherwise.
+	Legs interface{} `db:"legs"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
+}
+
+// One row per transfer: what one party gets from another in a movement of ledger.token_events, whose comment says what is needed. What is offered is no transfer until it is accepted. Computed when it is read: narrow it by ledger_offset.
+type LedgerTokenTransfers struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the movement.
+	NodeID interface{} `db:"node_id"`
+	// Who sends.
+	Sender interface{} `db:"sender"`
+	// Who receives; another party than the sender.
+	Receiver interface{} `db:"receiver"`
+	// Id of the instrument.
+	Instrument interface{} `db:"instrument"`
+	// The instrument's administrator.
+	InstrumentAdmin interface{} `db:"instrument_admin"`
+	// Whether the administrator signed the receiver's holdings; of a leg, those of the side that tells it.
+	AdminSigned interface{} `db:"admin_signed"`
+	// What the receiver gets: the sum of its new holdings, or the amount of the leg.
+	Amount interface{} `db:"amount"`
+	// The reason that metadata give. NULL: none.
+	Reason *string `db:"reason"`
+	// V1: told by an exercise. V2: by a leg of a log.
+	Standard interface{} `db:"standard"`
+	// The choice of the exercise. NULL: a leg of a log.
+	Choice interface{} `db:"choice"`
+	// The transfer instruction that it settles. NULL: none, or a leg of a log.
+	InstructionID interface{} `db:"instruction_id"`
+	// Id of the leg, which both sides have. NULL: told by an exercise.
+	LegID *string `db:"leg_id"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
 }
 
 // One row per change of who hosts a party: a participant was given, changed or lost the right to act for it.
@@ -1637,6 +1864,38 @@ type Mints struct {
 	Extra  []byte             `db:"extra"`
 }
 
+// token_movements of each update that is shown.
+type MovementsOfUpdates struct {
+	LedgerOffset     int64              `db:"ledger_offset"`
+	RecordTime       pgtype.Timestamptz `db:"record_time"`
+	UpdateID         *string            `db:"update_id"`
+	SeenByRef        *int32             `db:"seen_by_ref"`
+	NodeID           interface{}        `db:"node_id"`
+	Party            interface{}        `db:"party"`
+	Instrument       interface{}        `db:"instrument"`
+	InstrumentAdmin  interface{}        `db:"instrument_admin"`
+	AdminSigned      interface{}        `db:"admin_signed"`
+	Standard         interface{}        `db:"standard"`
+	Kind             interface{}        `db:"kind"`
+	Choice           interface{}        `db:"choice"`
+	ChoiceArgument   interface{}        `db:"choice_argument"`
+	ExerciseResult   interface{}        `db:"exercise_result"`
+	Sender           interface{}        `db:"sender"`
+	CreatedAmount    interface{}        `db:"created_amount"`
+	ArchivedAmount   interface{}        `db:"archived_amount"`
+	LockedAmount     interface{}        `db:"locked_amount"`
+	CreatedHoldings  interface{}        `db:"created_holdings"`
+	ArchivedHoldings interface{}        `db:"archived_holdings"`
+	Receivers        interface{}        `db:"receivers"`
+	Received         interface{}        `db:"received"`
+	NetAmount        interface{}        `db:"net_amount"`
+	Burned           interface{}        `db:"burned"`
+	Meta             interface{}        `db:"meta"`
+	InstructionID    interface{}        `db:"instruction_id"`
+	Instruction      interface{}        `db:"instruction"`
+	Legs             interface{}        `db:"legs"`
+}
+
 type MyHistory struct {
 	Reader string `db:"reader"`
 }
@@ -1651,6 +1910,14 @@ type MyParties struct {
 
 type MyPositions struct {
 	PositionID pgtype.UUID `db:"position_id"`
+}
+
+// The creation events that a snapshot has: of contracts from where they are active on, and of carried reassignments. One can be there twice.
+type NeededCreations struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	NodeID       int32  `db:"node_id"`
+	Active       bool   `db:"active"`
+	ActiveUntil  *int64 `db:"active_until"`
 }
 
 // The network whose transaction history these tables hold, by the party that operates it. Empty while the service has not sent it.
@@ -1685,6 +1952,39 @@ type OffsetCheckpoints struct {
 	RecordTime      pgtype.Timestamptz `db:"record_time"`
 	Ordinal         int32              `db:"ordinal"`
 	Extra           []byte             `db:"extra"`
+}
+
+// ledger.token_events, with the parties that see the update.
+type OwnedMovements struct {
+	LedgerOffset        int64              `db:"ledger_offset"`
+	NodeID              interface{}        `db:"node_id"`
+	Party               interface{}        `db:"party"`
+	Instrument          interface{}        `db:"instrument"`
+	InstrumentAdmin     interface{}        `db:"instrument_admin"`
+	AdminSigned         interface{}        `db:"admin_signed"`
+	Label               interface{}        `db:"label"`
+	Counterparties      string             `db:"counterparties"`
+	CounterpartyAmounts interface{}        `db:"counterparty_amounts"`
+	Amount              int32              `db:"amount"`
+	CreatedAmount       interface{}        `db:"created_amount"`
+	ArchivedAmount      interface{}        `db:"archived_amount"`
+	LockedAmount        interface{}        `db:"locked_amount"`
+	CreatedHoldings     interface{}        `db:"created_holdings"`
+	ArchivedHoldings    interface{}        `db:"archived_holdings"`
+	BurnedAmount        interface{}        `db:"burned_amount"`
+	MintedAmount        interface{}        `db:"minted_amount"`
+	Reason              interface{}        `db:"reason"`
+	Meta                int32              `db:"meta"`
+	Standard            interface{}        `db:"standard"`
+	Choice              interface{}        `db:"choice"`
+	ChoiceArgument      interface{}        `db:"choice_argument"`
+	ExerciseResult      interface{}        `db:"exercise_result"`
+	InstructionID       interface{}        `db:"instruction_id"`
+	Transfer            interface{}        `db:"transfer"`
+	Legs                interface{}        `db:"legs"`
+	RecordTime          pgtype.Timestamptz `db:"record_time"`
+	UpdateID            *string            `db:"update_id"`
+	SeenByRef           *int32             `db:"seen_by_ref"`
 }
 
 // Choices of the templates and interfaces in package_definitions.
@@ -1778,11 +2078,12 @@ type ParticipantCopy struct {
 	Digest        []byte             `db:"digest"`
 }
 
-// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive.
+// The partitions by ranges of offsets: from_offset inclusive, to_offset exclusive. name: the table that is the partition.
 type Partitions struct {
 	Relation   string `db:"relation"`
 	FromOffset int64  `db:"from_offset"`
 	ToOffset   int64  `db:"to_offset"`
+	Name       string `db:"name"`
 }
 
 // Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.
@@ -1862,6 +2163,20 @@ type Progress struct {
 	TimeLeft pgtype.Interval `db:"time_left"`
 	// When the row was written (clock of the database).
 	UpdatedAt pgtype.Timestamptz `db:"updated_at"`
+}
+
+// The windows of verifications that were pruned, in whole or in part, as they were. A backup that has their rows is proved by the same digests in its ledger.verifications, and these by `indexer verify --offline`.
+type PrunedVerifications struct {
+	Stream        string             `db:"stream"`
+	FromExclusive int64              `db:"from_exclusive"`
+	ToInclusive   int64              `db:"to_inclusive"`
+	VerifiedAt    pgtype.Timestamptz `db:"verified_at"`
+	Result        string             `db:"result"`
+	Differences   int64              `db:"differences"`
+	Digest        []byte             `db:"digest"`
+	RepairedAt    pgtype.Timestamptz `db:"repaired_at"`
+	// When the window was pruned (clock of the database). The other columns are those of verifications.
+	PrunedAt pgtype.Timestamptz `db:"pruned_at"`
 }
 
 // The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on. A role has all chunks, and one more.
@@ -2053,8 +2368,10 @@ type Snapshots struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
+	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
+	Pruned *bool  `db:"pruned"`
+	IsCopy bool   `db:"is_copy"`
+	Digest []byte `db:"digest"`
 }
 
 type SnapshotsBoth struct {
@@ -2065,8 +2382,10 @@ type SnapshotsBoth struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
+	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
+	Pruned *bool  `db:"pruned"`
+	IsCopy bool   `db:"is_copy"`
+	Digest []byte `db:"digest"`
 }
 
 type SnapshotsCopy struct {
@@ -2077,8 +2396,10 @@ type SnapshotsCopy struct {
 	Entries        int64              `db:"entries"`
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
-	IsCopy         bool               `db:"is_copy"`
-	Digest         []byte             `db:"digest"`
+	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
+	Pruned *bool  `db:"pruned"`
+	IsCopy bool   `db:"is_copy"`
+	Digest []byte `db:"digest"`
 }
 
 // Each synchronizer id that was served.
@@ -2164,6 +2485,22 @@ type TemplatesCopy struct {
 	Digest                  []byte  `db:"digest"`
 }
 
+// The exercises that say what moved below them, by the rules of the token standard's V1: by the name of the choice, or by the key tx-kind of their metadata.
+type TokenChoices struct {
+	LedgerOffset         int64       `db:"ledger_offset"`
+	NodeID               int32       `db:"node_id"`
+	LastDescendantNodeID int32       `db:"last_descendant_node_id"`
+	ContractID           string      `db:"contract_id"`
+	Choice               string      `db:"choice"`
+	ChoiceArgument       []byte      `db:"choice_argument"`
+	ExerciseResult       []byte      `db:"exercise_result"`
+	Meta                 []byte      `db:"meta"`
+	Kind                 interface{} `db:"kind"`
+	Sender               interface{} `db:"sender"`
+	IsInstruction        bool        `db:"is_instruction"`
+	Instruction          interface{} `db:"instruction"`
+}
+
 // Facts: topology events. Shown as ledger.topology_events.
 type TopologyEvents struct {
 	LedgerOffset    int64              `db:"ledger_offset"`
@@ -2227,6 +2564,16 @@ type TransactionsPositionCopy struct {
 	Leftovers  bool   `db:"leftovers"`
 	IsCopy     bool   `db:"is_copy"`
 	Digest     []byte `db:"digest"`
+}
+
+// Creation events of transfer instructions with their view: that of V1, which has a status, where there are both.
+type TransferInstructions struct {
+	LedgerOffset int64              `db:"ledger_offset"`
+	NodeID       int32              `db:"node_id"`
+	ContractID   string             `db:"contract_id"`
+	Signatories  []string           `db:"signatories"`
+	CreatedAt    pgtype.Timestamptz `db:"created_at"`
+	ViewValue    interface{}        `db:"view_value"`
 }
 
 // The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.

@@ -10,7 +10,7 @@ import (
 )
 
 const partitionList = `-- name: PartitionList :many
-SELECT relation, from_offset, to_offset FROM partitions ORDER BY relation, from_offset
+SELECT relation, from_offset, to_offset, name FROM partitions ORDER BY relation, from_offset
 `
 
 func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]Partitions, error) {
@@ -22,7 +22,12 @@ func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]Partitions, err
 	var items []Partitions
 	for rows.Next() {
 		var i Partitions
-		if err := rows.Scan(&i.Relation, &i.FromOffset, &i.ToOffset); err != nil {
+		if err := rows.Scan(
+			&i.Relation,
+			&i.FromOffset,
+			&i.ToOffset,
+			&i.Name,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

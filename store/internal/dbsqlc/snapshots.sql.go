@@ -48,7 +48,7 @@ func (q *Queries) SnapshotAdvance(ctx context.Context, db DBTX, arg SnapshotAdva
 }
 
 const snapshotAtWatermark = `-- name: SnapshotAtWatermark :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.is_copy, s.digest FROM snapshots s
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.is_copy, s.digest FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
   AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
@@ -64,6 +64,7 @@ func (q *Queries) SnapshotAtWatermark(ctx context.Context, db DBTX) (Snapshots, 
 		&i.Entries,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.Pruned,
 		&i.IsCopy,
 		&i.Digest,
 	)
@@ -97,7 +98,7 @@ func (q *Queries) SnapshotStart(ctx context.Context, db DBTX, arg SnapshotStartP
 }
 
 const snapshotUnfinished = `-- name: SnapshotUnfinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.is_copy, s.digest FROM snapshots s
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.is_copy, s.digest FROM snapshots s
 WHERE s.finished_at IS NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
@@ -113,6 +114,7 @@ func (q *Queries) SnapshotUnfinished(ctx context.Context, db DBTX) (Snapshots, e
 		&i.Entries,
 		&i.StartedAt,
 		&i.FinishedAt,
+		&i.Pruned,
 		&i.IsCopy,
 		&i.Digest,
 	)

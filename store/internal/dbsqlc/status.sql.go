@@ -11,6 +11,52 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const statusCoverage = `-- name: StatusCoverage :many
+SELECT lower(r.range)::bigint AS from_exclusive, upper(r.range)::bigint AS to_inclusive
+FROM (
+    SELECT unnest(range_agg(int8range(c.from_exclusive, c.to_inclusive, '[)'))) AS range FROM coverage c WHERE c.stream = 'updates'
+) r
+ORDER BY upper(r.range) - lower(r.range) DESC, lower(r.range) LIMIT $1
+`
+
+type StatusCoverageRow struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+}
+
+// The covered ranges of the updates, those that touch each other as one, of more than a number of them the largest.
+func (q *Queries) StatusCoverage(ctx context.Context, db DBTX, atMost int32) ([]StatusCoverageRow, error) {
+	rows, err := db.Query(ctx, statusCoverage, atMost)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StatusCoverageRow
+	for rows.Next() {
+		var i StatusCoverageRow
+		if err := rows.Scan(&i.FromExclusive, &i.ToInclusive); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const statusFirstUpdate = `-- name: StatusFirstUpdate :one
+SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset LIMIT 1
+`
+
+// The offset of the first update that is stored.
+func (q *Queries) StatusFirstUpdate(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, statusFirstUpdate)
+	var ledger_offset int64
+	err := row.Scan(&ledger_offset)
+	return ledger_offset, err
+}
+
 const statusFrontier = `-- name: StatusFrontier :one
 WITH RECURSIVE reach AS (
     SELECT c.ledger_offset AS at FROM checkpoints c WHERE c.stream = 'updates'
@@ -43,6 +89,52 @@ func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, arg Stat
 	var newest pgtype.Timestamptz
 	err := row.Scan(&newest)
 	return newest, err
+}
+
+const statusPlace = `-- name: StatusPlace :one
+SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates'), 0)::bigint AS watermark,
+    coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq
+`
+
+type StatusPlaceRow struct {
+	Watermark int64 `db:"watermark"`
+	Seq       int64 `db:"seq"`
+}
+
+// Where the streams stand now: the watermark of the updates and the last record of the transaction history; 0: nothing was read.
+func (q *Queries) StatusPlace(ctx context.Context, db DBTX) (StatusPlaceRow, error) {
+	row := db.QueryRow(ctx, statusPlace)
+	var i StatusPlaceRow
+	err := row.Scan(&i.Watermark, &i.Seq)
+	return i, err
+}
+
+const statusSizes = `-- name: StatusSizes :one
+SELECT pg_database_size(current_database())::bigint AS database,
+    (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_catalog.pg_class c
+     WHERE c.relkind = 'r' AND c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'checkpoints_both'::regclass))::bigint AS ledger,
+    (SELECT count(*) FROM partitions)::bigint AS partitions,
+    current_setting('server_version')::text AS server_version
+`
+
+type StatusSizesRow struct {
+	Database      int64  `db:"database"`
+	Ledger        int64  `db:"ledger"`
+	Partitions    int64  `db:"partitions"`
+	ServerVersion string `db:"server_version"`
+}
+
+// Bytes on disk: of the database, and of the tables of this ledger with their indexes.
+func (q *Queries) StatusSizes(ctx context.Context, db DBTX) (StatusSizesRow, error) {
+	row := db.QueryRow(ctx, statusSizes)
+	var i StatusSizesRow
+	err := row.Scan(
+		&i.Database,
+		&i.Ledger,
+		&i.Partitions,
+		&i.ServerVersion,
+	)
+	return i, err
 }
 
 const statusUnknownKinds = `-- name: StatusUnknownKinds :one

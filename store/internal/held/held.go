@@ -25,6 +25,8 @@ type Extent struct {
 	// ProjectedFrom is from where on active contracts and lifetimes are computed: of what is active there, those are known
 	// that were active at a state floor.
 	ProjectedFrom ledger.Offset
+
+	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned
 }
 
 // Read reads the extent.
@@ -39,7 +41,7 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 	}
 	return Extent{
 		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
-		ProjectedFrom: ledger.Offset(floors.ProjectedFrom),
+		ProjectedFrom: ledger.Offset(floors.ProjectedFrom), PrunedTo: ledger.Offset(floors.PrunedTo),
 	}, nil
 }
 
@@ -103,6 +105,6 @@ func SnapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
 	return ledger.SnapshotProgress{
 		At:      ledger.Offset(row.SnapshotOffset),
 		Next:    ledger.Token{Kind: ledger.TokenKind(row.TokenKind), Value: row.Token},
-		Entries: row.Entries, Finished: row.FinishedAt.Valid,
+		Entries: row.Entries, Finished: row.FinishedAt.Valid, Pruned: row.Pruned != nil && *row.Pruned,
 	}
 }

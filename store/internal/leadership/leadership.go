@@ -92,7 +92,7 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 		db: db, role: role, epoch: epoch, Pool: pool, lockConn: conn,
 		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}),
 	}
-	t.Dictionary = names.New(db.Queries, pool, t.Write)
+	t.Dictionary = names.New(db.Queries, pool, t.writeNames)
 	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
 	go t.keepLock(watch)
 	db.Config.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
@@ -273,6 +273,12 @@ func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(con
 	return t.Transact(ctx, limit, pgx.TxOptions{}, fn)
 }
 
+// writeNames is Write for names, without waiting for the disk: that would wait for all that other transactions have written so far. The
+// rows that use a name are committed after it, and so never outlast it; what the database loses in a crash ends the term (see writerPool).
+func (t *Term) writeNames(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+	return t.Transact(ctx, WriteTimeout, pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL synchronous_commit = off"}, fn)
+}
+
 // Transact is WriteWithin for a transaction with options.
 func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -314,7 +320,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.Tx
 
 // Resolve gives names their numbers, and adds those that are new. What a batch is made of is not looked for any longer than it is
 // written.
-func (t *Term) Resolve(ctx context.Context, wanted names.Wanted) (names.Numbers, error) {
+func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers, error) {
 	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
 	defer cancel()
 	return t.Dictionary.Resolve(ctx, wanted)

@@ -95,13 +95,19 @@ type Wanted struct {
 	Templates     map[TemplateKey]struct{}
 	Synchronizers map[string]struct{}
 	Views         map[viewKey]struct{}
-	Lists         map[listKey]wantedList      // of parties
-	places        map[listAddress]int         // of the lists, by where they are in memory
-	stakes        map[[2]listAddress][]string // of signatories and observers, by where these are in memory
-	seenBy        map[*ledger.Update][]string
-	seenCreations map[*ledger.CreatedEvent][]string // of those with interface views
+	Lists         []List // of parties, by their places
+	placesByKey   map[listKey]ListPlace
+	places        map[listAddress]ListPlace               // by where lists are in memory
+	unions        map[[mostRemembered]ListPlace]ListPlace // of audiences
+	creations     map[*ledger.CreatedEvent]creation
+	seenBy        map[*ledger.Update]ListPlace
 	Positions     map[PositionID]Position
-	holdings      map[*ledger.CreatedEvent]*Holding
+}
+
+// creation is what was collected of a creation event.
+type creation struct {
+	signatories, observers, witnesses, stakeholders, seenBy ListPlace
+	holding                                                 *Holding
 }
 
 type viewKey struct {
@@ -109,45 +115,75 @@ type viewKey struct {
 	InterfaceID string
 }
 
-// NewWanted is empty.
-func NewWanted() Wanted {
-	return Wanted{
+// wantedPool keeps the room of what was collected for other batches: their maps are as large.
+var wantedPool sync.Pool
+
+// mostKeptLists is of how many lists the room is kept. Batches have some thousand.
+const mostKeptLists = 10_000
+
+// NewWanted is empty, with the room of that of another batch, if there is any.
+func NewWanted() *Wanted {
+	if n, ok := wantedPool.Get().(*Wanted); ok {
+		return n
+	}
+	return &Wanted{
 		Templates: map[TemplateKey]struct{}{}, Synchronizers: map[string]struct{}{}, Views: map[viewKey]struct{}{},
-		Lists: map[listKey]wantedList{}, places: map[listAddress]int{},
-		stakes: map[[2]listAddress][]string{}, seenBy: map[*ledger.Update][]string{}, seenCreations: map[*ledger.CreatedEvent][]string{},
-		Positions: map[PositionID]Position{}, holdings: map[*ledger.CreatedEvent]*Holding{},
+		placesByKey: map[listKey]ListPlace{}, places: map[listAddress]ListPlace{}, unions: map[[mostRemembered]ListPlace]ListPlace{},
+		creations: map[*ledger.CreatedEvent]creation{}, seenBy: map[*ledger.Update]ListPlace{}, Positions: map[PositionID]Position{},
 	}
 }
 
-// Created collects the names of a creation event.
-func (n Wanted) Created(c *ledger.CreatedEvent) {
+// Release keeps the room of what was collected for another batch. Neither it nor its numbers may be used any more.
+func (n *Wanted) Release() {
+	if len(n.Lists) > mostKeptLists {
+		return
+	}
+	clear(n.Lists)
+	n.Lists = n.Lists[:0]
+	clear(n.Templates)
+	clear(n.Synchronizers)
+	clear(n.Views)
+	clear(n.placesByKey)
+	clear(n.places)
+	clear(n.unions)
+	clear(n.creations)
+	clear(n.seenBy)
+	clear(n.Positions)
+	wantedPool.Put(n)
+}
+
+// Created collects the names of a creation event, and what it holds, if anything. It returns who may see the event.
+func (n *Wanted) Created(c *ledger.CreatedEvent, holding *Holding) (witnesses, stakeholders ListPlace) {
 	n.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
-	n.Parties(c.Signatories)
-	n.Parties(c.Observers)
-	n.Parties(c.WitnessParties)
-	n.stakeholders(c)
+	e := creation{
+		signatories: n.Parties(c.Signatories), observers: n.Parties(c.Observers), witnesses: n.Parties(c.WitnessParties), holding: holding,
+		seenBy: Nobody,
+	}
+	e.stakeholders = n.Union(Audience{}.With(e.signatories, e.observers))
 	if len(c.InterfaceViews) > 0 {
-		n.seenCreation(c)
+		e.seenBy = n.Union(Audience{}.With(e.witnesses, e.stakeholders))
 	}
 	for i := range c.InterfaceViews {
 		template := NewTemplateKey(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 		n.Views[viewKey{template, c.InterfaceViews[i].InterfaceID}] = struct{}{}
 	}
+	n.creations[c] = e
+	return e.witnesses, e.stakeholders
 }
 
 // Template collects a template.
-func (n Wanted) Template(templateID, packageName string, representative *string) {
+func (n *Wanted) Template(templateID, packageName string, representative *string) {
 	n.Templates[NewTemplateKey(templateID, packageName, representative)] = struct{}{}
 }
 
 // Synchronizer collects a synchronizer.
-func (n Wanted) Synchronizer(id string) { n.Synchronizers[id] = struct{}{} }
+func (n *Wanted) Synchronizer(id string) { n.Synchronizers[id] = struct{}{} }
 
 // Numbers answers with numbers for every name that was collected.
 type Numbers struct {
 	Templates     map[TemplateKey]int32
 	Synchronizers map[string]int32
-	Wanted        Wanted
+	Wanted        *Wanted
 	Lists         []*int32 // of parties, by their places in wanted
 }
 
@@ -168,8 +204,29 @@ func (r Numbers) OptionalSynchronizer(id *string) *int32 {
 	return &ref
 }
 
+// CreatedNumbers are the numbers of lists of parties of a creation event, each nil where the list was not served, and what it holds; nil
+// where that is nothing.
+type CreatedNumbers struct {
+	Signatories, Observers, Witnesses *int32
+	Stakeholders                      *int32 // the signatories and observers
+	SeenBy                            *int32 // the witnesses and stakeholders, of one with interface views
+	Holding                           *Holding
+}
+
+// Created is what there is of a creation event that was collected.
+func (r Numbers) Created(c *ledger.CreatedEvent) CreatedNumbers {
+	e, has := r.Wanted.creations[c]
+	if !has {
+		return CreatedNumbers{}
+	}
+	return CreatedNumbers{
+		Signatories: r.at(e.signatories), Observers: r.at(e.observers), Witnesses: r.at(e.witnesses),
+		Stakeholders: r.at(e.stakeholders), SeenBy: r.at(e.seenBy), Holding: e.holding,
+	}
+}
+
 // Resolve gives names and lists of parties their numbers, and adds those that are new. It is safe for concurrent use.
-func (d *Dictionary) Resolve(ctx context.Context, wanted Wanted) (Numbers, error) {
+func (d *Dictionary) Resolve(ctx context.Context, wanted *Wanted) (Numbers, error) {
 	numbers, err := d.resolveNames(ctx, wanted)
 	if err == nil {
 		numbers.Wanted = wanted
@@ -181,7 +238,7 @@ func (d *Dictionary) Resolve(ctx context.Context, wanted Wanted) (Numbers, error
 	return numbers, err
 }
 
-func (d *Dictionary) resolveNames(ctx context.Context, wanted Wanted) (Numbers, error) {
+func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) (Numbers, error) {
 	if found, complete := d.lookUp(wanted); complete {
 		return found, nil
 	}
@@ -213,7 +270,7 @@ func (d *Dictionary) resolveNames(ctx context.Context, wanted Wanted) (Numbers, 
 }
 
 // add gives names numbers, in the order of the names: the same batches make the same dictionaries.
-func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted Wanted) error {
+func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 	for _, key := range slices.SortedFunc(maps.Keys(wanted.Templates), TemplateKey.compare) {
 		if _, known := d.templates[key]; known {
 			continue
@@ -266,7 +323,7 @@ func (d *Dictionary) knowsView(key viewKey) bool {
 }
 
 // lookUp answers from memory. complete is false where something is not known there, or nothing is yet.
-func (d *Dictionary) lookUp(wanted Wanted) (found Numbers, complete bool) {
+func (d *Dictionary) lookUp(wanted *Wanted) (found Numbers, complete bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.loaded {

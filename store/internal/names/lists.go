@@ -2,9 +2,9 @@ package names
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -21,25 +21,33 @@ import (
 // ListsClass is the class of the advisory lock of those who add lists: the one after those of package lead.
 const ListsClass = 0x4c4b
 
-// listKey identifies a list of parties: each party stands behind its length.
-type listKey = string
+// listKey identifies a list of parties. It is a digest, in which each party stands behind its length: lists are long.
+type listKey [sha256.Size]byte
 
-// keySpace is enough for the keys of most lists: they are made, and looked up, without an allocation.
+// keySpace is enough for what most keys are a digest of: they are made without an allocation.
 const keySpace = 512
 
-func appendListKey(to []byte, parties []string) []byte {
+func keyOf(parties []string) listKey {
+	var space [keySpace]byte
+	text := space[:0]
 	for _, party := range parties {
-		to = binary.AppendUvarint(to, uint64(len(party)))
-		to = append(to, party...)
+		text = binary.AppendUvarint(text, uint64(len(party)))
+		text = append(text, party...)
 	}
-	return to
+	return sha256.Sum256(text)
 }
 
-// wantedList is a list that needs a number, and its place among those that do.
-type wantedList struct {
-	Place   int
+// List is a list of parties that needs a number.
+type List struct {
 	Parties []string
+	key     listKey
 }
+
+// ListPlace is the place of a list of parties among those that need a number.
+type ListPlace int32
+
+// Nobody stands for no list at all, as where none was served.
+const Nobody ListPlace = -1
 
 // listAddress is where a list is in memory. It stands for the list: package ledger gives equal lists of a page the same memory where
 // it can (its lexicon), and a list is not changed after it was decoded. Two lists at one address are equal, and a list is known by its
@@ -52,23 +60,24 @@ type listAddress struct {
 
 func addressOf(list []string) listAddress { return listAddress{unsafe.SliceData(list), len(list)} }
 
-// Parties collects a list of parties; nil is none.
-func (n Wanted) Parties(list []string) {
+// Parties collects a list of parties, and returns its place; nil is none.
+func (n *Wanted) Parties(list []string) ListPlace {
 	if list == nil {
-		return
+		return Nobody
 	}
 	at := addressOf(list)
-	if _, seen := n.places[at]; seen {
-		return
+	place, has := n.places[at]
+	if has {
+		return place
 	}
-	var space [keySpace]byte
-	key := appendListKey(space[:0], list)
-	wanted, has := n.Lists[string(key)]
-	if !has {
-		wanted = wantedList{len(n.Lists), list}
-		n.Lists[string(key)] = wanted
+	key := keyOf(list)
+	if place, has = n.placesByKey[key]; !has {
+		place = ListPlace(len(n.Lists))
+		n.Lists = append(n.Lists, List{list, key})
+		n.placesByKey[key] = place
 	}
-	n.places[at] = wanted.Place
+	n.places[at] = place
+	return place
 }
 
 // Parties is the number of a list of parties that was collected; nil for nil.
@@ -76,14 +85,21 @@ func (r Numbers) Parties(list []string) *int32 {
 	if list == nil {
 		return nil
 	}
-	if place, seen := r.Wanted.places[addressOf(list)]; seen {
-		return r.Lists[place]
+	place, has := r.Wanted.places[addressOf(list)]
+	if !has {
+		if place, has = r.Wanted.placesByKey[keyOf(list)]; !has {
+			return nil
+		}
 	}
-	var space [keySpace]byte
-	if wanted, has := r.Wanted.Lists[string(appendListKey(space[:0], list))]; has {
-		return r.Lists[wanted.Place]
+	return r.at(place)
+}
+
+// at is the number of the list at a place; nil where that is Nobody.
+func (r Numbers) at(place ListPlace) *int32 {
+	if place == Nobody {
+		return nil
 	}
-	return nil
+	return r.Lists[place]
 }
 
 // listNumbers gives lists of parties their numbers. It is safe for concurrent use.
@@ -91,71 +107,90 @@ type listNumbers struct {
 	queries *dbsqlc.Queries
 	db      dbsqlc.DBTX
 	write   WriteFunc
-	known   listCache
+	mu      sync.Mutex // of known
+	known   recent[listKey, *int32]
 }
 
 // resolve gives lists their numbers, by their places, and adds those that are new, in a transaction before that of the rows that use
 // them.
-func (n *listNumbers) resolve(ctx context.Context, wanted map[listKey]wantedList) ([]*int32, error) {
+func (n *listNumbers) resolve(ctx context.Context, wanted []List) ([]*int32, error) {
 	found := make([]*int32, len(wanted))
-	unknown := n.known.find(wanted, found)
+	unknown := n.find(wanted, found)
 	if len(unknown) == 0 {
 		return found, nil
 	}
-	slices.Sort(unknown) // the same batches make the same numbers
-	q := n.queries
-	missing, err := FindLists(ctx, q, n.db, wanted, unknown, found)
+	missing, err := FindLists(ctx, n.queries, n.db, wanted, unknown, found)
 	if err != nil {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		err := n.write(ctx, func(ctx context.Context, tx pgx.Tx) error { return addLists(ctx, q, tx, wanted, missing, found) })
+		err := n.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+			return addLists(ctx, n.queries, tx, wanted, missing, found)
+		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	n.known.keep(unknown, wanted, found)
+	n.keep(wanted, unknown, found)
 	return found, nil
 }
 
-// FindLists finds the numbers that lists have in the database, and returns the keys of those that have none.
-func FindLists(
-	ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists map[listKey]wantedList, keys []listKey, found []*int32,
-) (missing []listKey, err error) {
-	if len(keys) == 0 {
+// find adds the numbers that are remembered to found, and returns the places of the other lists.
+func (n *listNumbers) find(wanted []List, found []*int32) (unknown []int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for place := range wanted {
+		ref, known := n.known.get(wanted[place].key)
+		if !known {
+			unknown = append(unknown, place)
+		}
+		found[place] = ref
+	}
+	return unknown
+}
+
+// keep remembers the numbers of lists, which have to be committed.
+func (n *listNumbers) keep(wanted []List, places []int, found []*int32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, place := range places {
+		n.known.put(wanted[place].key, found[place])
+	}
+}
+
+// FindLists finds the numbers that the lists at some places have in the database, and returns the places of those that have none.
+func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []List, places []int, found []*int32) (missing []int, err error) {
+	if len(places) == 0 {
 		return nil, nil
 	}
-	rows, err := q.PartyListsFind(ctx, db, dbsqlc.PartyListsFindParams(placedLists(lists, keys)))
+	rows, err := q.PartyListsFind(ctx, db, dbsqlc.PartyListsFindParams(placedLists(lists, places)))
 	if err != nil {
-		return nil, fmt.Errorf("look for %d lists of parties: %w", len(keys), err)
+		return nil, fmt.Errorf("look for %d lists of parties: %w", len(places), err)
 	}
 	for _, row := range rows {
-		key, ref := keys[row.Place], row.PartyListRef
-		if ref == 0 {
-			missing = append(missing, key)
+		if ref := row.PartyListRef; ref == 0 {
+			missing = append(missing, int(row.Place))
 		} else {
-			found[lists[key].Place] = &ref
+			found[row.Place] = &ref
 		}
 	}
 	return missing, nil
 }
 
 // addLists numbers lists, but for those that others have numbered meanwhile, and finds the numbers.
-func addLists(
-	ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists map[listKey]wantedList, keys []listKey, found []*int32,
-) error {
+func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, places []int, found []*int32) error {
 	if err := q.PartyListsTurn(ctx, tx, ListsClass); err != nil {
 		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
 	}
-	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, keys)))
+	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, places)))
 	if err != nil {
-		return fmt.Errorf("add %d lists of parties: %w", len(keys), err)
+		return fmt.Errorf("add %d lists of parties: %w", len(places), err)
 	}
 	for _, row := range added {
 		ref := row.PartyListRef
-		found[lists[keys[row.Place]].Place] = &ref
+		found[row.Place] = &ref
 	}
-	others := slices.DeleteFunc(slices.Clone(keys), func(key listKey) bool { return found[lists[key].Place] != nil })
+	others := slices.DeleteFunc(slices.Clone(places), func(place int) bool { return found[place] != nil })
 	missing, err := FindLists(ctx, q, tx, lists, others, found)
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("%d lists of parties were neither added nor found", len(missing))
@@ -164,7 +199,7 @@ func addLists(
 }
 
 // Add gives names and lists that have no number one, within a transaction that has locked the dictionaries. It remembers nothing.
-func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted Wanted) (added bool, err error) {
+func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *Wanted) (added bool, err error) {
 	d := New(q, tx, nil)
 	if err := d.load(ctx, tx); err != nil {
 		return false, err
@@ -176,7 +211,7 @@ func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted Wanted) (adde
 		}
 	}
 	found := make([]*int32, len(wanted.Lists))
-	missing, err := FindLists(ctx, q, tx, wanted.Lists, slices.Sorted(maps.Keys(wanted.Lists)), found)
+	missing, err := FindLists(ctx, q, tx, wanted.Lists, wanted.Places(), found)
 	if err == nil && len(missing) > 0 {
 		added = true
 		err = addLists(ctx, q, tx, wanted.Lists, missing, found)
@@ -184,14 +219,23 @@ func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted Wanted) (adde
 	return added, err
 }
 
+// Places are the places of all lists that were collected.
+func (n *Wanted) Places() []int {
+	places := make([]int, len(n.Lists))
+	for i := range places {
+		places[i] = i
+	}
+	return places
+}
+
 // placedLists are lists as statements take them.
-func placedLists(lists map[listKey]wantedList, keys []listKey) (placed struct {
+func placedLists(lists []List, places []int) (placed struct {
 	Places []int32
 	Lists  []string
 }) {
-	for i, key := range keys {
-		placed.Places = append(placed.Places, int32(i))
-		placed.Lists = append(placed.Lists, ArrayText(lists[key].Parties))
+	for _, place := range places {
+		placed.Places = append(placed.Places, int32(place))
+		placed.Lists = append(placed.Lists, ArrayText(lists[place].Parties))
 	}
 	return placed
 }
@@ -217,60 +261,3 @@ func ArrayText(list []string) string {
 }
 
 var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-
-// The most bytes of keys that are remembered, with what each entry of a map costs beside its key.
-const (
-	knownListBytes = 8 << 20
-	knownListCosts = 64
-)
-
-// listCache remembers numbers of lists, in two generations: when the younger one has half of the bytes, it becomes the older
-// one, and what was in that and was not asked for since is forgotten.
-type listCache struct {
-	mu             sync.Mutex
-	younger, older map[listKey]*int32
-	bytes          int // of the younger one
-}
-
-// find adds the numbers that are remembered to found, and returns the keys of the other lists.
-func (c *listCache) find(wanted map[listKey]wantedList, found []*int32) (unknown []listKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, list := range wanted {
-		ref, known := c.younger[key]
-		if !known {
-			if ref, known = c.older[key]; known {
-				c.put(key, ref)
-			}
-		}
-		if known {
-			found[list.Place] = ref
-		} else {
-			unknown = append(unknown, key)
-		}
-	}
-	return unknown
-}
-
-// keep remembers numbers, which have to be committed.
-func (c *listCache) keep(keys []listKey, wanted map[listKey]wantedList, found []*int32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, key := range keys {
-		if _, known := c.younger[key]; !known {
-			c.put(key, found[wanted[key].Place])
-		}
-	}
-}
-
-// put remembers a number in the younger generation, unless the list is so long that it would take the place of many.
-func (c *listCache) put(key listKey, ref *int32) {
-	cost := len(key) + knownListCosts
-	if cost > knownListBytes/16 {
-		return
-	}
-	if c.bytes += cost; c.younger == nil || c.bytes > knownListBytes/2 {
-		c.younger, c.older, c.bytes = map[listKey]*int32{}, c.younger, cost
-	}
-	c.younger[key] = ref
-}

@@ -65,17 +65,14 @@ func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locke
 	return pgtype.UUID{Bytes: h.Position, Valid: true}, amount, h.Locked
 }
 
-// Holding collects what a creation event says of a holding.
-func (n Wanted) Holding(c *ledger.CreatedEvent, position Position, amount ledger.Decimal, locked *bool) {
+// Holding collects a position, and is what a contract holds of it.
+func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool) *Holding {
 	id := position.ID()
 	if _, known := n.Positions[id]; !known {
 		n.Positions[id] = position
 	}
-	n.holdings[c] = &Holding{id, amount, locked}
+	return &Holding{id, amount, locked}
 }
-
-// Holding is what was collected of a creation event; nil where that is no holding.
-func (r Numbers) Holding(c *ledger.CreatedEvent) *Holding { return r.Wanted.holdings[c] }
 
 // shownPosition is a position, and for whom: the number of the stakeholders of contracts that are holdings of it; 0: not served.
 type shownPosition struct {
@@ -86,9 +83,12 @@ type shownPosition struct {
 // shownPositions are the positions that were collected, each with the stakeholders of its contracts.
 func (r Numbers) shownPositions() map[shownPosition]struct{} {
 	shown := make(map[shownPosition]struct{}, len(r.Wanted.Positions))
-	for event, holding := range r.Wanted.holdings {
-		s := shownPosition{position: holding.Position}
-		if ref := r.Stakeholders(event); ref != nil {
+	for _, e := range r.Wanted.creations {
+		if e.holding == nil {
+			continue
+		}
+		s := shownPosition{position: e.holding.Position}
+		if ref := r.at(e.stakeholders); ref != nil {
 			s.stakeholders = *ref
 		}
 		shown[s] = struct{}{}
@@ -101,7 +101,8 @@ type positions struct {
 	queries *dbsqlc.Queries
 	db      dbsqlc.DBTX
 	write   WriteFunc
-	known   positionCache
+	mu      sync.Mutex // of known
+	known   recent[shownPosition, struct{}]
 }
 
 // addPositionsSQL is no query of sqlc's, whose arrays have no NULL. A position comes once for each list of stakeholders.
@@ -119,7 +120,7 @@ ON CONFLICT DO NOTHING`
 
 // add stores positions that are not stored, in a transaction before that of the contracts that are holdings of them.
 func (p *positions) add(ctx context.Context, numbers Numbers) error {
-	unknown := p.known.unknown(numbers.shownPositions())
+	unknown := p.unknown(numbers.shownPositions())
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -154,8 +155,30 @@ func (p *positions) add(ctx context.Context, numbers Numbers) error {
 			return fmt.Errorf("add %d positions: %w", len(missing), err)
 		}
 	}
-	p.known.keep(unknown)
+	p.keep(unknown)
 	return nil
+}
+
+// unknown are the positions that are not remembered to be stored.
+func (p *positions) unknown(wanted map[shownPosition]struct{}) []shownPosition {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []shownPosition
+	for shown := range wanted {
+		if _, known := p.known.get(shown); !known {
+			list = append(list, shown)
+		}
+	}
+	return list
+}
+
+// keep remembers positions, which have to be committed.
+func (p *positions) keep(list []shownPosition) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, shown := range list {
+		p.known.put(shown, struct{}{})
+	}
 }
 
 // positionColumns are positions as statements take them.
@@ -172,47 +195,4 @@ func nullable(text []byte) *string {
 	}
 	value := string(text)
 	return &value
-}
-
-// mostKnownPositions is how many positions each of two generations remembers. Each takes some 40 bytes.
-const mostKnownPositions = 32_768
-
-// positionCache remembers which positions are stored, as listCache remembers lists.
-type positionCache struct {
-	mu             sync.Mutex
-	younger, older map[shownPosition]struct{}
-}
-
-// unknown are the positions that are not remembered.
-func (c *positionCache) unknown(wanted map[shownPosition]struct{}) []shownPosition {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var list []shownPosition
-	for id := range wanted {
-		if _, known := c.younger[id]; known {
-			continue
-		}
-		if _, known := c.older[id]; known {
-			c.put(id)
-			continue
-		}
-		list = append(list, id)
-	}
-	return list
-}
-
-// keep remembers positions, which have to be committed.
-func (c *positionCache) keep(ids []shownPosition) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, id := range ids {
-		c.put(id)
-	}
-}
-
-func (c *positionCache) put(id shownPosition) {
-	if c.younger == nil || len(c.younger) >= mostKnownPositions {
-		c.younger, c.older = map[shownPosition]struct{}{}, c.younger
-	}
-	c.younger[id] = struct{}{}
 }

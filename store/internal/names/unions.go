@@ -8,89 +8,75 @@ import (
 
 // Who may see a row is one list of parties, made of those that were served. It is one of these where one has all parties, as mostly one has.
 
-// union is the list of the parties of some lists; nil where there is none.
-func union(lists ...[]string) []string {
-	var longest []string
+// Audience are lists of the parties that may see something, each once.
+type Audience []ListPlace
+
+// With is the audience with other lists; Nobody is none.
+func (a Audience) With(lists ...ListPlace) Audience {
 	for _, list := range lists {
-		if longest == nil || len(list) > len(longest) {
+		if list != Nobody && !slices.Contains(a, list) {
+			a = append(a, list)
+		}
+	}
+	return a
+}
+
+// mostRemembered is how many lists an audience may have whose union is remembered. Mostly the same few come together more than once.
+const mostRemembered = 4
+
+// Union collects the parties of an audience as one list.
+func (n *Wanted) Union(of Audience) ListPlace {
+	switch {
+	case len(of) == 0:
+		return Nobody
+	case len(of) == 1:
+		return of[0]
+	case len(of) > mostRemembered:
+		return n.joined(of)
+	}
+	var key [mostRemembered]ListPlace
+	for i, list := range of {
+		key[i] = list + 1
+	}
+	place, known := n.unions[key]
+	if !known {
+		place = n.joined(of)
+		n.unions[key] = place
+	}
+	return place
+}
+
+func (n *Wanted) joined(of Audience) ListPlace {
+	longest := of[0]
+	for _, list := range of[1:] {
+		if len(n.Lists[list].Parties) > len(n.Lists[longest].Parties) {
 			longest = list
 		}
 	}
-	at := addressOf(longest)
-	whole := !slices.ContainsFunc(lists, func(list []string) bool {
-		return addressOf(list) != at && slices.ContainsFunc(list, func(party string) bool { return !slices.Contains(longest, party) })
-	})
-	if whole {
+	whole := n.Lists[longest].Parties
+	all := slices.Clip(whole)
+	for _, list := range of {
+		for _, party := range n.Lists[list].Parties {
+			if list != longest && !slices.Contains(all, party) {
+				all = append(all, party)
+			}
+		}
+	}
+	if len(all) == len(whole) {
 		return longest
 	}
-	all := slices.Concat(lists...)
 	slices.Sort(all)
-	return slices.Compact(all)
+	return n.Parties(slices.Compact(all))
 }
 
-// stakesOf is where a creation event's signatories and observers are in memory.
-func stakesOf(c *ledger.CreatedEvent) [2]listAddress {
-	return [2]listAddress{addressOf(c.Signatories), addressOf(c.Observers)}
-}
+// SeenBy collects who may see an update: one of its events.
+func (n *Wanted) SeenBy(u *ledger.Update, parties ListPlace) { n.seenBy[u] = parties }
 
-// stakeholders collects the signatories and observers of a creation event as one list.
-func (n Wanted) stakeholders(c *ledger.CreatedEvent) {
-	key := stakesOf(c)
-	list, known := n.stakes[key]
-	if !known {
-		list = union(c.Signatories, c.Observers)
-		n.stakes[key] = list
+// SeenBy is the number of the list of the parties that may see an update that was collected; nil where there are none.
+func (r Numbers) SeenBy(u *ledger.Update) *int32 {
+	place, has := r.Wanted.seenBy[u]
+	if !has {
+		return nil
 	}
-	n.Parties(list)
+	return r.at(place)
 }
-
-// Stakeholders is the number of the list of a creation event's signatories and observers; nil where neither was served.
-func (r Numbers) Stakeholders(c *ledger.CreatedEvent) *int32 {
-	return r.Parties(r.Wanted.stakes[stakesOf(c)])
-}
-
-// seenCreation collects the parties that may see a creation event, whose stakeholders were collected.
-func (n Wanted) seenCreation(c *ledger.CreatedEvent) {
-	list := union(c.WitnessParties, n.stakes[stakesOf(c)])
-	n.seenCreations[c] = list
-	n.Parties(list)
-}
-
-// SeenCreation is the number of the list of the parties that may see a creation event with interface views; nil where there are none.
-func (r Numbers) SeenCreation(c *ledger.CreatedEvent) *int32 {
-	return r.Parties(r.Wanted.seenCreations[c])
-}
-
-// SeenBy collects the parties that may see an update: one of its events, whose names were collected.
-func (n Wanted) SeenBy(u *ledger.Update) {
-	lists := make([][]string, 0, 2*len(u.Created)+len(u.Archived)+len(u.Exercised)+len(u.Unassigned))
-	add := func(list []string) {
-		if list != nil && (len(lists) == 0 || addressOf(lists[len(lists)-1]) != addressOf(list)) {
-			lists = append(lists, list)
-		}
-	}
-	for i := range u.Created {
-		c := &u.Created[i]
-		add(c.WitnessParties)
-		add(n.stakes[stakesOf(c)])
-	}
-	for i := range u.Archived {
-		add(u.Archived[i].WitnessParties)
-	}
-	for i := range u.Exercised {
-		add(u.Exercised[i].WitnessParties)
-	}
-	for i := range u.Unassigned {
-		add(u.Unassigned[i].WitnessParties)
-	}
-	for i := range u.Topology {
-		if party := u.Topology[i].PartyID; party != nil {
-			add([]string{*party})
-		}
-	}
-	n.seenBy[u] = union(lists...)
-	n.Parties(n.seenBy[u])
-}
-
-// SeenBy is the number of the list of the parties that may see an update; nil where there are none.
-func (r Numbers) SeenBy(u *ledger.Update) *int32 { return r.Parties(r.Wanted.seenBy[u]) }

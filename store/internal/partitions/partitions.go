@@ -60,11 +60,14 @@ func New(
 	return &Set{queries: queries, db: db, write: write, logger: logger, apart: max(1, offsetsPerUpdate)}
 }
 
+// Smallest returns the width of the smallest partitions, in offsets. All partitions begin and end at multiples of it.
+func (p *Set) Smallest() int64 { return p.apart * FirstWidth }
+
 // Ensure makes sure that relation can take rows of the given offsets, and of those that come next.
 func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64]) error {
 	var offsets []int64
 	for offset := range rows {
-		offsets = needed(offsets, offset, p.apart*FirstWidth)
+		offsets = needed(offsets, offset, p.Smallest())
 	}
 	if len(offsets) == 0 {
 		return nil
@@ -91,7 +94,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 		if !found {
 			return nil
 		}
-		next := nextPartition(spans, missing, p.apart*FirstWidth)
+		next := nextPartition(spans, missing, p.Smallest())
 		if err := p.attach(ctx, relation, next); err != nil {
 			// Another process (a history backfill) may have been faster, with this one or with others in its way.
 			if loadErr := p.load(ctx); loadErr != nil {

@@ -21,6 +21,7 @@ const (
 	DuplicateTable        = "42P07" // or index
 	DependentObjects      = "2BP01"
 	InsufficientPrivilege = "42501"
+	InvalidParameterValue = "22023"
 )
 
 // HasCode reports whether the server refused with one of these codes.

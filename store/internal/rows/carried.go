@@ -57,7 +57,7 @@ func (c *Carried) Release() {
 }
 
 // EntryNames collects the names that an entry's rows refer to, and refuses an entry from beyond the snapshot.
-func EntryNames(n names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error {
+func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) error {
 	within := func(contractID string, offset ledger.Offset) error {
 		if offset <= at {
 			return nil
@@ -112,7 +112,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
 			StakeholdersRef: row.StakeholdersRef,
 		}
-		active.PositionID, active.Amount, active.Locked = r.Holding(&a.Created).Columns()
+		active.PositionID, active.Amount, active.Locked = r.Created(&a.Created).Holding.Columns()
 		c.Active = append(c.Active, active)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created
@@ -147,37 +147,24 @@ func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, create
 
 // addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field, where it has to be.
 func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row dbsqlc.Reassignments, at Place, field string) {
-	c.Reassignments = append(c.Reassignments, dbsqlc.CarriedReassignments{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, SnapshotOffset: int64(c.at), Kind: row.Kind, ContractID: row.ContractID,
-		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, ReassignmentID: row.ReassignmentID,
-		SourceRef: row.SourceRef, TargetRef: row.TargetRef, Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter,
-		AssignmentExclusivity: row.AssignmentExclusivity, WitnessPartiesRef: row.WitnessPartiesRef,
-		CreatedOffset: int64(created.Offset), CreatedNodeID: created.NodeID,
-		Extra: row.Extra, EntryExtra: c.Exact.Value(at, field, entryExtra(e)),
-	})
+	carried := carriedReassignment(&row)
+	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, c.Exact.Value(at, field, entryExtra(e))
+	carried.CreatedOffset, carried.CreatedNodeID = int64(created.Offset), created.NodeID
+	c.Reassignments = append(c.Reassignments, carried)
 }
 
 func (c *Carried) creation(
 	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *Exact,
 ) (dbsqlc.CarriedCreated, []dbsqlc.CarriedInterfaceViews) {
 	row := createdRow(r, created.Offset, created, &synchronizer, exact)
-	carried := dbsqlc.CarriedCreated{
-		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, SnapshotOffset: int64(c.at), ContractID: row.ContractID,
-		TemplateRef: row.TemplateRef, SynchronizerRef: row.SynchronizerRef, WorkflowID: e.WorkflowID, CreatedAt: row.CreatedAt,
-		ACSDelta: row.ACSDelta, Payload: row.Payload, ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash,
-		SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef, WitnessPartiesRef: row.WitnessPartiesRef,
-		StakeholdersRef: row.StakeholdersRef, CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
-		EntryExtra: exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e)),
-	}
+	carried := carriedCreation(&row)
+	carried.SnapshotOffset, carried.WorkflowID = int64(c.at), e.WorkflowID
+	carried.EntryExtra = exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e))
 	var views []dbsqlc.CarriedInterfaceViews
 	for i := range created.InterfaceViews {
-		v := interfaceViewRow(r, created.Offset, created, i, &synchronizer, exact)
-		views = append(views, dbsqlc.CarriedInterfaceViews{
-			LedgerOffset: v.LedgerOffset, NodeID: v.NodeID, Ordinal: v.Ordinal, SnapshotOffset: int64(c.at), ContractID: v.ContractID,
-			InterfaceID: v.InterfaceID, SynchronizerRef: v.SynchronizerRef, ViewValue: v.ViewValue, StatusCode: v.StatusCode,
-			StatusMessage: v.StatusMessage, StatusDetails: v.StatusDetails, ImplementationPackageID: v.ImplementationPackageID, Extra: v.Extra,
-			SeenByRef: v.SeenByRef,
-		})
+		view := interfaceViewRow(r, created.Offset, created, i, &synchronizer, exact)
+		views = append(views, carriedInterfaceView(&view))
+		views[i].SnapshotOffset = int64(c.at)
 	}
 	return carried, views
 }

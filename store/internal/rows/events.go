@@ -6,7 +6,8 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// An event comes from an update or from an entry of a snapshot: these are the columns that both have.
+// An event comes from an update or from an entry of a snapshot: these are the columns that both have, with the copy of a fact's row for the
+// carried one.
 
 // The kinds of reassignment, as they stand in the database.
 const (
@@ -18,13 +19,23 @@ const (
 func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)
+	numbers := r.Created(c)
 	return dbsqlc.Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
 		TemplateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
 		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
-		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: r.Parties(c.Signatories), ObserversRef: r.Parties(c.Observers),
-		WitnessPartiesRef: r.Parties(c.WitnessParties), StakeholdersRef: r.Stakeholders(c), CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: numbers.Signatories, ObserversRef: numbers.Observers,
+		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),
+	}
+}
+
+func carriedCreation(row *dbsqlc.Created) dbsqlc.CarriedCreated {
+	return dbsqlc.CarriedCreated{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
+		SynchronizerRef: row.SynchronizerRef, CreatedAt: row.CreatedAt, ACSDelta: row.ACSDelta, Payload: row.Payload,
+		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef,
+		WitnessPartiesRef: row.WitnessPartiesRef, StakeholdersRef: row.StakeholdersRef, CreatedEventBlob: row.CreatedEventBlob, Extra: row.Extra,
 	}
 }
 
@@ -37,7 +48,15 @@ func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEv
 		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
 		ImplementationPackageID: v.ImplementationPackageID, Extra: exact.Value(at, "extra", v.Extra),
-		SeenByRef: r.SeenCreation(c),
+		SeenByRef: r.Created(c).SeenBy,
+	}
+}
+
+func carriedInterfaceView(row *dbsqlc.InterfaceViews) dbsqlc.CarriedInterfaceViews {
+	return dbsqlc.CarriedInterfaceViews{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Ordinal: row.Ordinal, ContractID: row.ContractID, InterfaceID: row.InterfaceID,
+		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode, StatusMessage: row.StatusMessage,
+		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra, SeenByRef: row.SeenByRef,
 	}
 }
 
@@ -62,5 +81,14 @@ func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEv
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
 		Submitter: e.Submitter, ReassignmentCounter: e.ReassignmentCounter, AssignmentExclusivity: Timestamp(e.AssignmentExclusivity),
 		WitnessPartiesRef: r.Parties(e.WitnessParties), Extra: exact.Value(at, "extra", e.Extra),
+	}
+}
+
+func carriedReassignment(row *dbsqlc.Reassignments) dbsqlc.CarriedReassignments {
+	return dbsqlc.CarriedReassignments{
+		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Kind: row.Kind, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
+		SynchronizerRef: row.SynchronizerRef, ReassignmentID: row.ReassignmentID, SourceRef: row.SourceRef, TargetRef: row.TargetRef,
+		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter, AssignmentExclusivity: row.AssignmentExclusivity,
+		WitnessPartiesRef: row.WitnessPartiesRef, Extra: row.Extra,
 	}
 }

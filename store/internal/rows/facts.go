@@ -40,21 +40,22 @@ func (f *Facts) Tables() []Table {
 }
 
 // UpdateNames collects the names, and the lists of parties, that an update's rows refer to.
-func UpdateNames(n names.Wanted, u *ledger.Update) {
+func UpdateNames(n *names.Wanted, u *ledger.Update) {
 	if u.SynchronizerID != nil {
 		n.Synchronizer(*u.SynchronizerID)
 	}
+	seenBy := make(names.Audience, 0, 8)
 	for i := range u.Created {
-		wantCreated(n, &u.Created[i], u.Plain)
+		seenBy = seenBy.With(wantCreated(n, &u.Created[i], u.Plain))
 	}
 	for i := range u.Archived {
 		n.Template(u.Archived[i].TemplateID, u.Archived[i].PackageName, nil)
-		n.Parties(u.Archived[i].WitnessParties)
+		seenBy = seenBy.With(n.Parties(u.Archived[i].WitnessParties))
 	}
 	for i := range u.Exercised {
 		n.Template(u.Exercised[i].TemplateID, u.Exercised[i].PackageName, nil)
 		n.Parties(u.Exercised[i].ActingParties)
-		n.Parties(u.Exercised[i].WitnessParties)
+		seenBy = seenBy.With(n.Parties(u.Exercised[i].WitnessParties))
 	}
 	for i := range u.Assigned {
 		a := &u.Assigned[i]
@@ -63,16 +64,22 @@ func UpdateNames(n names.Wanted, u *ledger.Update) {
 		n.Synchronizer(a.Target)
 	}
 	for i := range u.Unassigned {
-		unassignedNames(n, &u.Unassigned[i])
+		seenBy = seenBy.With(unassignedNames(n, &u.Unassigned[i]))
 	}
-	n.SeenBy(u)
+	for i := range u.Topology {
+		if party := u.Topology[i].PartyID; party != nil {
+			seenBy = seenBy.With(n.Parties([]string{*party}))
+		}
+	}
+	n.SeenBy(u, n.Union(seenBy))
 }
 
-func unassignedNames(n names.Wanted, e *ledger.UnassignedEvent) {
+// unassignedNames collects the names of an unassignment, and returns who may see it.
+func unassignedNames(n *names.Wanted, e *ledger.UnassignedEvent) names.ListPlace {
 	n.Template(e.TemplateID, e.PackageName, nil)
-	n.Parties(e.WitnessParties)
 	n.Synchronizer(e.Source)
 	n.Synchronizer(e.Target)
+	return n.Parties(e.WitnessParties)
 }
 
 // Grow makes room for the rows of updates, where there are many: those of large batches have some MB.

@@ -21,16 +21,17 @@ var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Spl
 // ownerIn is the member of such a view that is, or has, the owner.
 var ownerIn = [...]string{"account", "owner"}
 
-// wantCreated collects the names of a creation event, and what it holds. plain is as in Update.
-func wantCreated(n names.Wanted, c *ledger.CreatedEvent, plain bool) {
-	n.Created(c)
+// wantCreated collects the names of a creation event, and what it holds. plain is as in Update. It returns who may see the event.
+func wantCreated(n *names.Wanted, c *ledger.CreatedEvent, plain bool) (witnesses, stakeholders names.ListPlace) {
+	var holding *names.Holding
 	h := teller{event: c, plain: plain}
 	isAmulet, isLocked := amulet(c)
 	if isAmulet && h.readAmulet(isLocked) || h.readViews() || isAmulet {
 		admin := h.position.InstrumentAdmin
 		h.position.AdminSigned = admin != nil && slices.ContainsFunc(c.Signatories, func(party string) bool { return party == string(admin) })
-		n.Holding(c, h.position, h.amount, h.locked)
+		holding = n.Holding(h.position, h.amount, h.locked)
 	}
+	return n.Created(c, holding)
 }
 
 // amulet reports whether a contract is an amulet, by its template.

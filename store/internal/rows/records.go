@@ -276,7 +276,7 @@ func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 }
 
 // RecordNames collects the names that records refer to.
-func RecordNames(records []ledger.Transaction) names.Wanted {
+func RecordNames(records []ledger.Transaction) *names.Wanted {
 	wanted := names.NewWanted()
 	for i := range records {
 		if id := records[i].DomainID; id != nil {

@@ -50,15 +50,15 @@ const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.rea
 func key(columns ...string) []string { return columns }
 
 var all = []Table{
-	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove},
-	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
-	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
-	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
-	{Name: "interface_views", Family: Facts, Seen: seenByList("seen_by_ref"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove},
-	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true, Activity: true},
-	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Element: true},
-	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Element: true},
-	{Name: "exact_payloads", Family: Facts, Seen: ofSeenEvent, Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove},
+	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
+	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
+	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
+	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
+	{Name: "interface_views", Family: Facts, Seen: seenByList("seen_by_ref"), Key: key(offset, node, "ordinal"), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
+	{Name: "reassignments", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
+	{Name: "topology_events", Family: Facts, Seen: ofMyParty, Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true},
+	{Name: "unknown_elements", Family: Facts, Seen: Nobody, Key: key(offset, "ordinal"), Place: offset, Reset: Remove, Pruned: true, Element: true},
+	{Name: "exact_payloads", Family: Facts, Seen: ofSeenEvent, Key: key(offset, node, "interface_id", seq, "field"), Place: offset, Reset: Remove, Pruned: true},
 
 	{Name: "carried_created", Family: Snapshot, Seen: seenByList("stakeholders_ref", "witness_parties_ref"), Which: ofShown, Key: key(offset, node), SnapshotOffset: snapshot, Fact: "created"},
 	{Name: "carried_interface_views", Family: Snapshot, Seen: seenByList("seen_by_ref"), Which: ofShown, Key: key(offset, node, "ordinal"), SnapshotOffset: snapshot, Fact: "interface_views"},
@@ -88,9 +88,9 @@ var all = []Table{
 	{Name: "latest_totals", Family: Totals, Seen: ofHistory, Key: key("generation", "party"), Follows: "running_totals", Of: "w.latest", Unknown: totalsAside},
 	{Name: "balance_rounds", Family: Totals, Seen: ofHistory, Key: key("generation"), Follows: "wanted_rounds", Unknown: totalsAside},
 
-	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove, NoCopy: "hints of the server, which no promise rests on"},
-	{Name: "checkpoint_exact_payloads", Family: State, Seen: Everyone, Place: offset, Reset: Remove, Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
-	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Place: offset, Reset: Remove, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
+	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},
+	{Name: "checkpoint_exact_payloads", Family: State, Seen: Everyone, Place: offset, Reset: Remove, Pruned: true, Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
+	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Place: offset, Reset: Remove, Pruned: true, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
 
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not active before.
 	{Name: "template_interfaces", Family: Projections, Seen: Everyone, Key: key("template_ref", "interface_id"),
@@ -102,15 +102,16 @@ var all = []Table{
 	{Name: "active_contracts", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("activated_offset", "activated_node_id"), Place: "activated_offset", Reset: Remove,
 		Follows: activations, Of: "w.deactivated_offset IS NULL", Named: key("contract_id", "synchronizer_ref"), Unknown: activatedBefore},
 	{Name: "lifetimes", Family: Projections, Seen: seenByList("stakeholders_ref"), Key: key("deactivated_offset", "activated_offset", "activated_node_id"),
-		Place: "deactivated_offset", Partitioned: true, Reset: Reopen,
+		Place: "deactivated_offset", Partitioned: true, Reset: Reopen, Pruned: true,
 		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
-	{Name: "lookups", Family: Projections, Seen: ofLookup, Key: key(offset, node), Place: offset, Reset: Remove,
+	{Name: "lookups", Family: Projections, Seen: ofLookup, Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true,
 		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
 	{Name: "reader_lists", Family: Projections, Key: key("reader", "chunk"), Follows: "wanted_reader_lists"},
 
 	{Name: "verifications", Family: State, Seen: Nobody, Key: key("stream", "from_exclusive"), Which: "s.stream = 'updates'", Place: "to_inclusive", Reset: Remove, NoCopy: "the digest of a window is over its own row too"},
 	{Name: "verifications", Family: State, Key: key("stream", "from_exclusive"), Which: "s.stream <> 'updates'", Place: "to_inclusive", NoCopy: "the digest of a window is over its own row too"},
+	{Name: "pruned_verifications", Family: State, Key: key("stream", "from_exclusive", "verified_at"), NoCopy: "as verifications, of what is not stored any more"},
 	{Name: "coverage", Family: State, Seen: Everyone, Key: key("stream", "from_exclusive"), Reset: Cut},
 
 	{Name: "templates", Family: Dictionaries, Seen: Everyone, Key: key("template_ref")},

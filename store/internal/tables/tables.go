@@ -1,4 +1,4 @@
-// Package tables describes every table, once. Whoever compares, repairs, seals, partitions or resets rows, or
+// Package tables describes every table, once. Whoever compares, repairs, seals, partitions, resets or prunes rows, or
 // limits who sees them, takes its list of tables from here. The tests of package store hold the description against the database's catalog and against what
 // is written.
 //
@@ -77,6 +77,8 @@ type Table struct {
 	Partitioned bool
 	Reset       Reset
 
+	// Pruned: pruning up to an offset removes the rows whose place is up to there.
+	Pruned bool
 	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is found in another way.
 	Orphan string
 

@@ -15,6 +15,7 @@ const (
 	Repaired  = "repaired"
 	Reset     = "reset"
 	ReadAgain = "read again"
+	Pruned    = "pruned"
 )
 
 // NoteRewrite notes for readers, in the transaction that makes the change, that it changed something of a stream after one place up to another. It

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
+)
+
+// networkCommands fill the schemas of the updates of a network.
+type networkCommands struct {
+	Snapshot networkSnapshotCommand `cmd:"" default:"withargs" help:"Seed the updates of a network from a snapshot of a Scan service (the default)."`
+	History  networkHistoryCommand  `cmd:"" help:"Fill in the updates of a network from before indexing began."`
+}
+
+type networkSnapshotCommand struct{ app.NetworkBackfill }
+
+// Logged says that the last words belong into the log.
+func (*networkSnapshotCommand) Logged() {}
+
+// Help returns the text of the command's help above its flags.
+func (*networkSnapshotCommand) Help() string {
+	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to --at-offset. " +
+		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there."
+}
+
+// Run seeds the database.
+func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+	c.Show = bar.Show
+	stored, err := app.RunNetworkBackfill(ctx, c.NetworkBackfill, logger, nil)
+	return printSeeded(out, stored, err, "indexer run --scan-history=updates")
+}
+
+type networkHistoryCommand struct{ app.NetworkFill }
+
+// Logged says that the final error is logged.
+func (*networkHistoryCommand) Logged() {}
+
+// Help returns the text of the command's help above its flags.
+func (*networkHistoryCommand) Help() string {
+	return "Reads the updates of a network from before indexing began and stores those that are missing. It can be stopped and started " +
+		"at any time, with any ranges, while the indexer runs or not. When the updates are stored from the beginning on, the active " +
+		"contracts are known at every offset."
+}
+
+// Run fills in updates, and prints how far they reach.
+func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+	c.Show = bar.Show
+	filled, err := app.RunNetworkFill(ctx, c.NetworkFill, logger)
+	return printFilled(out, filled, err)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
+	"ledgerindexer/store"
+)
+
+type pruneCommand struct {
+	config.Database
+	Before string `required:"" env:"-" placeholder:"OFFSET|DATE|AGE" help:"Remove the updates before this offset, before this date or time (2026-01-31, 2026-01-31T12:00:00Z), or that were recorded this long before the last one that is stored (400d, 36h)."`
+	Apply  bool   `env:"-" help:"Remove it. Without this flag nothing is changed."`
+
+	before store.PruneBefore
+}
+
+// Help returns the text of the command's help above its flags.
+func (*pruneCommand) Help() string {
+	return "Removes the updates that are older, and what follows from them, for good, and gives their room on the disk back. " +
+		"What was active then stays, with its creation: the database is as if indexing had begun with a snapshot there. " +
+		"Without --apply it says what would go. The indexer may run meanwhile. The transaction history is not pruned."
+}
+
+// Validate refuses an invalid --before.
+func (c *pruneCommand) Validate() (err error) {
+	if c.before, err = config.ParseBefore(c.Before); err != nil {
+		return fmt.Errorf("--before: %w", err)
+	}
+	return c.Database.Validate()
+}
+
+// Run prints what goes, and prunes.
+func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	plan, err := app.RunPrune(ctx, c.Database, c.before, c.Apply, logger)
+	if err != nil {
+		return err
+	}
+	if plan.Empty() {
+		fmt.Fprintf(out, "there is nothing to prune: the events that are stored begin after offset %d\n", plan.From)
+		return nil
+	}
+	went, until := "would go", ""
+	if c.Apply {
+		went = "went"
+	}
+	if !plan.Until.IsZero() {
+		until = ", which was recorded at " + plan.Until.UTC().Format(time.RFC3339)
+	}
+	fmt.Fprintf(out, "updates after offset %d up to %d%s:\n\n", plan.From, plan.Floor, until)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(table, "TABLE", "PARTITIONS", "ROWS", "ON THE DISK")
+	for _, t := range plan.Tables {
+		row(table, t.Relation, fmt.Sprint(t.Partitions), fmt.Sprint(t.Rows), progress.Bytes(t.Bytes))
+	}
+	row(table, "in all", "", fmt.Sprint(plan.Rows()), progress.Bytes(plan.Bytes()))
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", plan.Rows(), progress.Bytes(plan.Bytes()), went, plan.Floor, plan.Active)
+	if plan.Copied > 0 {
+		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and are copied\n", plan.Copied)
+	}
+	if !c.Apply {
+		fmt.Fprintf(out, "events would be complete, and what was active known, from offset %d on; nothing was changed: add --apply\n", plan.Floor)
+		return nil
+	}
+	fmt.Fprintf(out, "events are complete, and what was active is known, from offset %d on\n", plan.Floor)
+	return nil
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	l := grown(200)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	before := fmt.Sprint("--before=", l.Offset(120))
+	stdout, _ := printed(t, config.ExitDone, environ, "prune", before)
+	require.Contains(t, stdout, fmt.Sprintf("updates after offset 0 up to %d, which was recorded at 20", l.Offset(120)-1))
+	require.Contains(t, strings.Join(strings.Fields(stdout), " "), "TABLE PARTITIONS ROWS ON THE DISK updates 1 120 ")
+	require.Contains(t, stdout, "nothing was changed: add --apply")
+	status, _ := printed(t, config.ExitDone, environ, "status")
+	require.Contains(t, status, "events complete after offset 0\n")
+	require.NotContains(t, status, "pruned")
+
+	stdout, _ = printed(t, config.ExitDone, environ, "prune", before, "--apply")
+	require.Contains(t, stdout, fmt.Sprintf(" went; what was active at offset %d stays: ", l.Offset(120)-1))
+	require.Contains(t, stdout, fmt.Sprintf("events are complete, and what was active is known, from offset %d on\n", l.Offset(120)-1))
+	status, _ = printed(t, config.ExitDone, environ, "status")
+	require.Contains(t, status, fmt.Sprintf("pruned up to offset %d\n", l.Offset(120)-1))
+	require.Equal(t, len(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End())["active_contracts"]),
+		len(storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))["active_contracts"]))
+
+	stdout, _ = printed(t, config.ExitDone, environ, "prune", before, "--apply")
+	require.Equal(t, fmt.Sprintf("there is nothing to prune: the events that are stored begin after offset %d\n", l.Offset(120)-1), stdout)
+	_, stderr := printed(t, config.ExitProblem, environ, "prune", "--before=2100-01-01", "--apply")
+	require.Contains(t, stderr, "nothing would be left")
+	_, stderr = printed(t, config.ExitProblem, environ, "prune", fmt.Sprint("--before=", l.End()+1))
+	require.Contains(t, stderr, "nothing would be left")
+}
+
+func TestPruneRefusals(t *testing.T) {
+	t.Parallel()
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
+	_, stderr := printed(t, config.ExitUsage, environ, "prune")
+	require.Contains(t, stderr, "--before")
+	_, stderr = printed(t, config.ExitUsage, environ, "prune", "--before=yesterday")
+	require.Contains(t, stderr, "is neither an offset of at least 1, nor a date")
+	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain=-1d")
+	require.Contains(t, stderr, "is not a duration such as 400d")
+	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--before=400d")
+	require.Contains(t, stderr, "nothing has been indexed")
+}

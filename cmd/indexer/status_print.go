@@ -1,0 +1,188 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/status"
+	"ledgerindexer/ledger"
+)
+
+// sayLine prints a line with a label; an empty one continues the line before.
+type sayLine = func(label, format string, args ...any)
+
+// printStatus prints a report for people. Of a network it names the party whose view is stored, and what its offsets are made of.
+func printStatus(out io.Writer, r *status.Report, network bool) error {
+	l := newLabelled(out)
+	line := func(label, format string, args ...any) { l.say(label, fmt.Sprintf(format, args...)) }
+	line("database", "%s", r.Database)
+	switch {
+	case r.ParticipantID == "":
+	case network:
+		line("network", "of %s", r.ParticipantID)
+	default:
+		line("participant", "%s", r.ParticipantID)
+	}
+	if r.Leader != "" {
+		line("last leader", "%s, since %s", r.Leader, r.LeaderSince.Format(time.RFC3339))
+	}
+	if r.Snapshot != nil {
+		line("snapshot", "unfinished at offset %d, %d entries stored; run `backfill` to go on", r.Snapshot.At, r.Snapshot.Entries)
+	}
+	for _, w := range r.UnderWay {
+		line("under way", "%s, %s (%s ago)", w.Title(), progress.Pace(w.Progress), progress.Brief(w.Age))
+	}
+	if len(r.Streams) == 0 {
+		line("updates", "nothing indexed yet")
+	}
+	for _, s := range r.Streams {
+		position := func(o ledger.Offset) string {
+			if migration, at := o.NetworkPosition(); network {
+				return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
+			}
+			return fmt.Sprint(o)
+		}
+		line(s.Stream, "watermark %s, moved %s", position(s.Watermark), s.UpdatedAt.Format(time.RFC3339))
+		line("", "frontier %s", position(s.Frontier))
+		line("", "events complete after offset %d", s.HistoryFloor)
+		if s.StateFloor != nil {
+			line("", "active set known from offset %d", *s.StateFloor)
+		} else {
+			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
+		}
+		if s.PrunedTo > 0 {
+			line("", "pruned up to offset %d", s.PrunedTo)
+		}
+		if s.Pruning != nil && s.Pruning.Failing {
+			line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
+		}
+		printLower(line, r.Lower)
+		switch {
+		case s.UpdatesPerSecond == nil:
+		case network: // whose offsets are times
+			line("", "%.1f updates/s", *s.UpdatesPerSecond)
+		default:
+			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
+		}
+	}
+	printFailure(line, r.UpdatesTask)
+	if r.Unknown > 0 {
+		line("unknown", "%d elements of kinds that this version does not know, kept raw in ledger.unknown_updates", r.Unknown)
+	}
+	printTasks(line, r)
+	printHistory(line, r.History)
+	printVerified(line, r.Verified, r.History)
+	if r.Ledger != nil {
+		switch {
+		case r.Ledger.Error != "":
+			line("ledger", "lag unknown: %s", r.Ledger.Error)
+		case r.Ledger.Lag != nil && *r.Ledger.Lag > 0 && r.Ledger.Seconds != nil:
+			line("ledger", "end %d, %d offsets ahead; the last update here is %v old", *r.Ledger.Offset, *r.Ledger.Lag,
+				time.Duration(*r.Ledger.Seconds*float64(time.Second)).Round(time.Second))
+		case r.Ledger.Lag != nil:
+			line("ledger", "end %d, %d offsets ahead", *r.Ledger.Offset, *r.Ledger.Lag)
+		default:
+			line("ledger", "end %d", *r.Ledger.Offset)
+		}
+	}
+	if r.Size != nil {
+		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", progress.Bytes(r.Size.Ledger), progress.Bytes(r.Size.Database),
+			r.Size.Partitions, r.PostgreSQL)
+	}
+	return l.w.Flush()
+}
+
+// printLower prints what is missing for a lower state floor.
+func printLower(line sayLine, s *status.Snapshot) {
+	switch {
+	case s == nil:
+	case s.Finished:
+		line("", "active set to be known from offset %d, once history is there from there on; `backfill history` continues with it", s.At)
+	default:
+		line("", "snapshot at offset %d, to know it from there on: %d entries stored; `backfill history --from %[1]d --with-snapshot` continues with it", s.At, s.Entries)
+	}
+}
+
+// printHistory prints the state of the transaction history, or why there is none.
+func printHistory(line sayLine, h *status.History) {
+	if h == nil {
+		return
+	}
+	switch {
+	case h.Records == 0:
+		line("transactions", "no records yet")
+	case h.NewestRecord.IsZero():
+		line("transactions", "%d records, moved %s", h.Records, h.UpdatedAt.Format(time.RFC3339))
+	default:
+		line("transactions", "%d records, the newest of %s, moved %s", h.Records, h.NewestRecord.Format(time.RFC3339), h.UpdatedAt.Format(time.RFC3339))
+	}
+	if h.Cursor != "" {
+		line("", "reading resumes after event id %s", h.Cursor)
+	}
+	if h.Rereading {
+		line("", "being read again from the beginning; what is stored is shown until that is complete")
+	}
+	if h.RecordsPerSecond != nil {
+		line("", "%.1f records/s", *h.RecordsPerSecond)
+	}
+	if h.Unknown > 0 {
+		line("", "%d records that are of no kind that this version knows, kept raw in ledger.unknown_transactions", h.Unknown)
+	}
+	if h.NetworkID != "" {
+		line("", "network of %s", h.NetworkID)
+	}
+	if h.Leader != "" {
+		line("", "last leader %s, since %s", h.Leader, h.LeaderSince.Format(time.RFC3339))
+	}
+	if h.Task != nil && h.Failing { // nobody may have tried since: the daemon can be told to do without
+		line("", "as of %s: %s", h.FailedAt.Format(time.RFC3339), h.Failure)
+	}
+}
+
+// printTasks prints the results of the background tasks, and why they fail.
+func printTasks(line sayLine, r *status.Report) {
+	l, p := r.Lookups, r.Packages
+	if l.Wanted+l.Found+l.NotFound+l.Unusable > 0 {
+		line("lookups", "%d wanted, %d found, %d not found, %d unusable", l.Wanted, l.Found, l.NotFound, l.Unusable)
+		printFailure(line, l.Task)
+	}
+	switch {
+	case p.Task == nil || p.SucceededAt.IsZero():
+		line("packages", "not read yet")
+	default:
+		line("packages", "%d vetted on %d synchronizers, read %s", p.Vetted, p.Synchronizers, p.SucceededAt.Format(time.RFC3339))
+	}
+	printFailure(line, p.Task)
+}
+
+// printVerified prints how far everything was verified, and what differs.
+func printVerified(line sayLine, v *status.Verified, history *status.History) {
+	if v == nil {
+		return
+	}
+	label := "verified"
+	if v.Behind != nil {
+		line(label, "up to offset %d, %d behind the watermark", v.Offset, *v.Behind)
+		label = ""
+	}
+	if history != nil && (v.Seq > 0 || v.HistoryTask != nil) {
+		line(label, "up to record %d of the transaction history, %d behind", v.Seq, history.Records-v.Seq)
+		label = ""
+	}
+	if v.Different > 0 {
+		line(label, "%d of %d windows differ from their source: run `indexer verify --repair`", v.Different, v.Windows)
+	}
+	if v.NotShown > 0 {
+		line(label, "%d of %d windows could not be compared: their source does not show them any more", v.NotShown, v.Windows)
+	}
+	printFailure(line, v.Updates)
+	printFailure(line, v.HistoryTask)
+}
+
+func printFailure(line sayLine, t *status.Task) {
+	if t != nil && t.Failing {
+		line("", "failed %s: %s", t.FailedAt.Format(time.RFC3339), t.Failure)
+	}
+}

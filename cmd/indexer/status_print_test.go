@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/status"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// Of a network status says whose view is stored, and the time that an offset is made of; of a participant its id and offsets.
+func TestStatusInTheWordsOfANetwork(t *testing.T) {
+	t.Parallel()
+	rate := 2.5
+	at, err := ledger.NetworkOffset(3, ledger.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC), Valid: true})
+	require.NoError(t, err)
+	r := &status.Report{ParticipantID: "DSO::1220", Streams: []status.Stream{
+		{Stream: store.StreamUpdates, Watermark: at, Frontier: at, UpdatesPerSecond: &rate, OffsetsPerSecond: &rate},
+	}}
+	printed := func(network bool) string {
+		var out strings.Builder
+		require.NoError(t, printStatus(&out, r, network))
+		return squeezed(out.String())
+	}
+	network, participant := printed(true), printed(false)
+	require.Contains(t, network, "network of DSO::1220\n")
+	require.Contains(t, network, "(migration 3, 2026-01-02T03:04:05.000678Z), moved ")
+	require.Contains(t, network, "2.5 updates/s\n")
+	require.NotContains(t, network, "participant")
+	require.NotContains(t, network, "offsets/s")
+	require.Contains(t, participant, "participant DSO::1220\n")
+	require.Contains(t, participant, "2.5 updates/s, 2.5 offsets/s\n")
+	require.NotContains(t, participant, "migration")
+}

@@ -1,0 +1,26 @@
+package app
+
+import "ledgerindexer/sandbox"
+
+// movementsOf are the model's movements between two offsets.
+func (d *documented) movementsOf(low, high int64, fits func(sandbox.Row) bool) []sandbox.Row {
+	return only(d.ledger.TokenEvents(d.scope, d.ledger.End()), both(both(after(low, high), is("admin_signed", true)), fits))
+}
+
+var movementAnswers = map[string]answer{
+	"What moved for a party?": {of: func(d *documented) [][]any {
+		return project(d.movementsOf(d.n, d.m, is("party", d.given["party"])), "ledger_offset", "node_id", "label", "counterparties", "instrument", "amount", "reason")
+	}},
+	"Who sent how much of an instrument to whom?": {of: func(d *documented) [][]any {
+		var transfers []sandbox.Row
+		for _, r := range d.movementsOf(d.n, d.m, both(is("label", "TransferOut"), is("instrument", "Amulet"))) {
+			for i, receiver := range r["counterparties"].([]any) {
+				transfers = append(transfers, sandbox.Row{"sender": r["party"], "receiver": receiver, "amount": r["counterparty_amounts"].([]any)[i]})
+			}
+		}
+		return tally(transfers, by("sender", "receiver"), number, total(column("amount")))
+	}},
+	"Which offered transfers wait for an answer?": {of: func(d *documented) [][]any {
+		return project(only(d.ledger.TransferInstructions(d.scope, d.ledger.End()), is("pending", true)), "contract_id", "sender", "receiver", "amount", "execute_before")
+	}},
+}

@@ -1,0 +1,126 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
+	b := NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: scanURL}}
+	if at >= 0 {
+		b.AtOffset = &at
+	}
+	return b
+}
+
+func networkFillFor(databaseURL, scanURL string) NetworkFill {
+	return NetworkFill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: scanURL}}
+}
+
+// networkOffsetAt is the offset of the update that comes after a part of a network's updates.
+func networkOffsetAt(t *testing.T, scan *sandbox.Scan, part float64) int64 {
+	t.Helper()
+	updates := scan.NetworkTruth()["updates"]
+	return int64Of(t, updates[int(part*float64(len(updates)-1))]["ledger_offset"])
+}
+
+// requireNetworkVerified verifies all of a network's updates, with the active set at a snapshot.
+func requireNetworkVerified(t *testing.T, databaseURL, scanURL string) Verification {
+	t.Helper()
+	cfg := Verify{Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{ScanURL: scanURL}, Verify: config.Verify{All: true}}
+	cfg.Network = true
+	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Error(d) })
+	require.NoError(t, err)
+	return result
+}
+
+// requireNetworkFloors requires from where events, and the active set, of a network are known.
+func requireNetworkFloors(t *testing.T, databaseURL string, at int64) {
+	t.Helper()
+	require.Equal(t, 1, count(t, databaseURL, fmt.Sprint("network_indexer.floors WHERE history_floor = state_floor AND history_floor = ", at)))
+}
+
+// A snapshot and the updates after it, and below it down to the beginning, give what the network's model says, in whatever migration the
+// snapshot is, and all of it is verified.
+func TestANetworkIsSeededFromASnapshot(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]float64{"first migration": 0.3, "second migration": 0.8, "newest": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			_, scan := scanOf(81, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 40})
+			database, url := throwaway.Database(t), serveScan(t, scan)
+			at := int64(-1)
+			if part > 0 {
+				at = networkOffsetAt(t, scan, part)
+			}
+			progress, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, at), testLogger(t), nil)
+			require.NoError(t, err)
+			require.Positive(t, progress.Entries)
+			migration, taken := progress.At.NetworkPosition()
+			require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+			require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
+			requireNetworkFloors(t, database, int64(progress.At))
+			result := requireNetworkVerified(t, database, url)
+			require.Empty(t, result.Notes)
+			require.Positive(t, result.Updates.Carried)
+			require.Positive(t, result.Updates.Active)
+
+			fill := networkFillFor(database, url)
+			fill.NewestFirst = part < 0.5
+			filled, err := RunNetworkFill(t.Context(), fill, testLogger(t))
+			require.NoError(t, err)
+			require.Positive(t, filled.Updates)
+			require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+			requireNetworkFloors(t, database, 0)
+			require.Zero(t, count(t, database, "network_indexer.carried_created"))
+			requireNetworkVerified(t, database, url)
+		})
+	}
+}
+
+// Stopped after each page, the backfill continues from its token and stores each entry once, whatever the service does.
+func TestABackfillOfANetworkGoesOnFromItsToken(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits after failures")
+	var pages atomic.Int64
+	faults := roughly(83, 60)
+	_, scan := scanOf(82, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 7, Fault: func(r *http.Request) *sandbox.Fault {
+		if strings.HasPrefix(r.URL.Path, "/v1/state/acs") {
+			pages.Add(1)
+		}
+		return faults(r)
+	}})
+	database, url := throwaway.Database(t), serveScan(t, scan)
+	var progress ledger.SnapshotProgress
+	stops := 0
+	for ; ; stops++ {
+		ctx, stop := context.WithCancel(t.Context())
+		var err error
+		progress, err = RunNetworkBackfill(ctx, networkBackfillFor(database, url, -1), testLogger(t), func(int64) { stop() })
+		stop()
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.Positive(t, stops)
+	migration, taken := progress.At.NetworkPosition()
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
+	t.Logf("%d stops, %d pages", stops, pages.Load())
+}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/statuspage"
+	"ledgerindexer/internal/version"
+	"ledgerindexer/store"
+)
+
+// newPage returns the status page of all streams.
+func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *statuspage.Page {
+	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal, Hosts: x.cfg.PageHosts}
+	place := map[*indexer]int{}
+	for _, s := range x.streams {
+		i, known := place[s.indexer]
+		if !known {
+			i = len(cfg.Ledgers)
+			place[s.indexer] = i
+			name := "ledger"
+			if s.indexer != x {
+				name = "network"
+			}
+			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store, Sized: func(sizes store.Sizes) {
+				s.metrics.Sized(sizes.Ledger, sizes.Partitions)
+			}})
+		}
+		shown := statuspage.Stream{
+			Title: s.title, Kind: s.name(), Source: s.source, Version: s.work.release,
+			Lag: func() admin.Lag { return s.metrics.Lag(s.name()) },
+		}
+		if u, ofUpdates := s.work.(*updates); ofUpdates {
+			shown.End = u.origin.LedgerEnd
+		}
+		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, shown)
+	}
+	return statuspage.New(cfg)
+}
+
+// serve serves the endpoints that are configured, until ctx ends.
+func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *statuspage.Page) error {
+	listens := false
+	for _, at := range []struct{ flag, address string }{{"--listen", x.cfg.Listen}, {"--page-listen", x.cfg.PageListen}} {
+		if at.address == "" {
+			continue
+		}
+		mux := http.NewServeMux()
+		if at.flag == "--listen" {
+			mux = admin.Probes(x.health, x.metrics)
+		}
+		withPage := at.flag == "--page-listen" || x.cfg.PageListen == ""
+		if withPage {
+			page.Register(mux)
+		}
+		listens = true
+		if err := listen(ctx, group, x.logger, at.flag, at.address, mux); err != nil {
+			return err
+		}
+	}
+	if listens { // the metrics have some of what is measured
+		group.Go(func() error {
+			page.Run(ctx)
+			return nil
+		})
+	}
+	return nil
+}
+
+func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, flag, address string, handler http.Handler) error {
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
+	group.Go(func() error { return admin.Serve(ctx, listener, handler) })
+	return nil
+}

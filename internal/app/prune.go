@@ -1,0 +1,81 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/store"
+)
+
+// pruneEvery is how often the daemon looks for what is older than --retain.
+const pruneEvery = 24 * time.Hour
+
+// RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error is a
+// *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
+func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool, logger *slog.Logger) (store.PrunePlan, error) {
+	db, err := store.Open(cfg.Store(logger))
+	if err != nil {
+		return store.PrunePlan{}, &config.UsageError{Err: err}
+	}
+	defer db.Close()
+	if err := db.CheckSchema(ctx); err != nil {
+		return store.PrunePlan{}, err
+	}
+	plan, err := db.PlanPrune(ctx, before)
+	if err != nil || !apply || plan.Empty() {
+		return plan, err
+	}
+	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
+	if err != nil {
+		return plan, err
+	}
+	defer leader.Close()
+	return plan, leader.Prune(ctx, plan.Floor)
+}
+
+// startPruning starts the task that prunes what is older than --retain, if that is given.
+func (x *indexer) startPruning(ctx context.Context, b *background, leader *store.UpdatesWriter) {
+	if x.cfg.Retain == 0 {
+		return
+	}
+	b.running.Go(func() {
+		ingest.RunTask(ctx, x.report(ingest.TaskPruning, leader.Leader), func(ctx context.Context, worked func()) error {
+			for ctx.Err() == nil {
+				if err := x.prune(ctx); err != nil {
+					return err
+				}
+				worked()
+				ingest.Sleep(ctx, pruneEvery)
+			}
+			return nil
+		})
+	})
+}
+
+// prune prunes what is older than --retain, unless more rows would have to be copied than go: then the next time there is more that
+// goes. So at most twice as much is stored as is to be retained, and each row is copied few times.
+func (x *indexer) prune(ctx context.Context) error {
+	plan, err := x.store.PlanPrune(ctx, store.PruneBefore{Age: time.Duration(x.cfg.Retain)})
+	if err != nil || plan.Empty() || plan.Rows() < plan.Copied {
+		return err
+	}
+	leader, ok, err := x.store.LeadBackfill(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		x.logger.WarnContext(ctx, "nothing is pruned now: another process fills in history, or prunes")
+		return nil
+	}
+	defer leader.Close()
+	started := time.Now()
+	if err := leader.Prune(ctx, plan.Floor); err != nil {
+		return err
+	}
+	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor), "rows", plan.Rows(),
+		"bytes", plan.Bytes(), "contracts_kept", plan.Active, "took", time.Since(started).Round(time.Millisecond).String())
+	return nil
+}

@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
+	"ledgerindexer/scan"
+	"ledgerindexer/verify"
+)
+
+// source is where the updates of a ledger are read from: a participant, or a Scan service.
+type source interface {
+	ingest.UpdateSource
+	ingest.SnapshotSource
+	verify.UpdateSource
+	// name returns what it is, for messages.
+	name() string
+	// identify asks the source who it is.
+	identify(ctx context.Context) (identity, error)
+	// refusal returns the error for a database of another ledger or scope, from that of the store.
+	refusal(err error, database string) error
+	// resumes is called before updates are read, with an offset at or above which an update is stored.
+	resumes(stored ledger.Offset)
+	Close()
+}
+
+// identity is what a database has of the ledger that it belongs to.
+type identity struct {
+	id    string // empty: the source does not report it
+	scope ledger.Scope
+}
+
+// observation is who is told about requests; its functions may be nil.
+type observation struct {
+	request func(operation string, status int, d time.Duration, bytes int64)
+	notJSON func(operation string)
+}
+
+// participantSource implements source.
+type participantSource struct {
+	*participant.Client
+	scope  ledger.Scope
+	server atomic.Pointer[participant.Server] // what the participant last reported of itself
+}
+
+func newParticipantSource(cfg config.Ledger, pace config.Pace, scope ledger.Scope, logger *slog.Logger, seen observation) (*participantSource, error) {
+	client, err := participant.New(participant.Config{
+		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, Observe: seen.request, NotJSON: seen.notJSON,
+		MaxRequests: pace.MaxRequests, MaxRate: pace.MaxRate,
+	}, scope)
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return &participantSource{Client: client, scope: scope}, nil
+}
+
+func (p *participantSource) name() string { return "the participant" }
+
+func (p *participantSource) identify(ctx context.Context) (identity, error) {
+	server, err := p.Discover(ctx)
+	if err != nil {
+		return identity{}, err
+	}
+	p.server.Store(&server)
+	return identity{server.ParticipantID, p.scope}, nil
+}
+
+// SnapshotOffset implements source: a participant has a snapshot at every offset.
+func (p *participantSource) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return upTo, nil
+}
+
+func (p *participantSource) refusal(err error, _ string) error { return err }
+
+func (p *participantSource) resumes(ledger.Offset) {}
+
+// networkSource implements source.
+type networkSource struct {
+	*scan.Updates
+	client *scan.Client
+}
+
+func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*networkSource, error) {
+	client, err := newScanClient(cfg, logger, seen)
+	if err != nil {
+		return nil, err
+	}
+	return &networkSource{scan.NewUpdates(client), client}, nil
+}
+
+func newScanClient(cfg config.Scan, logger *slog.Logger, seen observation) (*scan.Client, error) {
+	c := scan.Config{URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger}
+	if seen.request != nil { // the participant has operations of the same names
+		c.Observe = func(operation string, status int, d time.Duration, bytes int64) {
+			seen.request("scan-"+operation, status, d, bytes)
+		}
+	}
+	if seen.notJSON != nil {
+		c.NotJSON = func(operation string) { seen.notJSON("scan-" + operation) }
+	}
+	client, err := scan.New(c)
+	if err != nil {
+		return nil, &config.UsageError{Err: err}
+	}
+	return client, nil
+}
+
+func (n *networkSource) name() string { return "the Scan service" }
+
+// Close closes the service's connections.
+func (n *networkSource) Close() { n.client.Close() }
+
+// identify implements source. The network's party is in the place of a participant, and the scope is what it sees.
+func (n *networkSource) identify(ctx context.Context) (identity, error) {
+	party, err := n.Party(ctx)
+	if err != nil {
+		return identity{}, err
+	}
+	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}, nil
+}
+
+// refusal implements source. A problem that has a cause is the database's own.
+func (n *networkSource) refusal(err error, database string) error {
+	var problem *ledger.Problem
+	if !errors.As(err, &problem) || problem.Err != nil {
+		return err
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of the Scan service", config.NetworkSchemas.Views, database),
+		Do:   "correct --scan-url or --database-url; each network needs a database of its own",
+		Err:  err,
+	}
+}
+
+// resumes implements source. A Scan service that has not come as far as what is stored lags behind, and is no fork.
+func (n *networkSource) resumes(stored ledger.Offset) { n.Expect(stored) }
+
+// LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.
+func (n *networkSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
+	end, err := n.Updates.LedgerEnd(ctx)
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return 0, &ledger.Problem{
+			What: fmt.Sprintf("the Scan service does not serve the updates of its network (POST /v2/updates): %v", err),
+			Do:   "check --scan-url; services of Splice 0.4.2 or later have them. To read the transaction history instead, give --scan-history=transactions",
+		}
+	}
+	return end, err
+}
+
+// ContractByID returns ledger.ErrNotFound: a Scan service can't be asked for a contract by its id.
+func (n *networkSource) ContractByID(context.Context, string, []string) (ledger.Contract, ledger.JSON, error) {
+	return ledger.Contract{}, nil, ledger.ErrNotFound
+}

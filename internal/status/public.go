@@ -1,0 +1,67 @@
+package status
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	quotedParty = regexp.MustCompile(`"[^"]*::[^"]*"`) // a hint may have spaces
+	party       = regexp.MustCompile("[^\\s\"'`(),;<>\\[\\]{}]*::[^\\s\"'`(),;<>\\[\\]{}]*")
+	longHex     = regexp.MustCompile(`[0-9a-fA-F]{20,}`) // ids of contracts, updates and packages, and fingerprints
+)
+
+// Public returns a text, such as an error of a server, in which no party and no contract is named: they are left out, and so is every
+// other id that looks like one.
+func Public(text string) string {
+	text = quotedParty.ReplaceAllString(text, `"…"`)
+	text = party.ReplaceAllString(text, "…")
+	return longHex.ReplaceAllString(text, "…")
+}
+
+// WhatToDo separates an error's cure, which is empty if there is none, from what happened.
+func WhatToDo(text string) (what, do string) {
+	for _, mark := range []string{"; what to do: ", ". What to do: "} {
+		if what, do, found := strings.Cut(text, mark); found {
+			return what, do
+		}
+	}
+	return text, ""
+}
+
+// Public returns a copy of a report that names no party and no contract: ids are left out, and errors are told without them.
+func (r *Report) Public() *Report {
+	public := *r
+	public.ParticipantID = "" // that of the party that administers it
+	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(), r.Packages.Task.public()
+	public.Streams = slices.Clone(r.Streams)
+	for i := range public.Streams {
+		public.Streams[i].Pruning = public.Streams[i].Pruning.public()
+	}
+	if r.Verified != nil {
+		verified := *r.Verified
+		verified.Updates, verified.HistoryTask = verified.Updates.public(), verified.HistoryTask.public()
+		public.Verified = &verified
+	}
+	if r.History != nil {
+		history := *r.History
+		history.Cursor, history.NetworkID, history.Task = "", "", history.Task.public()
+		public.History = &history
+	}
+	if r.Ledger != nil {
+		end := *r.Ledger
+		end.Error = Public(end.Error)
+		public.Ledger = &end
+	}
+	return &public
+}
+
+func (t *Task) public() *Task {
+	if t == nil {
+		return nil
+	}
+	public := *t
+	public.Failure = Public(t.Failure)
+	return &public
+}

@@ -1,0 +1,248 @@
+// Package status makes the report of where a database stands, which `indexer status` and the daemon's status page show.
+package status
+
+import (
+	"fmt"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/progress"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// Report is where one pair of schemas stands. Its JSON form is for scripts.
+type Report struct {
+	Database      string    `json:"database"`
+	PostgreSQL    string    `json:"postgresql,omitempty"` // the server's version
+	ParticipantID string    `json:"participant_id,omitempty"`
+	Leader        string    `json:"leader,omitempty"`
+	LeaderSince   time.Time `json:"leader_since,omitzero"`
+	Streams       []Stream  `json:"streams"`
+	UpdatesTask   *Task     `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
+	Snapshot      *Snapshot `json:"unfinished_snapshot,omitempty"`
+	Lower         *Snapshot `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
+	UnderWay      []Work    `json:"under_way,omitempty"`
+	Unknown       int64     `json:"unknown_elements"`
+	Lookups       Lookups   `json:"lookups"`
+	Packages      Packages  `json:"packages"`
+	Verified      *Verified `json:"verified,omitempty"` // absent: no window was verified yet
+	History       *History  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
+	Ledger        *End      `json:"ledger,omitempty"`
+	Size          *Size     `json:"size,omitempty"` // absent: not asked for
+}
+
+// Stream is where the updates stand.
+type Stream struct {
+	Stream           string         `json:"stream"`
+	Watermark        ledger.Offset  `json:"watermark"`
+	Frontier         ledger.Offset  `json:"frontier"`
+	HistoryFloor     ledger.Offset  `json:"history_floor"`
+	StateFloor       *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
+	PrunedTo         ledger.Offset  `json:"pruned_to,omitempty"`
+	Pruning          *Task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
+	UpdatedAt        time.Time      `json:"updated_at"`
+	RecordTime       time.Time      `json:"record_time,omitzero"`   // of the last update up to the watermark
+	FirstUpdate      ledger.Offset  `json:"first_update,omitempty"` // that is stored; absent: none is
+	Coverage         []Range        `json:"coverage"`               // the ranges that are stored, at most the 200 largest, the largest first
+	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
+	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
+}
+
+// Range is a range of offsets.
+type Range struct {
+	From ledger.Offset `json:"from_exclusive"`
+	To   ledger.Offset `json:"to_inclusive"`
+}
+
+// Size is what the database takes on disk.
+type Size struct {
+	Database   int64 `json:"database_bytes"` // all of it, what others keep in it included
+	Ledger     int64 `json:"ledger_bytes"`   // the tables of this ledger, with their indexes
+	Partitions int64 `json:"partitions"`
+}
+
+// Lookups counts look-ups, and says how their task fares.
+type Lookups struct {
+	store.Lookups
+	*Task
+}
+
+// Packages counts packages, and says how the task that reads them fares.
+type Packages struct {
+	store.Packages
+	*Task
+}
+
+// Verified is up to where the stored rows were compared with their source again, and equal.
+type Verified struct {
+	store.Verified
+	Behind      *ledger.Offset `json:"behind_offsets,omitempty"`
+	Updates     *Task          `json:"task,omitempty"`
+	HistoryTask *Task          `json:"history_task,omitempty"`
+}
+
+// Task is the state of a background task.
+type Task struct {
+	Failing     bool      `json:"failing"`
+	SucceededAt time.Time `json:"succeeded_at,omitzero"` // last; of the transaction history: first since it began, or failed last
+	FailedAt    time.Time `json:"failed_at,omitzero"`    // last
+	Failure     string    `json:"failure,omitempty"`     // of then
+}
+
+// History is the state of the transaction history. An error of the last read is shown as that of a task.
+type History struct {
+	store.TransactionsStatus
+	Leader           string    `json:"leader,omitempty"`
+	LeaderSince      time.Time `json:"leader_since,omitzero"`
+	RecordsPerSecond *float64  `json:"records_per_second,omitempty"`
+	*Task
+}
+
+// Snapshot is how far a snapshot was stored.
+type Snapshot struct {
+	At       ledger.Offset `json:"at_offset"`
+	Entries  int64         `json:"entries"`
+	Finished bool          `json:"finished,omitempty"`
+}
+
+// End is the ledger's end, and how far the watermark is behind it. If it is not known, Error says why.
+type End struct {
+	Offset  *ledger.Offset `json:"end_offset,omitempty"`
+	Lag     *ledger.Offset `json:"lag_offsets"` // null: not known
+	Seconds *float64       `json:"lag_seconds"` // the age of the last update that is shown, or 0 where nothing is missing; null: not known
+	Error   string         `json:"error,omitempty"`
+}
+
+// Work is the recent progress of long work, as recorded by a process that writes the database.
+type Work struct {
+	Stream      string    `json:"stream"`
+	Unit        string    `json:"unit"`
+	BeganAt     time.Time `json:"began_at"`
+	From        int64     `json:"from"`
+	At          int64     `json:"at"`
+	End         *int64    `json:"end,omitempty"` // absent: not known
+	Done        int64     `json:"done"`
+	PerSecond   float64   `json:"per_second"`
+	SecondsLeft *float64  `json:"seconds_left,omitempty"` // absent: not known
+	RecordedAt  time.Time `json:"recorded_at"`
+
+	Progress ledger.Progress `json:"-"`
+	Age      time.Duration   `json:"-"` // since it was recorded, by the database's clock
+}
+
+// New makes the report of a database from what the store says of it.
+func New(address string, from store.Status) *Report {
+	r := &Report{Database: address, ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown}
+	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
+	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages)}
+	if !from.Leader.Since.IsZero() {
+		r.Leader, r.LeaderSince = from.Leader.Holder, from.Leader.Since
+	}
+	r.UpdatesTask = taskOf(from.Tasks, store.StreamUpdates)
+	r.History = NewHistory(from)
+	if lower := from.LowerSnapshot; lower != nil {
+		r.Lower = &Snapshot{At: lower.At, Entries: lower.Entries, Finished: lower.Finished}
+	}
+	if from.Snapshot != nil {
+		r.Snapshot = &Snapshot{At: from.Snapshot.At, Entries: from.Snapshot.Entries}
+	}
+	r.Verified = newVerified(from)
+	r.UnderWay = newUnderWay(from)
+	if from.Started {
+		s := Stream{
+			Stream: store.StreamUpdates, Watermark: from.Watermark, Frontier: from.Frontier, HistoryFloor: from.HistoryFloor,
+			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(), FirstUpdate: from.FirstUpdate, Coverage: []Range{},
+			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning),
+		}
+		for _, covered := range from.Coverage {
+			s.Coverage = append(s.Coverage, Range(covered))
+		}
+		r.Streams = append(r.Streams, s)
+	}
+	return r
+}
+
+// Sized adds what the database takes on disk.
+func (r *Report) Sized(sizes store.Sizes) {
+	r.PostgreSQL = sizes.ServerVersion
+	r.Size = &Size{Database: sizes.Database, Ledger: sizes.Ledger, Partitions: sizes.Partitions}
+}
+
+// newVerified returns nil if nothing was verified, nor tried.
+func newVerified(from store.Status) *Verified {
+	v := &Verified{
+		Verified: from.Verified, Updates: taskOf(from.Tasks, ingest.TaskVerification),
+		HistoryTask: taskOf(from.Tasks, ingest.TaskTransactionsVerification),
+	}
+	if v.Windows == 0 && v.Updates == nil && v.HistoryTask == nil {
+		return nil
+	}
+	if from.Started {
+		behind := from.Watermark - v.Offset
+		v.Behind = &behind
+	}
+	return v
+}
+
+// taskOf returns the state of a task; nil if it has not run yet.
+func taskOf(tasks []store.Task, name string) *Task {
+	for _, t := range tasks {
+		if t.Name == name {
+			return &Task{
+				Failing: t.FailedAt.After(t.SucceededAt), SucceededAt: t.SucceededAt.UTC(), FailedAt: t.FailedAt.UTC(), Failure: t.Failure,
+			}
+		}
+	}
+	return nil
+}
+
+// NewHistory returns nil if reading the transaction history was never begun.
+func NewHistory(from store.Status) *History {
+	leader := from.TransactionsLeader
+	h := &History{Task: taskOf(from.Tasks, store.StreamTransactions)}
+	if from.History == nil && leader.Since.IsZero() && h.Task == nil {
+		return nil
+	}
+	if !leader.Since.IsZero() {
+		h.Leader, h.LeaderSince = leader.Holder, leader.Since.UTC()
+	}
+	if from.History != nil {
+		h.TransactionsStatus = *from.History
+	}
+	return h
+}
+
+func newUnderWay(from store.Status) (list []Work) {
+	for _, p := range from.Progress {
+		w := Work{
+			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.From, At: p.At, Done: p.Done, PerSecond: p.Rate,
+			RecordedAt: p.RecordedAt.UTC(), Progress: p.Progress, Age: p.Age,
+		}
+		if p.End > 0 {
+			w.End = &p.End
+		}
+		if p.Left > 0 {
+			left := p.Left.Seconds()
+			w.SecondsLeft = &left
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// Title says what the work is, and how far it has come.
+func (w *Work) Title() string {
+	p := w.Progress
+	switch part, ok := p.Part(); {
+	case p.Stream == "updates":
+		return "catching up: offset " + progress.Position(p)
+	case p.Stream == "backfill" && ok: // its positions count the offsets that are filled in, in any order
+		return fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, progress.Count(p.End-p.From))
+	case p.Stream == "snapshot":
+		return "storing the snapshot: contract " + progress.Position(p)
+	case p.Stream == "transactions":
+		return "reading the transaction history: record " + progress.Position(p)
+	}
+	return w.Stream + ": " + progress.Position(p)
+}

@@ -1,0 +1,118 @@
+package statuspage
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/store"
+)
+
+// Run measures until ctx ends. A ledger whose database or source does not answer delays no other one.
+func (p *Page) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for i, l := range p.cfg.Ledgers {
+		running.Go(func() {
+			ticker := time.NewTicker(sampleEvery)
+			defer ticker.Stop()
+			for n := 0; ; n++ {
+				p.measure(ctx, l, p.ledgers[i])
+				p.release(ctx, l, p.ledgers[i])
+				if n%int(sizesEvery/sampleEvery) == 0 {
+					p.weigh(ctx, l, p.ledgers[i])
+				}
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticker.C:
+				}
+			}
+		})
+	}
+	running.Wait()
+}
+
+// measure takes a sample of each stream.
+func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for i, s := range l.Streams { // before the place is read, or there would always be something behind it
+		m.streams[i].behind.ask(ctx, s)
+	}
+	place, err := l.Store.Place(ctx)
+	now := time.Now()
+	known := err == nil
+	var updates int64
+	if known && !m.placed.IsZero() && place.Frontier > m.place.Frontier {
+		if updates, err = l.Store.UpdatesBetween(ctx, m.place.Frontier, place.Frontier); err != nil {
+			known = false
+		}
+	}
+	for i, s := range l.Streams {
+		sample := Sample{At: now.UTC(), Lag: unknown, PerSecond: unknown}
+		var lag admin.Lag
+		if known {
+			if lag = s.Lag(); !lag.Leads {
+				lag = m.streams[i].behind.lag(place, now)
+			}
+			if lag.Known {
+				sample.Lag = Measured(lag.Seconds)
+			}
+			sample.PerSecond = m.rate(s.Kind, place, updates, now)
+		}
+		p.mu.Lock()
+		lag.End = max(lag.End, m.streams[i].lag.End)
+		m.streams[i].lag = lag
+		m.streams[i].samples.add(sample)
+		p.mu.Unlock()
+	}
+	m.placed = time.Time{}
+	if known {
+		m.place, m.placed = place, now
+	}
+}
+
+// rate returns how many updates or records came per second since the measurement before. After a reset it is not known.
+func (m *measured) rate(kind string, place store.Place, updates int64, now time.Time) Measured {
+	seconds := now.Sub(m.placed).Seconds()
+	switch {
+	case m.placed.IsZero() || seconds <= 0:
+		return unknown
+	case kind == store.StreamTransactions:
+		if place.Seq < m.place.Seq {
+			return unknown
+		}
+		updates = place.Seq - m.place.Seq
+	case place.Frontier < m.place.Frontier:
+		return unknown
+	}
+	return Measured(float64(updates) / seconds)
+}
+
+// weigh measures what a ledger takes on disk.
+func (p *Page) weigh(ctx context.Context, l Ledger, m *measured) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	sizes, err := l.Store.Sizes(ctx)
+	if err != nil { // the page says so
+		return
+	}
+	l.Sized(sizes)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.sizes.add(sized{time.Now(), sizes.Ledger})
+}
+
+// release notes the releases of the sources.
+func (p *Page) release(ctx context.Context, l Ledger, m *measured) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for i, s := range l.Streams {
+		release := s.Version(ctx)
+		p.mu.Lock()
+		m.streams[i].version = cmp.Or(release, m.streams[i].version)
+		p.mu.Unlock()
+	}
+}

@@ -1,0 +1,206 @@
+package statuspage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	unescape "html"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+var tag = regexp.MustCompile(`<[^>]*>`)
+
+// text is what a reader of a page sees.
+func text(html string) string {
+	_, body, _ := strings.Cut(html, "<body>")
+	return strings.Join(strings.Fields(unescape.UnescapeString(tag.ReplaceAllString(body, " "))), " ")
+}
+
+// What the page says is what the database and the process say, and its JSON says the same.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.measure(t, time.Hour/2)
+	w.measure(t, 20*time.Second)
+	w.addRecords(t)
+	w.measure(t, 0)
+	answer := w.ask(t, "localhost:8080", "/")
+	require.Equal(t, http.StatusOK, answer.Code, answer.Body)
+	shown := text(answer.Body.String())
+	for _, words := range []string{
+		"ledgerindexer waiting",
+		"catching up: offset 4,000 of 5,000 21,300 updates/s, 4 min left",
+		"Updates of the participant waits the participant 3.5.1",
+		"leading, trying again: no rights for", "3 h 0 min ago:", `may not read as "…" <b>contract</b> … What to do: grant CanReadAs for …`,
+		"behind 75 s 1,000 offsets", "updates stored 0/s", "readers see up to offset 4,000",
+		"Transaction history stands by the Scan service behind not known", "records stored 0.0", "records 2 the newest ",
+		"Of the offsets 0 to 5,000 62% are stored 0 5,000",
+		"Events complete after offset 1,000", "Active set known from offset 2,000", "Ledger's end offset 5,000", "Compared and equal up to offset 3,500",
+		"Size ", "B a day at this pace", "partitions, PostgreSQL ",
+		"3 times · updates trying again : no answer about …", "What to do: grant it to …", "host pid 1, up for", "version v1.2.3, commit 0123456789ab, schema 15, go1.26",
+	} {
+		require.Contains(t, shown, words)
+	}
+	var d struct {
+		Ready   bool
+		Ledgers []struct {
+			Streams []map[string]any
+			Ledger  map[string]any
+			Process []struct {
+				Stream  string
+				State   string
+				Lag     *float64 `json:"lag_seconds"`
+				Samples []map[string]any
+			}
+		}
+		Notices []Notice
+	}
+	answer = w.ask(t, "127.0.0.1", "/status.json")
+	require.Equal(t, "application/json", answer.Header().Get("Content-Type"))
+	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &d))
+	require.False(t, d.Ready)
+	l := d.Ledgers[0]
+	require.Equal(t, map[string]any{"end_offset": 5000.0, "lag_offsets": 1000.0, "lag_seconds": 75.0}, l.Ledger)
+	require.Equal(t, []any{
+		map[string]any{"from_exclusive": 1000.0, "to_inclusive": 4000.0}, map[string]any{"from_exclusive": 4500.0, "to_inclusive": 4600.0},
+	}, l.Streams[0]["coverage"])
+	require.Equal(t, 75.0, *l.Process[0].Lag)
+	require.Equal(t, "stands_by", l.Process[1].State)
+	require.Nil(t, l.Process[1].Lag, "not known, and not 0")
+	require.Len(t, l.Process[1].Samples, 3)
+	require.Nil(t, l.Process[1].Samples[0]["per_second"])
+	require.InDelta(t, 0.1, l.Process[1].Samples[2]["per_second"], 0.05)
+	require.Len(t, d.Notices, 2)
+}
+
+// Nothing on the page or in its JSON names a party or a contract, whatever an error says, and errors are shown as text.
+func TestNothingOnThePageNamesAPartyOrAContract(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.addRecords(t)
+	w.measure(t, 0)
+	for _, path := range []string{"/", "/status.json"} {
+		body := w.ask(t, "localhost", path).Body.String()
+		for _, name := range []string{"Alice", "Smith", "bob", "1220aaaa", "deadbeef"} {
+			require.NotContains(t, body, name, path)
+		}
+		require.NotContains(t, body, "<b>contract</b>", path)
+		require.Contains(t, body, "no answer about …", path)
+	}
+}
+
+// A browser may load nothing and run nothing but the page itself.
+func TestPageIsClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	answer := w.ask(t, "localhost", "/")
+	html, policy := answer.Body.String(), answer.Header().Get("Content-Security-Policy")
+	_, style, _ := strings.Cut(html, "<style>")
+	style, _, found := strings.Cut(style, "</style>")
+	require.True(t, found)
+	sum := sha256.Sum256([]byte(style))
+	require.Equal(t, "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(sum[:])+
+		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'", policy)
+	require.NotRegexp(t, `<script|\sstyle=|\son\w+=|url\(|@import`, html)
+	for _, link := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
+		require.Regexp(t, `^(data:image/svg|/|\?refresh=no$)`, link[1])
+		require.False(t, strings.HasPrefix(link[1], "//"), link[1])
+	}
+	require.Equal(t, "nosniff", answer.Header().Get("X-Content-Type-Options"))
+	require.Equal(t, "no-store", answer.Header().Get("Cache-Control"))
+	require.Contains(t, html, `http-equiv="refresh"`)
+	require.NotContains(t, w.ask(t, "localhost", "/?refresh=no").Body.String(), `http-equiv="refresh"`)
+}
+
+// A site whose name was made to lead here is not answered.
+func TestPageIsAskedForByKnownNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for host, known := range map[string]bool{
+		"127.0.0.1:8080": true, "[::1]:8080": true, "::1": true, "10.1.2.3": true, "localhost": true, "LOCALHOST.:8080": true, "a.localhost:1": true,
+		"indexer.example.com": true, "INDEXER.example.com:8080": true,
+		"evil.example.com": false, "localhost.evil.com": false, "127.0.0.1.evil.com": false, "indexer.example.com.evil.com:8080": false, "": false, "notlocalhost": false,
+	} {
+		for _, path := range []string{"/", "/status.json"} {
+			answer := w.ask(t, host, path)
+			if known {
+				require.Equal(t, http.StatusOK, answer.Code, host)
+				continue
+			}
+			require.Equal(t, http.StatusMisdirectedRequest, answer.Code, host)
+			require.Contains(t, answer.Body.String(), "--page-hosts")
+			require.NotContains(t, answer.Body.String(), "ledger")
+		}
+	}
+	require.Equal(t, http.StatusNotFound, w.ask(t, "localhost", "/other").Code)
+}
+
+// A database that goes away is no reason to show nothing: what it said last is shown, and that it does not answer.
+func TestPageWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	require.Contains(t, text(w.ask(t, "localhost", "/").Body.String()), "readers see up to offset 4,000")
+	w.db.Close()
+	w.page.read[0].tried = time.Time{}
+	w.measure0(t)
+	shown := text(w.ask(t, "localhost", "/").Body.String())
+	require.Contains(t, shown, "ledgerindexer the database does not answer")
+	require.Regexp(t, `The database does not answer; what it says here is of (just now|\d+ s ago): .*closed pool`, shown)
+	require.Contains(t, shown, "readers see up to offset 4,000")
+	require.Contains(t, shown, "behind not known")
+}
+
+// measure0 takes a sample only.
+func (w *world) measure0(t *testing.T) {
+	t.Helper()
+	w.page.measure(t.Context(), w.page.cfg.Ledgers[0], w.page.ledgers[0])
+}
+
+// A process that does not write a stream finds out its lag from the ends that the watermark has reached since they were asked for.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	now, recorded := time.Now(), time.Now().Add(-time.Hour)
+	var end ledger.Offset
+	var failure error
+	leads := false
+	s := Stream{Lag: func() admin.Lag { return admin.Lag{Leads: leads} }, End: func(context.Context) (ledger.Offset, error) { return end, failure }}
+	var b behind
+	after := func(watermark ledger.Offset, passed time.Duration) admin.Lag {
+		t.Helper()
+		b.ask(t.Context(), s)
+		if len(b.ahead) > 0 && b.answered {
+			b.ahead[len(b.ahead)-1].at = now.Add(passed)
+		}
+		return b.lag(store.Place{Watermark: watermark, RecordTime: recorded}, now.Add(passed))
+	}
+	end = 30
+	l := after(10, 0)
+	require.InDelta(t, 3600, l.Seconds, 1, "since the newest that is shown was recorded")
+	l.Seconds = 0
+	require.Equal(t, admin.Lag{Known: true, End: 30, Offsets: 20}, l)
+	end = 40
+	l = after(30, 10*time.Second)
+	require.InDelta(t, 10, l.Seconds, 0.001, "since the question whose end was reached")
+	require.Equal(t, int64(10), l.Offsets)
+	end = 50
+	require.Equal(t, admin.Lag{Known: true, End: 50}, after(50, 20*time.Second))
+	end = 51
+	require.InDelta(t, 5, after(50, 25*time.Second).Seconds, 0.001)
+	failure = errors.New("away")
+	require.False(t, after(50, 30*time.Second).Known)
+	failure, leads = nil, true
+	require.False(t, after(50, 30*time.Second).Known, "it is not asked")
+	require.False(t, (&behind{answered: true, end: 1, ahead: []asked{{1, now}}}).lag(store.Place{}, now).Known)
+}

@@ -1,0 +1,360 @@
+package statuspage
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	_ "embed" // page.html and page.css
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/status"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+var (
+	//go:embed page.html
+	pageHTML string
+	//go:embed page.css
+	pageCSS string
+
+	page = template.Must(template.New("page").Parse(pageHTML))
+)
+
+// styleHash is that of the page's style, as a Content-Security-Policy names it.
+func styleHash() string {
+	sum := sha256.Sum256([]byte(pageCSS))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// refreshAfter is after how many seconds a browser asks for the page again.
+const refreshAfter = 15
+
+// view is what the template shows.
+type view struct {
+	Style   template.CSS
+	Refresh int // seconds; 0: never
+	State   badge
+	Data    Data
+	Now     string
+	Up      string
+	Ledgers []ledgerView
+	Notices []noticeView
+}
+
+// badge is a word with a colour: good, idle, warn or bad.
+type badge struct{ Text, Kind string }
+
+type ledgerView struct {
+	Title, Database string
+	Error, ReadAt   string
+	Streams         []streamView
+	Work            []workView
+	Bar             *bar
+	Facts           []fact
+}
+
+type streamView struct {
+	Title, Source string
+	State         badge
+	Text, Do      string
+	Leader        string
+	Tiles         []tile
+	Charts        []chart
+	Failure       *failure
+}
+
+// tile is a number that is read at a glance.
+type tile struct{ Label, Value, Note, Kind string }
+
+type fact struct{ Label, Value string }
+
+type workView struct {
+	Title, Pace string
+	Percent     float64
+	Known       bool
+}
+
+type failure struct{ When, What, Do string }
+
+type noticeView struct {
+	Notice
+	When string
+	Kind string
+}
+
+// render writes the page as HTML.
+func render(d Data, refresh bool) ([]byte, error) {
+	v := view{Style: template.CSS(pageCSS), Data: d, Now: clock(d.GeneratedAt), Up: progress.Brief(d.GeneratedAt.Sub(d.Program.StartedAt))}
+	if refresh {
+		v.Refresh = refreshAfter
+	}
+	for _, l := range d.Ledgers {
+		v.Ledgers = append(v.Ledgers, newLedgerView(l, d.GeneratedAt))
+	}
+	for _, n := range d.Notices {
+		kind := "warn"
+		if n.Level == "ERROR" {
+			kind = "bad"
+		}
+		v.Notices = append(v.Notices, noticeView{n, ago(d.GeneratedAt, n.At), kind})
+	}
+	v.State = overall(d)
+	var b bytes.Buffer
+	if err := page.Execute(&b, v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// overall is the state of the whole process in a word.
+func overall(d Data) badge {
+	waits := false
+	for _, l := range d.Ledgers {
+		for _, s := range l.Process {
+			if s.State == admin.Failed {
+				return badge{"an operator must act", "bad"}
+			}
+			waits = waits || !s.Ready || s.State == admin.Waits
+		}
+		if l.Error != "" {
+			return badge{"the database does not answer", "bad"}
+		}
+		if l.Verified != nil && l.Verified.Different > 0 {
+			return badge{"stored rows differ from the ledger", "bad"}
+		}
+	}
+	if waits {
+		return badge{"waiting", "warn"}
+	}
+	return badge{"all is well", "good"}
+}
+
+var ledgerTitles = map[string]string{"ledger": "Ledger", "network": "Network"}
+
+func newLedgerView(l LedgerData, now time.Time) ledgerView {
+	v := ledgerView{Title: cmp.Or(ledgerTitles[l.Name], l.Name), Error: l.Error}
+	if l.Error != "" && !l.ReadAt.IsZero() {
+		v.ReadAt = ago(now, l.ReadAt)
+	}
+	for _, s := range l.Process {
+		v.Streams = append(v.Streams, newStreamView(s, l.Report, now))
+	}
+	if l.Report == nil {
+		return v
+	}
+	v.Database = l.Database
+	for _, w := range l.UnderWay {
+		part, known := w.Progress.Part()
+		v.Work = append(v.Work, workView{Title: w.Title(), Pace: progress.Pace(w.Progress), Percent: math.Round(part*1000) / 10, Known: known})
+	}
+	if len(l.Streams) > 0 {
+		b := newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network")
+		v.Bar = &b
+	}
+	v.Facts = facts(l)
+	return v
+}
+
+func endOf(r *status.Report) ledger.Offset {
+	if r.Ledger == nil || r.Ledger.Offset == nil {
+		return 0
+	}
+	return *r.Ledger.Offset
+}
+
+var states = map[admin.State]badge{
+	admin.Leads:    {"leads", "good"},
+	admin.StandsBy: {"stands by", "idle"},
+	admin.Waits:    {"waits", "warn"},
+	admin.Failed:   {"failed", "bad"},
+	admin.Stopped:  {"stopped", "idle"},
+}
+
+var streamTitles = map[string]string{
+	"updates": "Updates of the participant", "transactions": "Transaction history", "network": "Updates of the network",
+}
+
+func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {
+	v := streamView{
+		Title: cmp.Or(streamTitles[s.Stream], s.Stream), Source: strings.TrimSpace(s.Source + " " + s.SourceVersion), State: states[s.State],
+	}
+	if v.Text, v.Do = status.WhatToDo(s.Text); v.Text == "leading" || strings.HasPrefix(v.Text, "standing by") {
+		v.Text = "" // the badge says so
+	}
+	unit := "updates"
+	if s.Kind == store.StreamTransactions {
+		unit = "records"
+	}
+	lag := tile{Label: "behind", Value: lagText(s.LagSeconds), Kind: lagKind(s.LagSeconds)}
+	if !s.LagSeconds.Known() && s.State == admin.StandsBy {
+		lag.Note = "the leader's page may say"
+	}
+	if s.LagOffsets != nil && *s.LagOffsets > 0 {
+		lag.Note = progress.Count(*s.LagOffsets) + " offsets"
+	}
+	v.Tiles = []tile{lag, {Label: unit + " stored", Value: rateText(s.PerSecond), Note: "in the last minute"}}
+	if r != nil {
+		v.fromReport(s.Kind, r, now)
+	}
+	v.Charts = []chart{
+		newChart("lag", "Behind its source", s.Samples, now, 10, func(s Sample) Measured { return s.Lag }, lagText),
+		newChart("rate", strings.ToUpper(unit[:1])+unit[1:]+" stored", s.Samples, now, 1, func(s Sample) Measured { return s.PerSecond }, rateText),
+	}
+	return v
+}
+
+// fromReport adds what the database says of the stream.
+func (v *streamView) fromReport(kind string, r *status.Report, now time.Time) {
+	if kind == store.StreamTransactions {
+		if h := r.History; h != nil {
+			note := ""
+			if !h.NewestRecord.IsZero() {
+				note = "the newest " + ago(now, h.NewestRecord)
+			}
+			v.Tiles = append(v.Tiles, tile{Label: "records", Value: progress.Count(h.Records), Note: note})
+			v.Leader, v.Failure = leaderText(h.Leader, h.LeaderSince, now), newFailure(h.Task, now)
+		}
+		return
+	}
+	v.Leader, v.Failure = leaderText(r.Leader, r.LeaderSince, now), newFailure(r.UpdatesTask, now)
+	if len(r.Streams) > 0 {
+		note := ""
+		if at := r.Streams[0].RecordTime; !at.IsZero() {
+			note = "the newest update " + ago(now, at)
+		}
+		v.Tiles = append(v.Tiles, tile{Label: "readers see up to offset", Value: progress.Count(int64(r.Streams[0].Watermark)), Note: note})
+	}
+}
+
+func leaderText(holder string, since time.Time, now time.Time) string {
+	if holder == "" {
+		return ""
+	}
+	return holder + ", for " + progress.Brief(now.Sub(since))
+}
+
+func newFailure(t *status.Task, now time.Time) *failure {
+	if t == nil || !t.Failing {
+		return nil
+	}
+	what, do := status.WhatToDo(t.Failure)
+	return &failure{When: ago(now, t.FailedAt), What: what, Do: do}
+}
+
+// lagKind judges a lag: from a minute on somebody may wonder.
+func lagKind(m Measured) string {
+	switch {
+	case !m.Known():
+		return "idle"
+	case m >= 60:
+		return "warn"
+	}
+	return "good"
+}
+
+// facts are what else a ledger's report says.
+func facts(l LedgerData) (list []fact) {
+	add := func(label, format string, args ...any) {
+		list = append(list, fact{label, fmt.Sprintf(format, args...)})
+	}
+	count := func(n ledger.Offset) string { return progress.Count(int64(n)) }
+	if len(l.Streams) > 0 {
+		s := l.Streams[0]
+		add("Events complete after", "offset %s", count(s.HistoryFloor))
+		if s.StateFloor != nil {
+			add("Active set known from", "offset %s", count(*s.StateFloor))
+		} else {
+			add("Active set", "not known: indexing began without a snapshot")
+		}
+		if s.Frontier > s.Watermark {
+			add("Stored without a gap", "up to offset %s", count(s.Frontier))
+		}
+	}
+	if end := endOf(l.Report); end > 0 {
+		add("Ledger's end", "offset %s", count(end))
+	}
+	list = append(list, verifiedFacts(l.Report)...)
+	if s := l.Snapshot; s != nil {
+		add("Unfinished snapshot", "at offset %s, %s entries: run `backfill` to go on", count(s.At), progress.Count(s.Entries))
+	}
+	if s := l.Lower; s != nil {
+		add("Snapshot", "at offset %s, %s entries: `backfill history` goes on with it", count(s.At), progress.Count(s.Entries))
+	}
+	if l.Unknown > 0 {
+		add("Unknown kinds", "%s elements, kept raw", progress.Count(l.Unknown))
+	}
+	if k := l.Lookups; k.Wanted+k.Found+k.NotFound+k.Unusable > 0 {
+		add("Look-ups", "%s wanted, %s found, %s not found, %s unusable%s", progress.Count(k.Wanted), progress.Count(k.Found),
+			progress.Count(k.NotFound), progress.Count(k.Unusable), failing(k.Task))
+	}
+	if p := l.Packages; p.Vetted > 0 || p.Task != nil {
+		add("Packages", "%s vetted on %s synchronizers%s", progress.Count(p.Vetted), progress.Count(p.Synchronizers), failing(p.Task))
+	}
+	if l.Size != nil {
+		size := progress.Bytes(l.Size.Ledger)
+		if l.GrowthDay != nil {
+			size += fmt.Sprintf(", %s a day at this pace", signed(*l.GrowthDay))
+		}
+		add("Size", "%s", size)
+		add("Database", "%s in all, %s partitions, PostgreSQL %s", progress.Bytes(l.Size.Database), progress.Count(l.Size.Partitions), firstWord(l.PostgreSQL))
+	}
+	return list
+}
+
+func verifiedFacts(r *status.Report) (list []fact) {
+	v := r.Verified
+	if v == nil {
+		return nil
+	}
+	if v.Behind != nil {
+		list = append(list, fact{"Compared and equal", fmt.Sprintf("up to offset %s%s", progress.Count(int64(v.Offset)), failing(v.Updates))})
+	}
+	if r.History != nil && (v.Seq > 0 || v.HistoryTask != nil) {
+		list = append(list, fact{"Transaction history equal", fmt.Sprintf("up to record %s%s", progress.Count(v.Seq), failing(v.HistoryTask))})
+	}
+	if v.Different > 0 {
+		list = append(list, fact{"Windows that differ", fmt.Sprintf("%s of %s: run `indexer verify --repair`", progress.Count(v.Different), progress.Count(v.Windows))})
+	}
+	if v.NotShown > 0 {
+		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more", progress.Count(v.NotShown), progress.Count(v.Windows))})
+	}
+	return list
+}
+
+// failing is why a task fails, as the end of a sentence; empty: it does not.
+func failing(t *status.Task) string {
+	if t == nil || !t.Failing {
+		return ""
+	}
+	return "; failing: " + t.Failure
+}
+
+// firstWord leaves out what a distribution adds to the version of its PostgreSQL.
+func firstWord(text string) string {
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+func signed(bytes float64) string {
+	if bytes < 0 {
+		return "−" + progress.Bytes(int64(-bytes))
+	}
+	return "+" + progress.Bytes(int64(bytes))
+}
+
+func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+func ago(now, at time.Time) string {
+	if at.After(now) || now.Sub(at) < time.Second {
+		return "just now"
+	}
+	return progress.Brief(now.Sub(at)) + " ago"
+}

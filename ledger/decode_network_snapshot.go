@@ -1,0 +1,51 @@
+package ledger
+
+// NetworkContract is a contract of a snapshot of a network: what tells it, and where its creation is to be found. The rest is in that.
+type NetworkContract struct {
+	ContractID  string
+	CreatedAt   Time
+	Signatories []string
+	Observers   []string
+	UpdateID    string // of the update that created it; empty for one that was created in an earlier migration
+}
+
+// NetworkSnapshotPage is an answer of a Scan's POST /v1/state/acs.
+type NetworkSnapshotPage struct {
+	MigrationID int64
+	RecordTime  Time
+	Contracts   []NetworkContract
+	Next        *int64 // token of the next page; nil: none follows
+}
+
+// DecodeNetworkSnapshot decodes an answer of a Scan's POST /v1/state/acs (interface.md, "Updates of a network"). All errors are
+// *DecodeError.
+func DecodeNetworkSnapshot(body []byte) (NetworkSnapshotPage, error) {
+	return decode(body, answer{levels: 2, list: "created_events", plain: true}, func(d *decoder) (page NetworkSnapshotPage) {
+		networkSnapshotMembers.read(d, &page)
+		return page
+	})
+}
+
+var networkSnapshotMembers = membersOf(
+	must("migration_id", func(d *decoder, p *NetworkSnapshotPage) { p.MigrationID = d.int64() }),
+	must("record_time", func(d *decoder, p *NetworkSnapshotPage) { p.RecordTime = d.time() }),
+	must("created_events", func(d *decoder, p *NetworkSnapshotPage) {
+		for next := d.begin(); next && !d.refused; next = d.more() {
+			if len(p.Contracts) == mostElements {
+				d.refuse(errTooMany)
+				return
+			}
+			p.Contracts = append(p.Contracts, NetworkContract{})
+			networkContractMembers.read(d, &p.Contracts[len(p.Contracts)-1])
+		}
+	}),
+	may("next_page_token", func(d *decoder, p *NetworkSnapshotPage) { p.Next = d.optionalInt64() }),
+).leaveOut()
+
+var networkContractMembers = membersOf(
+	must("contract_id", func(d *decoder, c *NetworkContract) { c.ContractID = d.unique() }),
+	must("created_at", func(d *decoder, c *NetworkContract) { c.CreatedAt = d.time() }),
+	must("signatories", func(d *decoder, c *NetworkContract) { c.Signatories = d.partyList() }),
+	must("observers", func(d *decoder, c *NetworkContract) { c.Observers = d.partyList() }),
+	may("created_in_update_id", func(d *decoder, c *NetworkContract) { c.UpdateID = d.unique() }),
+).leaveOut()

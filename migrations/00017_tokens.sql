@@ -1,0 +1,554 @@
+-- What moved: the token standard's choices, metadata and events, read from what the participant showed. Nothing is stored: each row is computed
+-- from the facts of its update when it is asked for, by the rules that stand here and nowhere else. docs/sql.md says what has to be
+-- subscribed.
+-- Anybody can write what is read here, so no value makes a query fail.
+
+-- +goose Up
+
+-- Metadata -------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION meta_of(holder jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN jsonb_typeof(holder -> 'meta' -> 'values') = 'object' THEN holder -> 'meta' -> 'values' ELSE '{}' END;
+COMMENT ON FUNCTION meta_of(jsonb) IS 'The metadata of a value of the token standard; empty where it has none.';
+
+CREATE FUNCTION merged_meta(argument jsonb, result jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN meta_of(argument -> 'transfer') || meta_of(argument -> 'extraArgs') || meta_of(argument) || meta_of(result);
+COMMENT ON FUNCTION merged_meta(jsonb, jsonb) IS 'The metadata of an exercise, by its argument and its result: of the same key the later one counts.';
+
+CREATE FUNCTION meta_text(meta jsonb, name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN nullif(text_of(meta -> ('splice.lfdecentralizedtrust.org/' || name)), '');
+COMMENT ON FUNCTION meta_text(jsonb, text) IS 'What metadata say under one of the standard''s keys. NULL: nothing, or an empty text.';
+
+-- In V1 a party stands where V2 has an account. Nobody owns the special accounts: V1 has a stub party for them.
+CREATE FUNCTION owner_of(account jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN nullif(coalesce(text_of(account), text_of(account -> 'owner')),
+    'cip-112_no-owner::1220000000000000000000000000000000000000000000000000000000000000abcd');
+COMMENT ON FUNCTION owner_of(jsonb) IS 'Who owns an account: of V2 its owner, of V1 the party that it is. NULL: nobody, or not readable.';
+
+-- Instructions ---------------------------------------------------------------------------------------------------
+
+-- Amulets' are read by their payload where their view is not stored, as amulets are.
+CREATE VIEW instruction_templates WITH (security_invoker = true) AS
+SELECT t.template_ref FROM templates t
+WHERE t.package_name = 'splice-amulet' AND t.module_name = 'Splice.AmuletTransferInstruction' AND t.entity_name = 'AmuletTransferInstruction'
+UNION
+SELECT i.template_ref FROM template_interfaces i
+WHERE i.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
+   OR i.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction';
+COMMENT ON VIEW instruction_templates IS 'Templates whose contracts can be transfer instructions.';
+
+CREATE VIEW transfer_instructions WITH (security_invoker = true) AS
+SELECT c.ledger_offset, c.node_id, c.contract_id, c.signatories, c.created_at, v.view_value
+FROM creations c
+CROSS JOIN LATERAL (
+    SELECT coalesce((
+        SELECT x.view_value
+        FROM (
+            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM interface_views f
+            UNION ALL
+            SELECT f.ledger_offset, f.node_id, f.interface_id, f.view_value, f.status_code FROM shown_interface_views f
+        ) x
+        WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id AND coalesce(x.status_code, 0) = 0
+          AND (x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV1:TransferInstruction'
+               OR x.interface_id LIKE '%:Splice.Api.Token.TransferInstructionV2:TransferInstruction')
+        ORDER BY split_part(x.interface_id, ':', 2)
+        LIMIT 1
+    ), (
+        SELECT jsonb_build_object('transfer', c.payload -> 'transfer') FROM templates t
+        WHERE t.template_ref = c.template_ref AND t.package_name = 'splice-amulet' AND jsonb_typeof(c.payload -> 'transfer') = 'object'
+    )) AS view_value
+    OFFSET 0
+) v
+WHERE v.view_value IS NOT NULL AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM instruction_templates k));
+COMMENT ON VIEW transfer_instructions IS 'Creation events of transfer instructions with their view: that of V1, which has a status, where there are both.';
+
+-- Exercises that explain what moved ------------------------------------------------------------------------------
+-- The kind decides the label: transfer, or the label itself where it is the same for everybody. Names of choices count whatever their
+-- interface is, so V2 is read here too.
+
+CREATE VIEW token_choices WITH (security_invoker = true) AS
+SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.contract_id, e.choice, e.choice_argument, e.exercise_result, m.meta,
+       k.kind, s.sender, m.is_instruction, i.view_value AS instruction
+FROM exercised e
+CROSS JOIN LATERAL (
+    SELECT merged_meta(e.choice_argument, e.exercise_result) AS meta,
+           e.choice IN ('TransferInstruction_Accept', 'TransferInstruction_Reject', 'TransferInstruction_Withdraw', 'TransferInstruction_Update') AS is_instruction
+    OFFSET 0
+) m
+LEFT JOIN LATERAL (
+    SELECT t.view_value FROM transfer_instructions t WHERE m.is_instruction AND t.contract_id = e.contract_id ORDER BY t.ledger_offset LIMIT 1
+) i ON true
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN m.is_instruction THEN
+            CASE WHEN i.view_value IS NULL THEN NULL
+                 WHEN e.exercise_result -> 'output' ->> 'tag' = 'TransferInstructionResult_Completed' THEN 'transfer'
+                 WHEN e.exercise_result -> 'output' ->> 'tag' IN ('TransferInstructionResult_Pending', 'TransferInstructionResult_Failed') THEN 'change' END
+        WHEN e.choice = 'TransferFactory_Transfer' THEN 'transfer'
+        WHEN e.choice = 'BurnMintFactory_BurnMint' THEN 'change'
+        ELSE CASE meta_text(m.meta, 'tx-kind')
+            WHEN 'transfer' THEN 'transfer'
+            WHEN 'merge-split' THEN 'change' WHEN 'burn' THEN 'change' WHEN 'mint' THEN 'change'
+            WHEN 'unlock' THEN 'Unlock' WHEN 'expire-dust' THEN 'ExpireDust' WHEN 'settle-V2-allocation' THEN 'SettleV2Allocation' END
+    END AS kind
+) w
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN w.kind = 'transfer'
+        THEN coalesce(owner_of(i.view_value -> 'transfer' -> 'sender'), meta_text(m.meta, 'sender'), owner_of(e.choice_argument -> 'transfer' -> 'sender')) END AS sender
+) s
+CROSS JOIN LATERAL (
+    SELECT CASE w.kind WHEN 'change' THEN CASE meta_text(m.meta, 'tx-kind') WHEN 'burn' THEN 'Burn' WHEN 'mint' THEN 'Mint' ELSE 'MergeSplit' END
+        ELSE w.kind END AS kind
+) k
+WHERE e.choice <> 'EventLog_HoldingsChange' AND (w.kind <> 'transfer' OR s.sender IS NOT NULL);
+COMMENT ON VIEW token_choices IS 'The exercises that say what moved below them, by the rules of the token standard''s V1: by the name of the choice, or by the key tx-kind of their metadata.';
+
+-- Changes --------------------------------------------------------------------------------------------------------
+-- What is archived is known by its creation. A contract that was assigned has several creation events, which say the same. A
+-- reassignment changes what is held where the contract is then active nowhere, or was not before.
+
+CREATE VIEW archivals WITH (security_invoker = true) AS
+SELECT a.ledger_offset, a.node_id, a.contract_id FROM archived a
+UNION ALL
+SELECT e.ledger_offset, e.node_id, e.contract_id FROM exercised e WHERE e.consuming;
+COMMENT ON VIEW archivals IS 'The events that archive contracts.';
+
+CREATE VIEW holding_creations WITH (security_invoker = true) AS
+SELECT c.contract_id, c.ledger_offset, c.node_id
+FROM creations c
+WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
+
+-- +goose StatementBegin
+CREATE FUNCTION active_before(contract_id text, ledger_offset bigint, node_id integer) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    SELECT CASE WHEN bool_or(x.ends) THEN NULL ELSE coalesce(sum(x.by), 0) END
+    FROM (
+        SELECT c.ledger_offset, c.node_id, 1 AS by, false AS ends FROM shown_created c
+        WHERE c.contract_id = active_before.contract_id AND c.reassignment_counter IS NOT NULL
+        UNION ALL
+        SELECT c.ledger_offset, c.node_id, 1, false FROM created c
+        WHERE c.contract_id = active_before.contract_id AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
+        UNION ALL
+        SELECT r.ledger_offset, r.node_id, -1, false FROM reassignments r WHERE r.contract_id = active_before.contract_id AND r.kind = 'unassigned'
+        UNION ALL
+        SELECT a.ledger_offset, a.node_id, 0, true FROM archivals a WHERE a.contract_id = active_before.contract_id
+    ) x
+    WHERE x.ledger_offset < active_before.ledger_offset
+       OR x.ledger_offset = active_before.ledger_offset AND x.node_id < active_before.node_id
+);
+-- +goose StatementEnd
+COMMENT ON FUNCTION active_before(text, bigint, integer) IS 'On how many synchronizers a contract is active before an event. NULL: it is archived, also where the unassignment from another synchronizer is still to come.';
+
+CREATE VIEW holding_changes WITH (security_invoker = true) AS
+SELECT x.ledger_offset, x.node_id, x.contract_id, x.created, x.moved, h.owner, h.instrument, h.instrument_admin, h.admin_signed, h.amount, h.locked
+FROM (
+    SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, false AS moved, c.ledger_offset AS of_offset, c.node_id AS of_node_id
+    FROM created c
+    WHERE c.origin = 'transaction' AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+    UNION ALL
+    SELECT a.ledger_offset, a.node_id, a.contract_id, false, false, o.ledger_offset, o.node_id
+    FROM archivals a
+    CROSS JOIN LATERAL (
+        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = a.contract_id ORDER BY c.ledger_offset, c.node_id LIMIT 1
+    ) o
+    UNION ALL
+    SELECT r.ledger_offset, r.node_id, r.contract_id, r.kind = 'assigned', true, o.ledger_offset, o.node_id
+    FROM reassignments r
+    CROSS JOIN LATERAL (
+        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = r.contract_id ORDER BY c.ledger_offset, c.node_id LIMIT 1
+    ) o
+    WHERE active_before(r.contract_id, r.ledger_offset, r.node_id) = CASE r.kind WHEN 'assigned' THEN 0 ELSE 1 END
+) x
+CROSS JOIN LATERAL (
+    SELECT e.owner, e.instrument, e.instrument_admin, e.admin_signed, e.amount, e.locked
+    FROM holding_events e WHERE e.ledger_offset = x.of_offset AND e.node_id = x.of_node_id LIMIT 1
+) h;
+COMMENT ON VIEW holding_changes IS 'Each event that makes a holding, or ends one. Of a contract whose creation is not stored nothing is known.';
+
+-- The registry's own word: who administers an instrument says which holdings of an account changed, and why. It counts only if that party
+-- acted.
+CREATE VIEW holdings_logs WITH (security_invoker = true) AS
+SELECT e.ledger_offset, e.node_id, text_of(e.choice_argument -> 'admin') AS admin, owner_of(e.choice_argument -> 'account') AS owner,
+       CASE WHEN jsonb_typeof(e.choice_argument -> 'inputHoldingCids') = 'array' THEN e.choice_argument -> 'inputHoldingCids' ELSE '[]' END AS inputs,
+       CASE WHEN jsonb_typeof(e.choice_argument -> 'outputHoldingCids') = 'array' THEN e.choice_argument -> 'outputHoldingCids' ELSE '[]' END AS outputs,
+       CASE WHEN jsonb_typeof(e.choice_argument -> 'transferLegSides') = 'array' THEN e.choice_argument -> 'transferLegSides' ELSE '[]' END AS legs,
+       meta_of(e.choice_argument -> 'extraArgs') AS meta
+FROM exercised e
+WHERE e.choice = 'EventLog_HoldingsChange' AND e.interface_id LIKE '%:Splice.Api.Token.TransferEventsV2:EventLog'
+  AND text_of(e.choice_argument -> 'admin') = ANY ((SELECT p.parties FROM party_lists p WHERE p.party_list_ref = e.acting_parties_ref)::text[]);
+COMMENT ON VIEW holdings_logs IS 'The exercises of EventLog_HoldingsChange (V2) that the administrator made.';
+
+-- Movements ------------------------------------------------------------------------------------------------------
+-- Of exercises in one another the outermost one explains all that is below it; a contract that it makes and ends is no change. What none
+-- explains may be explained by a log of its owner's. The rest stands for itself. So each change is in one movement.
+-- Amounts of different instruments are never added.
+
+-- +goose StatementBegin
+CREATE FUNCTION token_movements(at_offset bigint)
+RETURNS TABLE (node_id integer, party text, instrument text, instrument_admin text, admin_signed boolean, standard text, kind text, choice text,
+    choice_argument jsonb, exercise_result jsonb, sender text, created_amount numeric, archived_amount numeric, locked_amount numeric,
+    created_holdings text[], archived_holdings text[], receivers text[], received numeric[], net_amount numeric, burned numeric, meta jsonb,
+    instruction_id text, instruction jsonb, legs jsonb)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH changes AS MATERIALIZED (
+    SELECT c.node_id, c.contract_id, c.created, c.moved, c.owner, c.instrument, c.instrument_admin, c.admin_signed, c.amount, c.locked
+    FROM holding_changes c WHERE c.ledger_offset = at_offset
+), choices AS MATERIALIZED (
+    SELECT t.* FROM token_choices t WHERE t.ledger_offset = at_offset AND EXISTS (SELECT FROM changes)
+), outermost AS MATERIALIZED (
+    SELECT t.* FROM choices t
+    WHERE NOT EXISTS (SELECT FROM choices o WHERE o.node_id < t.node_id AND o.last_descendant_node_id >= t.node_id)
+), logs AS MATERIALIZED (
+    SELECT l.* FROM holdings_logs l WHERE l.ledger_offset = at_offset AND EXISTS (SELECT FROM changes)
+), placed AS (
+    SELECT c.*, t.node_id AS choice_node, l.node_id AS log_node, coalesce(t.node_id, l.node_id, c.node_id) AS event_node
+    FROM changes c
+    LEFT JOIN outermost t ON c.node_id >= t.node_id AND c.node_id <= t.last_descendant_node_id AND NOT c.moved
+    LEFT JOIN LATERAL (
+        SELECT x.node_id FROM logs x
+        WHERE t.node_id IS NULL AND NOT c.moved AND x.owner = c.owner AND x.admin = c.instrument_admin
+          AND jsonb_exists(CASE WHEN c.created THEN x.outputs ELSE x.inputs END, c.contract_id)
+        ORDER BY x.node_id LIMIT 1
+    ) l ON true
+), counted AS (
+    SELECT p.*, count(*) OVER (PARTITION BY p.event_node, p.contract_id) AS times FROM placed p
+), owned AS MATERIALIZED (
+    SELECT k.event_node, k.choice_node, k.log_node, k.owner, k.instrument, k.instrument_admin, k.admin_signed,
+           CASE WHEN k.choice_node IS NULL AND k.log_node IS NULL THEN
+               min(CASE WHEN k.moved THEN CASE WHEN k.created THEN 'Assigned' ELSE 'Unassigned' END
+                        WHEN k.created THEN 'Create' ELSE 'Archive' END) END AS raw_kind,
+           coalesce(sum(k.amount) FILTER (WHERE k.created), 0) AS created_amount,
+           coalesce(sum(k.amount) FILTER (WHERE NOT k.created), 0) AS archived_amount,
+           coalesce(sum(CASE WHEN k.created THEN k.amount ELSE -k.amount END) FILTER (WHERE k.locked), 0) AS locked_amount,
+           coalesce(array_agg(k.contract_id ORDER BY k.node_id) FILTER (WHERE k.created), '{}') AS created_holdings,
+           coalesce(array_agg(k.contract_id ORDER BY k.node_id) FILTER (WHERE NOT k.created), '{}') AS archived_holdings
+    FROM counted k
+    WHERE k.times = 1
+    GROUP BY k.event_node, k.choice_node, k.log_node, k.owner, k.instrument, k.instrument_admin, k.admin_signed
+)
+SELECT o.event_node, o.owner, o.instrument, o.instrument_admin, o.admin_signed,
+       CASE WHEN o.choice_node IS NOT NULL THEN 'V1' WHEN o.log_node IS NOT NULL THEN 'V2' END,
+       CASE WHEN o.log_node IS NOT NULL THEN 'log' ELSE coalesce(t.kind, o.raw_kind) END,
+       t.choice, t.choice_argument, t.exercise_result, t.sender,
+       o.created_amount, o.archived_amount, o.locked_amount, o.created_holdings, o.archived_holdings, r.receivers, r.received, r.net_amount,
+       CASE WHEN r.instruments = 1 OR text_of(t.choice_argument -> 'transfer' -> 'instrumentId' -> 'id') = o.instrument
+            THEN decimal_of(meta_text(t.meta, 'burned')) END,
+       coalesce(t.meta, l.meta, '{}'), CASE WHEN t.is_instruction THEN t.contract_id END, t.instruction,
+       CASE WHEN l.node_id IS NOT NULL THEN (
+           SELECT coalesce(jsonb_agg(g.leg ORDER BY g.n), '[]') FROM jsonb_array_elements(l.legs) WITH ORDINALITY g (leg, n)
+           WHERE text_of(g.leg -> 'instrumentId') = o.instrument) END
+FROM owned o
+LEFT JOIN outermost t ON t.node_id = o.choice_node
+LEFT JOIN logs l ON l.node_id = o.log_node
+LEFT JOIN LATERAL (
+    SELECT array_agg(x.owner ORDER BY x.owner) FILTER (WHERE x.receives) AS receivers,
+           array_agg(x.created_amount ORDER BY x.owner) FILTER (WHERE x.receives) AS received,
+           sum(x.created_amount - x.archived_amount) AS net_amount,
+           (SELECT count(DISTINCT (i.instrument, i.instrument_admin)) FROM owned i WHERE i.choice_node = o.choice_node) AS instruments
+    FROM (
+        SELECT i.owner, i.created_amount, i.archived_amount, i.owner <> t.sender AND i.created_holdings <> '{}' AS receives
+        FROM owned i
+        WHERE i.choice_node = o.choice_node AND i.instrument IS NOT DISTINCT FROM o.instrument
+          AND i.instrument_admin IS NOT DISTINCT FROM o.instrument_admin AND i.admin_signed = o.admin_signed
+    ) x
+) r ON o.choice_node IS NOT NULL;
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION token_movements(bigint) IS 'What the update at an offset moved: one row per movement, owner and instrument. A movement is an exercise that explains changes of holdings (standard V1), a log of its administrator''s (V2), or a change that nothing explains (NULL). net_amount is what the movement adds to the instrument, for all owners that are seen.';
+
+-- The names of the columns are repeated for sqlc, which does not know those of a function.
+CREATE VIEW movements_of_updates WITH (security_invoker = true) AS
+SELECT u.ledger_offset, u.record_time, u.update_id, u.seen_by_ref, m.*
+FROM updates u
+CROSS JOIN LATERAL token_movements(u.ledger_offset) m (
+    node_id, party, instrument, instrument_admin, admin_signed, standard, kind, choice, choice_argument, exercise_result, sender, created_amount,
+    archived_amount, locked_amount, created_holdings, archived_holdings, receivers, received, net_amount, burned, meta, instruction_id, instruction, legs)
+WHERE u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+COMMENT ON VIEW movements_of_updates IS 'token_movements of each update that is shown.';
+
+CREATE VIEW owned_movements WITH (security_invoker = true) AS
+SELECT m.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.admin_signed,
+       CASE m.kind
+           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL THEN 'MergeSplit' WHEN m.sender = m.party THEN 'TransferOut' ELSE 'TransferIn' END
+           WHEN 'log' THEN CASE WHEN g.sent AND g.got THEN 'Settlement' WHEN g.sent THEN 'TransferOut' WHEN g.got THEN 'TransferIn'
+               WHEN g.burned IS NOT NULL THEN 'Burn' WHEN g.minted IS NOT NULL THEN 'Mint' ELSE 'MergeSplit' END
+           ELSE m.kind END AS label,
+       CASE m.kind
+           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL THEN '{}' WHEN m.sender = m.party THEN m.receivers ELSE ARRAY[m.sender] END
+           WHEN 'log' THEN coalesce(g.counterparties, '{}') ELSE '{}' END AS counterparties,
+       CASE m.kind WHEN 'transfer' THEN CASE WHEN m.sender = m.party AND m.receivers IS NOT NULL THEN m.received END
+           WHEN 'log' THEN g.amounts END AS counterparty_amounts,
+       m.created_amount - m.archived_amount AS amount, m.created_amount, m.archived_amount, m.locked_amount,
+       m.created_holdings, m.archived_holdings,
+       CASE m.kind WHEN 'log' THEN coalesce(g.burned, 0)
+           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL OR m.sender = m.party THEN coalesce(m.burned, 0) ELSE 0 END
+           WHEN 'MergeSplit' THEN coalesce(m.burned, 0) WHEN 'Burn' THEN coalesce(m.burned, 0) WHEN 'Mint' THEN coalesce(m.burned, 0) END AS burned_amount,
+       CASE m.kind WHEN 'log' THEN coalesce(g.minted, 0)
+           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL OR m.sender = m.party THEN m.net_amount + coalesce(m.burned, 0) ELSE 0 END
+           WHEN 'MergeSplit' THEN m.net_amount + coalesce(m.burned, 0) WHEN 'Burn' THEN m.net_amount + coalesce(m.burned, 0)
+           WHEN 'Mint' THEN m.net_amount + coalesce(m.burned, 0) END AS minted_amount,
+       coalesce(meta_text(m.meta, 'reason'), g.reason) AS reason,
+       m.meta - '{splice.lfdecentralizedtrust.org/tx-kind,splice.lfdecentralizedtrust.org/sender,splice.lfdecentralizedtrust.org/reason,splice.lfdecentralizedtrust.org/burned}'::text[] AS meta,
+       m.standard, m.choice, m.choice_argument, m.exercise_result,
+       coalesce(m.instruction_id, text_of(m.exercise_result -> 'output' -> 'value' -> 'transferInstructionCid')) AS instruction_id,
+       CASE WHEN m.kind <> 'log' THEN coalesce(m.instruction -> 'transfer', m.choice_argument -> 'transfer') END AS transfer, m.legs,
+       m.record_time, m.update_id, m.seen_by_ref
+FROM movements_of_updates m
+CROSS JOIN LATERAL (
+    SELECT bool_or(x.side = 'SenderSide') FILTER (WHERE x.other IS NOT NULL) AS sent,
+           bool_or(x.side = 'ReceiverSide') FILTER (WHERE x.other IS NOT NULL) AS got,
+           sum(x.amount) FILTER (WHERE x.id = 'cip-112/burn') AS burned, sum(x.amount) FILTER (WHERE x.id = 'cip-112/mint') AS minted,
+           array_agg(x.other ORDER BY x.other, x.n) FILTER (WHERE x.other IS NOT NULL) AS counterparties,
+           array_agg(CASE x.side WHEN 'ReceiverSide' THEN -x.amount ELSE x.amount END ORDER BY x.other, x.n) FILTER (WHERE x.other IS NOT NULL) AS amounts,
+           min(meta_text(meta_of(x.leg), 'reason')) AS reason
+    FROM (
+        SELECT e.n, e.leg, text_of(e.leg -> 'side') AS side, text_of(e.leg -> 'otherside' -> 'id') AS id, decimal_of(text_of(e.leg -> 'amount')) AS amount,
+               nullif(owner_of(e.leg -> 'otherside'), m.party) AS other
+        FROM jsonb_array_elements(m.legs) WITH ORDINALITY e (leg, n)
+    ) x
+) g
+WHERE m.party IS NOT NULL;
+COMMENT ON VIEW owned_movements IS 'ledger.token_events, with the parties that see the update.';
+
+CREATE VIEW ledger.token_events WITH (security_invoker = true) AS
+SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.admin_signed, e.label, e.counterparties,
+       e.counterparty_amounts, e.amount, e.created_amount, e.archived_amount, e.locked_amount, e.created_holdings,
+       e.archived_holdings, e.burned_amount, e.minted_amount, e.reason, e.meta, e.standard, e.choice, e.choice_argument,
+       e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
+FROM owned_movements e;
+
+-- Updates that the party does not see are left out before anything else of them is read.
+CREATE FUNCTION ledger.token_events_of(party text) RETURNS SETOF ledger.token_events LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.admin_signed, e.label, e.counterparties,
+           e.counterparty_amounts, e.amount, e.created_amount, e.archived_amount, e.locked_amount, e.created_holdings,
+           e.archived_holdings, e.burned_amount, e.minted_amount, e.reason, e.meta, e.standard, e.choice, e.choice_argument,
+           e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
+    FROM owned_movements e
+    WHERE (SELECT token_events_of.party = ANY (l.parties) FROM party_lists l WHERE l.party_list_ref = e.seen_by_ref) AND e.party = token_events_of.party; END;
+
+-- A transfer is what one account gets from another. Of a log's legs each is told by both sides: one of them counts.
+CREATE VIEW ledger.token_transfers WITH (security_invoker = true) AS
+SELECT DISTINCT ON (m.ledger_offset, x.once, m.instrument_admin, m.instrument, m.admin_signed)
+       m.ledger_offset, m.node_id,
+       CASE WHEN m.kind = 'transfer' THEN m.sender WHEN x.side = 0 THEN m.party ELSE x.other END AS sender,
+       CASE WHEN m.kind = 'transfer' OR x.side = 1 THEN m.party ELSE x.other END AS receiver,
+       m.instrument, m.instrument_admin, m.admin_signed, CASE WHEN m.kind = 'transfer' THEN m.created_amount ELSE x.amount END AS amount,
+       coalesce(x.reason, meta_text(m.meta, 'reason')) AS reason, m.standard, m.choice, m.instruction_id, x.leg_id, m.record_time, m.update_id
+FROM movements_of_updates m
+CROSS JOIN LATERAL (
+    SELECT m.node_id || ' ' || m.party AS once, NULL::text AS other, NULL::numeric AS amount, NULL::text AS reason, NULL::text AS leg_id, 0 AS side
+    WHERE m.kind = 'transfer' AND m.party <> m.sender AND m.created_holdings <> '{}'
+    UNION ALL
+    SELECT coalesce(s.id, ''), s.other, s.amount, s.reason, s.id, s.side
+    FROM jsonb_array_elements(m.legs) e (leg)
+    CROSS JOIN LATERAL (
+        SELECT CASE text_of(e.leg -> 'side') WHEN 'SenderSide' THEN 0 WHEN 'ReceiverSide' THEN 1 END AS side, owner_of(e.leg -> 'otherside') AS other,
+               decimal_of(text_of(e.leg -> 'amount')) AS amount, meta_text(meta_of(e.leg), 'reason') AS reason,
+               text_of(e.leg -> 'transferLegId') AS id
+    ) s
+    WHERE s.side IS NOT NULL AND s.other <> m.party
+) x
+ORDER BY m.ledger_offset, x.once, m.instrument_admin, m.instrument, m.admin_signed, x.side, m.node_id;
+
+-- Instructions -----------------------------------------------------------------------------------------------------
+-- What is active is read from the active contracts, by their template, so that WHERE pending reads nothing else.
+
+CREATE VIEW ledger.pending_instructions WITH (security_invoker = true) AS
+SELECT i.contract_id, coalesce(text_of(i.view_value -> 'originalInstructionCid'), i.contract_id) AS transfer_id, i.pending,
+       CASE WHEN i.pending THEN 'pending'
+            WHEN i.ended_offset IS NULL THEN 'reassigning'
+            WHEN i.choice = 'TransferInstruction_Reject' THEN 'rejected'
+            WHEN i.choice = 'TransferInstruction_Withdraw' THEN 'withdrawn'
+            WHEN i.output = 'TransferInstructionResult_Failed' THEN 'failed'
+            WHEN i.output = 'TransferInstructionResult_Completed' THEN 'completed'
+            WHEN i.output = 'TransferInstructionResult_Pending' THEN 'continued'
+            ELSE 'archived' END AS status,
+       owner_of(i.view_value -> 'transfer' -> 'sender') AS sender, owner_of(i.view_value -> 'transfer' -> 'receiver') AS receiver,
+       text_of(i.view_value -> 'transfer' -> 'instrumentId' -> 'id') AS instrument,
+       text_of(i.view_value -> 'transfer' -> 'instrumentId' -> 'admin') AS instrument_admin,
+       coalesce(text_of(i.view_value -> 'transfer' -> 'instrumentId' -> 'admin') = ANY (i.signatories), false) AS admin_signed,
+       decimal_of(text_of(i.view_value -> 'transfer' -> 'amount')) AS amount,
+       time_of(text_of(i.view_value -> 'transfer' -> 'requestedAt')) AS requested_at,
+       time_of(text_of(i.view_value -> 'transfer' -> 'executeBefore')) AS execute_before,
+       meta_text(meta_of(i.view_value -> 'transfer'), 'reason') AS reason,
+       coalesce(i.view_value -> 'status', i.view_value -> 'availableActions') AS waits_for, i.choice,
+       i.next_contract_id, i.created_offset, i.created_node_id, i.created_at, i.ended_offset, i.ended_node_id,
+       (SELECT u.record_time FROM updates u WHERE u.ledger_offset = i.ended_offset) AS ended_at
+FROM (
+    SELECT a.contract_id, true AS pending, t.view_value, t.signatories, t.created_at, a.activated_offset AS created_offset,
+           a.activated_node_id AS created_node_id, NULL::bigint AS ended_offset, NULL::integer AS ended_node_id, NULL::text AS choice,
+           NULL::text AS output, NULL::text AS next_contract_id
+    FROM active_contracts a
+    CROSS JOIN LATERAL (
+        SELECT x.view_value, x.signatories, x.created_at FROM transfer_instructions x
+        WHERE x.ledger_offset = a.activated_offset AND x.node_id = a.activated_node_id LIMIT 1
+    ) t
+    WHERE a.template_ref = ANY (ARRAY(SELECT k.template_ref FROM instruction_templates k))
+      AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+      AND NOT EXISTS (SELECT FROM active_contracts o WHERE o.contract_id = a.contract_id
+                      AND (o.activated_offset, o.activated_node_id) > (a.activated_offset, a.activated_node_id))
+    UNION ALL
+    SELECT c.contract_id, false, c.view_value, c.signatories, c.created_at, c.ledger_offset, c.node_id, n.ledger_offset, n.node_id, d.choice,
+           d.output, d.next
+    FROM transfer_instructions c
+    LEFT JOIN LATERAL (
+        SELECT x.ledger_offset, x.node_id
+        FROM archivals x
+        WHERE x.contract_id = c.contract_id AND x.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+        ORDER BY x.ledger_offset, x.node_id LIMIT 1
+    ) n ON true
+    LEFT JOIN LATERAL (
+        SELECT e.choice, e.exercise_result -> 'output' ->> 'tag' AS output,
+               text_of(e.exercise_result -> 'output' -> 'value' -> 'transferInstructionCid') AS next
+        FROM exercised e
+        WHERE e.ledger_offset = n.ledger_offset AND e.contract_id = c.contract_id AND e.node_id <= n.node_id AND e.last_descendant_node_id >= n.node_id
+          AND e.choice IN ('TransferInstruction_Accept', 'TransferInstruction_Reject', 'TransferInstruction_Withdraw', 'TransferInstruction_Update')
+        ORDER BY e.node_id DESC LIMIT 1
+    ) d ON true
+    WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+      AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = c.contract_id)
+      AND NOT EXISTS (SELECT FROM creations o WHERE o.contract_id = c.contract_id
+                      AND (o.ledger_offset, o.node_id) < (c.ledger_offset, c.node_id))
+) i;
+
+-- Statements -------------------------------------------------------------------------------------------------------
+
+-- +goose StatementBegin
+CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    admins  text[];
+    balance numeric;
+BEGIN
+    SELECT array_agg(DISTINCT h.instrument_admin), coalesce(sum(h.amount), 0) INTO admins, balance
+    FROM ledger.holdings_at(at_offset) h
+    WHERE h.owner = balance_at_offset.party AND h.instrument = balance_at_offset.instrument AND h.admin_signed
+      AND (balance_at_offset.instrument_admin IS NULL OR h.instrument_admin = balance_at_offset.instrument_admin);
+    IF cardinality(admins) > 1 THEN
+        RAISE EXCEPTION '% parties administer an instrument % that this party holds', cardinality(admins), left(instrument, 100)
+            USING ERRCODE = 'ambiguous_parameter', HINT = 'Name the administrator as the last argument: ' || left(array_to_string(admins, ', '), 1000);
+    END IF;
+    RETURN balance;
+END
+$$;
+-- +goose StatementEnd
+
+CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN ledger.balance_at_offset(party, instrument, ledger.offset_at(at_time), instrument_admin);
+
+-- +goose StatementBegin
+CREATE FUNCTION ledger.party_statement(party text, from_exclusive bigint, to_inclusive bigint)
+RETURNS TABLE (ledger_offset bigint, node_id integer, record_time timestamptz, update_id text, instrument text, instrument_admin text, label text,
+    counterparties text[], amount numeric, transferred numeric, minted numeric, burned numeric, unexplained numeric, balance numeric, reason text,
+    instruction_id text)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+WITH opening AS MATERIALIZED (
+    SELECT h.instrument, h.instrument_admin, sum(h.amount) AS amount
+    FROM ledger.holdings_at(from_exclusive) h
+    WHERE h.owner = party_statement.party AND h.admin_signed
+      AND NOT EXISTS (SELECT FROM archivals a WHERE a.contract_id = h.contract_id AND a.ledger_offset <= from_exclusive)
+    GROUP BY h.instrument, h.instrument_admin
+)
+SELECT e.ledger_offset, e.node_id, e.record_time, e.update_id, e.instrument, e.instrument_admin, e.label, e.counterparties, e.amount, e.transferred,
+       greatest(e.rest, 0), greatest(-e.rest, 0), e.amount - e.transferred - e.rest,
+       coalesce(o.amount, 0) + sum(e.amount) OVER (PARTITION BY e.instrument, e.instrument_admin ORDER BY e.ledger_offset, e.node_id), e.reason, e.instruction_id
+FROM (
+    SELECT t.*, CASE WHEN t.standard IS NULL THEN 0 ELSE t.amount - t.transferred END AS rest
+    FROM (
+        SELECT x.*, CASE
+            WHEN x.counterparty_amounts IS NOT NULL THEN -(SELECT coalesce(sum(a.amount), 0) FROM unnest(x.counterparty_amounts) a (amount))
+            WHEN x.label = 'TransferIn' THEN x.amount ELSE 0 END AS transferred
+        FROM ledger.token_events_of(party_statement.party) x
+        WHERE x.admin_signed AND x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive
+          AND (SELECT ledger.state_offset(from_exclusive)) IS NOT NULL AND (SELECT ledger.state_offset(to_inclusive)) IS NOT NULL
+    ) t
+) e
+LEFT JOIN opening o ON o.instrument IS NOT DISTINCT FROM e.instrument AND o.instrument_admin IS NOT DISTINCT FROM e.instrument_admin
+ORDER BY e.ledger_offset, e.node_id, e.instrument_admin, e.instrument;
+END;
+-- +goose StatementEnd
+
+-- Comments ---------------------------------------------------------------------------------------------------------
+
+COMMENT ON VIEW holding_creations IS 'Creation events of contracts whose template can be that of a holding.';
+
+COMMENT ON VIEW ledger.token_events IS 'What moved, by the rules of the token standard (V1 and V2): one row per movement, instrument and party whose holdings it changes. A movement is an exercise that explains changes of holdings, with all that is below it; a log of the instrument''s administrator (V2) of changes that no such exercise explains; or a single change that nothing explains. Each change of a holding is in one movement; a contract that a movement makes and ends is in none. It is computed when it is read: narrow it by ledger_offset, and ask for the rows of one party with ledger.token_events_of. Needs the shape ledger-effects (with acs-delta every row is Create or Archive), and --interfaces with Holding and TransferInstruction: see docs/sql.md. Of parties that the indexer does not read for only a part is seen.';
+COMMENT ON COLUMN ledger.token_events.ledger_offset IS 'Offset of the update. Indexed.';
+COMMENT ON COLUMN ledger.token_events.node_id IS 'Node of the exercise that is the movement, or of the change itself. (ledger_offset, node_id, party, instrument, instrument_admin, admin_signed) is unique.';
+COMMENT ON COLUMN ledger.token_events.party IS 'The owner of the holdings that change. For the rows of one party use ledger.token_events_of, which is faster.';
+COMMENT ON COLUMN ledger.token_events.instrument IS 'Id of the instrument. Amounts of different instruments are never added.';
+COMMENT ON COLUMN ledger.token_events.instrument_admin IS 'The instrument''s administrator. Not proved unless admin_signed is true.';
+COMMENT ON COLUMN ledger.token_events.admin_signed IS 'Whether the administrator signed the holdings. False: they may be forged.';
+COMMENT ON COLUMN ledger.token_events.label IS 'TransferOut (the party sends), TransferIn, MergeSplit (nobody else receives: also a transfer that is offered, rejected, withdrawn or expired), Mint, Burn, Unlock, ExpireDust, SettleV2Allocation, Settlement (a log with legs both ways); of what nothing explains Create, Archive, and Assigned or Unassigned where a reassignment begins or ends what is held.';
+COMMENT ON COLUMN ledger.token_events.counterparties IS 'With TransferOut the receivers, with TransferIn the sender, with Settlement both. Else empty.';
+COMMENT ON COLUMN ledger.token_events.counterparty_amounts IS 'What each counterparty gets, in the order of counterparties. Of a log also what comes from each, negative. NULL: with TransferIn of V1, and without counterparties.';
+COMMENT ON COLUMN ledger.token_events.amount IS 'What the movement adds to what the party holds: created_amount less archived_amount. Its sum up to an offset is what the party holds at it, but for a contract that is archived before it is unassigned elsewhere, which ledger.holdings has until then.';
+COMMENT ON COLUMN ledger.token_events.created_amount IS 'Sum of the party''s holdings that it makes.';
+COMMENT ON COLUMN ledger.token_events.archived_amount IS 'Sum of the party''s holdings that it ends.';
+COMMENT ON COLUMN ledger.token_events.locked_amount IS 'The part of amount that is locked: positive where it is locked, negative where it is unlocked.';
+COMMENT ON COLUMN ledger.token_events.created_holdings IS 'Contracts of the party''s holdings that it makes, in the order of their nodes. Empty: none.';
+COMMENT ON COLUMN ledger.token_events.archived_holdings IS 'Contracts of the party''s holdings that it ends. Holdings whose creation is not stored are missing.';
+COMMENT ON COLUMN ledger.token_events.burned_amount IS 'What the movement burns of the instrument, as its metadata say, or the legs to the burn account. 0 with TransferIn of V1. NULL: nothing is said.';
+COMMENT ON COLUMN ledger.token_events.minted_amount IS 'What the movement mints of the instrument: what all owners that are seen have more after it, and what it burns. Negative: less is made than is ended, and no metadata say that it was burned. 0 with TransferIn of V1. NULL: nothing is said.';
+COMMENT ON COLUMN ledger.token_events.reason IS 'The reason that metadata give, in the sender''s words. NULL: none.';
+COMMENT ON COLUMN ledger.token_events.meta IS 'The other metadata of the movement, merged from argument and result. Empty: none.';
+COMMENT ON COLUMN ledger.token_events.standard IS 'What explains the movement: V1 (an exercise), V2 (a log). NULL: nothing.';
+COMMENT ON COLUMN ledger.token_events.choice IS 'The choice of the exercise that explains it. NULL: none does.';
+COMMENT ON COLUMN ledger.token_events.choice_argument IS 'Its argument.';
+COMMENT ON COLUMN ledger.token_events.exercise_result IS 'Its result.';
+COMMENT ON COLUMN ledger.token_events.instruction_id IS 'The transfer instruction that the movement settles or aborts, or makes: its row is in ledger.pending_instructions. NULL: none.';
+COMMENT ON COLUMN ledger.token_events.transfer IS 'The transfer as the instruction or the choice has it: sender, receiver, amount, instrumentId, requestedAt, executeBefore, meta. NULL: neither says.';
+COMMENT ON COLUMN ledger.token_events.legs IS 'Of a log: its legs of this instrument, as the administrator wrote them. NULL otherwise.';
+COMMENT ON COLUMN ledger.token_events.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.token_events.update_id IS 'Id of the update.';
+
+COMMENT ON VIEW ledger.token_transfers IS 'One row per transfer: what one party gets from another in a movement of ledger.token_events, whose comment says what is needed. What is offered is no transfer until it is accepted. Computed when it is read: narrow it by ledger_offset.';
+COMMENT ON COLUMN ledger.token_transfers.ledger_offset IS 'Offset of the update. Indexed.';
+COMMENT ON COLUMN ledger.token_transfers.node_id IS 'Node of the movement.';
+COMMENT ON COLUMN ledger.token_transfers.sender IS 'Who sends.';
+COMMENT ON COLUMN ledger.token_transfers.receiver IS 'Who receives; another party than the sender.';
+COMMENT ON COLUMN ledger.token_transfers.instrument IS 'Id of the instrument.';
+COMMENT ON COLUMN ledger.token_transfers.instrument_admin IS 'The instrument''s administrator.';
+COMMENT ON COLUMN ledger.token_transfers.admin_signed IS 'Whether the administrator signed the receiver''s holdings; of a leg, those of the side that tells it.';
+COMMENT ON COLUMN ledger.token_transfers.amount IS 'What the receiver gets: the sum of its new holdings, or the amount of the leg.';
+COMMENT ON COLUMN ledger.token_transfers.reason IS 'The reason that metadata give. NULL: none.';
+COMMENT ON COLUMN ledger.token_transfers.standard IS 'V1: told by an exercise. V2: by a leg of a log.';
+COMMENT ON COLUMN ledger.token_transfers.choice IS 'The choice of the exercise. NULL: a leg of a log.';
+COMMENT ON COLUMN ledger.token_transfers.instruction_id IS 'The transfer instruction that it settles. NULL: none, or a leg of a log.';
+COMMENT ON COLUMN ledger.token_transfers.leg_id IS 'Id of the leg, which both sides have. NULL: told by an exercise.';
+COMMENT ON COLUMN ledger.token_transfers.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.token_transfers.update_id IS 'Id of the update.';
+
+COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets'' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+@graphql({"primary_key_columns": ["contract_id"]})';
+COMMENT ON COLUMN ledger.pending_instructions.contract_id IS 'The instruction''s contract. Unique. Indexed.';
+COMMENT ON COLUMN ledger.pending_instructions.transfer_id IS 'The first instruction of the transfer that this one continues; its own contract if it is the first. The same for all instructions of a transfer.';
+COMMENT ON COLUMN ledger.pending_instructions.pending IS 'Whether it is active at ledger.latest_offset().';
+COMMENT ON COLUMN ledger.pending_instructions.status IS 'pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), or reassigning (on its way to another synchronizer). One that is pending after execute_before can''t be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.';
+COMMENT ON COLUMN ledger.pending_instructions.sender IS 'Who sends.';
+COMMENT ON COLUMN ledger.pending_instructions.receiver IS 'Who receives.';
+COMMENT ON COLUMN ledger.pending_instructions.instrument IS 'Id of the instrument.';
+COMMENT ON COLUMN ledger.pending_instructions.instrument_admin IS 'The instrument''s administrator.';
+COMMENT ON COLUMN ledger.pending_instructions.admin_signed IS 'Whether the administrator signed the instruction. False: it may be forged.';
+COMMENT ON COLUMN ledger.pending_instructions.amount IS 'What is offered.';
+COMMENT ON COLUMN ledger.pending_instructions.requested_at IS 'When it was requested. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.pending_instructions.execute_before IS 'Until when it can be accepted. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.pending_instructions.reason IS 'The reason that the transfer''s metadata give. NULL: none.';
+COMMENT ON COLUMN ledger.pending_instructions.waits_for IS 'What it waits for, as its view says when it is made: of V1 the status, of V2 the actions that are available. NULL: read from an amulet''s payload.';
+COMMENT ON COLUMN ledger.pending_instructions.choice IS 'The choice of the standard that ended it. NULL: none.';
+COMMENT ON COLUMN ledger.pending_instructions.next_contract_id IS 'With continued: the instruction that takes its place.';
+COMMENT ON COLUMN ledger.pending_instructions.created_offset IS 'Offset of its creation event, or of the assignment since which it is active where it is.';
+COMMENT ON COLUMN ledger.pending_instructions.created_node_id IS 'Node of that event: (created_offset, created_node_id) is the row in ledger.created_events.';
+COMMENT ON COLUMN ledger.pending_instructions.created_at IS 'Ledger time of its creation. Microseconds, UTC.';
+COMMENT ON COLUMN ledger.pending_instructions.ended_offset IS 'Offset at which it was archived. NULL: it was not.';
+COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the event that archived it.';
+COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
+
+COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that the party sees are looked at: narrow it by ledger_offset as well.';
+COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing. An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
+COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
+COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. An error where the active contracts are not known at both offsets.';

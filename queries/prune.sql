@@ -1,0 +1,166 @@
+-- Pruning up to an offset: the floor. Everything is one transaction. Its order matters: reassignments first, then creation events, then
+-- what belongs to these.
+
+-- name: PrunePartitions :many
+-- The partitions that have offsets up to the floor, with their size in bytes and about how many rows they have (negative: not known).
+SELECT p.relation, p.name, p.from_offset, p.to_offset, pg_total_relation_size(c.oid)::bigint AS bytes, c.reltuples::bigint AS about_rows
+FROM partitions p
+JOIN pg_catalog.pg_class c ON c.relname::text = p.name AND c.relnamespace = (
+    SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass)
+WHERE p.from_offset <= @floor::bigint
+ORDER BY p.relation, p.from_offset;
+
+-- name: PruneActive :one
+-- How many contracts stay because they were active; those on two synchronizers count twice.
+SELECT count(*) FROM needed_creations n
+WHERE n.active AND n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint);
+
+-- name: PruneCarryReassignments :exec
+-- Carries the reassignments of which one half lies after the history floor up to the new one, and the other half does not.
+INSERT INTO carried_reassignments (ledger_offset, node_id, snapshot_offset, kind, contract_id, template_ref, synchronizer_ref, workflow_id,
+    reassignment_id, source_ref, target_ref, submitter, reassignment_counter, assignment_exclusivity, witness_parties_ref, created_offset,
+    created_node_id, extra)
+SELECT r.ledger_offset, r.node_id, @floor, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref,
+    (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = r.ledger_offset),
+    r.reassignment_id, r.source_ref, r.target_ref, r.submitter, r.reassignment_counter, r.assignment_exclusivity, r.witness_parties_ref,
+    coalesce(l.activated_offset, r.ledger_offset), coalesce(l.activated_node_id, r.node_id), r.extra
+FROM reassignments r
+LEFT JOIN lifetimes l ON r.kind = 'unassigned' AND l.deactivated_offset = r.ledger_offset AND l.contract_id = r.contract_id
+    AND l.synchronizer_ref = r.source_ref
+WHERE r.ledger_offset > @history_floor AND r.ledger_offset <= @floor AND (r.kind = 'assigned' OR l.activated_offset IS NOT NULL)
+  AND NOT EXISTS (
+      SELECT FROM reassignments o
+      WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind AND o.ledger_offset <= @floor)
+  AND NOT EXISTS (
+      SELECT FROM carried_reassignments o
+      WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind);
+
+-- name: PruneForgetReassignments :exec
+-- Removes the carried reassignments whose other half has come by the floor.
+DELETE FROM carried_reassignments r
+WHERE r.snapshot_offset <> @floor AND EXISTS (
+    SELECT FROM reassignments o
+    WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind AND o.ledger_offset <= @floor);
+
+-- name: PruneMoveReassignments :exec
+UPDATE carried_reassignments SET snapshot_offset = @floor WHERE snapshot_offset <> @floor;
+
+-- name: PruneCarryCreated :exec
+-- Carries creation events. One that only an incomplete reassignment needs has the workflow of that one, as in a snapshot.
+INSERT INTO carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref, synchronizer_ref, workflow_id,
+    reassignment_counter, created_at, acs_delta, payload, contract_key, contract_key_hash, signatories_ref, observers_ref, witness_parties_ref,
+    stakeholders_ref, created_event_blob, extra)
+SELECT c.ledger_offset, c.node_id, @floor, c.contract_id, c.template_ref, c.synchronizer_ref,
+    CASE WHEN k.active THEN (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.ledger_offset)
+        ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = c.ledger_offset AND i.created_node_id = c.node_id LIMIT 1) END,
+    CASE WHEN k.active THEN coalesce(r.reassignment_counter, 0) END, c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
+    c.signatories_ref, c.observers_ref, c.witness_parties_ref, c.stakeholders_ref, c.created_event_blob, c.extra
+FROM (
+    SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
+    FROM needed_creations n
+    WHERE n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint)
+    GROUP BY n.ledger_offset, n.node_id
+) k
+JOIN created c ON c.ledger_offset = k.ledger_offset AND c.node_id = k.node_id AND c.ledger_offset <= @floor
+LEFT JOIN reassignments r ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id;
+
+-- name: PruneForgetCreated :exec
+DELETE FROM carried_created c
+WHERE c.snapshot_offset <> @floor AND NOT EXISTS (
+    SELECT FROM needed_creations n
+    WHERE n.ledger_offset = c.ledger_offset AND n.node_id = c.node_id AND (n.active_until IS NULL OR n.active_until > @floor::bigint));
+
+-- name: PruneMoveCreated :exec
+UPDATE carried_created c SET snapshot_offset = @floor, reassignment_counter = CASE WHEN k.active THEN c.reassignment_counter END,
+    workflow_id = CASE WHEN k.active THEN c.workflow_id
+        ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = c.ledger_offset AND i.created_node_id = c.node_id LIMIT 1) END
+FROM (
+    SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
+    FROM needed_creations n
+    WHERE n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint)
+    GROUP BY n.ledger_offset, n.node_id
+) k
+WHERE c.snapshot_offset <> @floor AND k.ledger_offset = c.ledger_offset AND k.node_id = c.node_id;
+
+-- name: PruneCarryViews :exec
+INSERT INTO carried_interface_views (ledger_offset, node_id, ordinal, snapshot_offset, contract_id, interface_id, synchronizer_ref, view_value,
+    status_code, status_message, status_details, implementation_package_id, extra, seen_by_ref)
+SELECT v.ledger_offset, v.node_id, v.ordinal, @floor, v.contract_id, v.interface_id, v.synchronizer_ref, v.view_value,
+    v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.extra, v.seen_by_ref
+FROM carried_created c
+JOIN interface_views v ON v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id AND v.ledger_offset <= @floor;
+
+-- name: PruneForgetViews :exec
+DELETE FROM carried_interface_views v
+WHERE v.snapshot_offset <> @floor
+  AND NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id);
+
+-- name: PruneMoveViews :exec
+UPDATE carried_interface_views SET snapshot_offset = @floor WHERE snapshot_offset <> @floor;
+
+-- name: PruneCarryUnknown :exec
+-- Entries of unknown kinds belong to the snapshot as a whole: whether they are active nobody can tell.
+UPDATE carried_unknown_elements SET ledger_offset = @floor WHERE ledger_offset <> @floor;
+
+-- name: PruneCarryExact :exec
+INSERT INTO carried_exact_payloads (ledger_offset, node_id, interface_id, seq, snapshot_offset, field, exact)
+SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, @floor, x.field, x.exact
+FROM exact_payloads x
+WHERE x.ledger_offset <= @floor AND x.node_id IS NOT NULL;
+
+-- name: PruneMoveExact :exec
+-- Those of an entry of an unknown kind have the snapshot's offset as their place.
+UPDATE carried_exact_payloads SET snapshot_offset = @floor, ledger_offset = CASE WHEN node_id IS NULL THEN @floor ELSE ledger_offset END
+WHERE snapshot_offset <> @floor;
+
+-- name: PruneWantLookups :exec
+-- LookupsWant, where the creations up to the floor will not be stored any more.
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
+SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_exclusive, @to_inclusive, @floor) m
+ON CONFLICT DO NOTHING;
+
+-- name: PruneSnapshot :exec
+-- Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its
+-- scope is that of the coverage, which is still there.
+WITH before AS (
+    DELETE FROM snapshots_both
+)
+INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, is_copy, digest)
+SELECT r.*, k.is_copy, row_digest(r)
+FROM (
+    SELECT @floor::bigint AS snapshot_offset,
+        (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor AND v.to_inclusive > @floor) AS scope, '' AS token_kind, '' AS token,
+        (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL) + (SELECT count(*) FROM carried_reassignments)
+            + (SELECT count(*) FROM carried_unknown_elements) AS entries,
+        now() AS started_at, now() AS finished_at, true AS pruned
+) r, unnest('{f,t}'::boolean[]) k (is_copy);
+
+-- name: PruneCoverage :exec
+-- Removes the coverage up to the floor, and shortens the range that contains it.
+WITH gone AS (
+    DELETE FROM coverage_both d WHERE d.stream = 'updates' AND d.to_inclusive <= @floor::bigint
+)
+UPDATE coverage_both c SET from_exclusive = @floor::bigint, digest = changed_digest(c, jsonb_build_object('from_exclusive', @floor::bigint))
+WHERE c.stream = 'updates' AND c.from_exclusive < @floor::bigint AND c.to_inclusive > @floor::bigint;
+
+-- name: PruneFloors :exec
+-- The floors are where they would be if indexing had begun with a snapshot there.
+WITH filled AS (
+    DELETE FROM fill_both
+), active AS (
+    DELETE FROM fill_active
+)
+UPDATE floors_both f SET history_floor = @floor::bigint, state_floor = @floor::bigint, pruned_to = greatest(f.pruned_to, @floor::bigint),
+    digest = changed_digest(f, jsonb_build_object('history_floor', @floor::bigint, 'state_floor', @floor::bigint,
+        'pruned_to', greatest(f.pruned_to, @floor::bigint)))
+WHERE f.stream = 'updates';
+
+-- name: PruneSeals :exec
+-- Puts the windows that begin up to the floor, and the snapshot's, aside.
+WITH gone AS (
+    DELETE FROM verifications v WHERE v.stream = 'snapshot' OR v.stream = 'updates' AND v.from_exclusive < @floor::bigint
+    RETURNING v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at
+)
+INSERT INTO pruned_verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at)
+SELECT g.stream, g.from_exclusive, g.to_inclusive, g.verified_at, g.result, g.differences, g.digest, g.repaired_at FROM gone g
+ON CONFLICT DO NOTHING;

@@ -1,0 +1,215 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
+)
+
+const (
+	// The most requests at once for the updates that created a snapshot's contracts.
+	creationsAtOnce = 8
+	// What could not be read is read again so many times before the page fails.
+	creationTries = 3
+	// A transaction's effective time lies at most so far after its record time, and so far before it.
+	effectiveAhead, effectiveBehind = 2 * time.Minute, 25 * time.Hour
+)
+
+// creations are the entries of contracts of a page, as far as they were found. They are kept after an error, so that only
+// the rest is looked for when the page is read again.
+type creations struct {
+	mu    sync.Mutex
+	page  string
+	found map[creation]ledger.ContractEntry
+}
+
+// creation tells one: a contract that moved may be listed with two updates.
+type creation struct{ contractID, updateID string }
+
+func creationOf(c *ledger.NetworkContract) creation { return creation{c.ContractID, c.UpdateID} }
+
+// begin forgets what belongs to another page.
+func (c *creations) begin(page string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.page != page {
+		c.page, c.found = page, map[creation]ledger.ContractEntry{}
+	}
+}
+
+func (c *creations) get(of creation) (ledger.ContractEntry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry, found := c.found[of]
+	return entry, found
+}
+
+// add adds what an update says of a contract, and reports whether it creates it.
+func (c *creations) add(update *ledger.Update, of creation) bool {
+	entry, ok := entryOf(update, of.contractID)
+	if ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.found[of] = entry
+	}
+	return ok
+}
+
+// entries returns the entries of the contracts of a page, which are active in a migration, in the same order.
+func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []ledger.NetworkContract) ([]ledger.ContractEntry, error) {
+	for try := 0; ; try++ {
+		err := u.lookUpCreations(ctx, contracts)
+		if err == nil {
+			break
+		}
+		var passes *Error
+		var lasts *ledger.Problem
+		if !errors.As(err, &passes) || errors.As(err, &lasts) || try == creationTries {
+			return nil, err
+		}
+		if err := wait(ctx, max(time.Second<<try, min(passes.RetryAfter, MaxIdle))); err != nil {
+			return nil, err
+		}
+	}
+	s := creationSearch{Updates: u}
+	entries := make([]ledger.ContractEntry, 0, len(contracts))
+	for i := range contracts {
+		of := creationOf(&contracts[i])
+		entry, found := u.creations.get(of)
+		if !found {
+			update, err := s.find(ctx, migrationID, &contracts[i])
+			if err != nil {
+				return nil, err
+			}
+			u.creations.add(update, of)
+			entry, _ = u.creations.get(of)
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// lookUpCreations reads the updates that created contracts, where these are known. A failure keeps no other update from being read,
+// but many do.
+func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.NetworkContract) error {
+	of := map[string][]string{} // contract ids by update id
+	for i := range contracts {
+		c := &contracts[i]
+		if _, found := u.creations.get(creationOf(c)); !found && c.UpdateID != "" {
+			of[c.UpdateID] = append(of[c.UpdateID], c.ContractID)
+		}
+	}
+	var failures atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(creationsAtOnce)
+	for id, contractIDs := range of {
+		if ctx.Err() != nil || failures.Load() >= 2*creationsAtOnce {
+			break
+		}
+		group.Go(func() error {
+			update, _, err := u.UpdateOfScope(ctx, id)
+			for _, contractID := range contractIDs {
+				if err == nil && !u.creations.add(&update, creation{contractID, id}) {
+					err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", id, contractID))}
+				}
+			}
+			if err != nil {
+				failures.Add(1)
+			}
+			if errors.Is(err, ledger.ErrNotFound) { // a node that lags behind
+				err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s, which created contracts of the snapshot, is not there", id))}
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// entryOf returns the entry that a contract has if an update created it; ok reports whether it did.
+func entryOf(update *ledger.Update, contractID string) (entry ledger.ContractEntry, ok bool) {
+	i := slices.IndexFunc(update.Created, func(c ledger.CreatedEvent) bool { return c.ContractID == contractID })
+	if i < 0 {
+		return entry, false
+	}
+	entry = ledger.ContractEntry{
+		WorkflowID: update.WorkflowID, Plain: update.Plain,
+		Active: &ledger.ActiveContract{Created: update.Created[i], SynchronizerID: *update.SynchronizerID},
+	}
+	for k := range update.Assigned {
+		if a := &update.Assigned[k]; a.ContractID == contractID {
+			entry.Active.ReassignmentCounter = a.ReassignmentCounter
+		}
+	}
+	return entry, true
+}
+
+// creationSearch looks for the creations of contracts from earlier migrations, of which the service does not say which update made them.
+// It goes through the updates around the time of the creation. A page is kept: what was created at about the same time is in it too.
+type creationSearch struct {
+	*Updates
+	after, to ledger.Offset             // of the page
+	created   map[string]*ledger.Update // of the page, by contract id
+}
+
+// find returns the update that created a contract before a migration.
+func (s *creationSearch) find(ctx context.Context, migrationID int64, c *ledger.NetworkContract) (*ledger.Update, error) {
+	for earlier := migrationID - 1; earlier >= 0; earlier-- {
+		bound := func(by time.Duration) (ledger.Offset, error) {
+			return ledger.NetworkOffset(earlier, ledger.Time{Time: c.CreatedAt.Time.Add(by).Truncate(time.Microsecond), Valid: true})
+		}
+		from, err := bound(-effectiveAhead)
+		if err != nil {
+			return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+		}
+		to, err := bound(effectiveBehind)
+		if err != nil {
+			return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+		}
+		for at := from; at < to; at = s.to {
+			if err := s.read(ctx, at); err != nil {
+				return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+			}
+			if update := s.created[c.ContractID]; update != nil {
+				return update, nil
+			}
+			if s.to <= at { // nothing follows
+				break
+			}
+		}
+	}
+	return nil, &ledger.Problem{
+		What: fmt.Sprintf("the snapshot has contract %s, which was created at %s in an earlier migration, and no update around that time creates it",
+			c.ContractID, c.CreatedAt.Time.Format(time.RFC3339Nano)),
+		Do: "read the updates from their beginning instead: `indexer run --scan-history=updates` with a new database",
+	}
+}
+
+// read makes the page one that has the updates after an offset.
+func (s *creationSearch) read(ctx context.Context, at ledger.Offset) error {
+	if s.created != nil && at >= s.after && at < s.to {
+		return nil
+	}
+	page, err := s.Updates.page(ctx, "updates-created", at, MaxPage, s.client.maxBody)
+	if err != nil {
+		return err
+	}
+	s.after, s.to, s.created = at, lastOffset(page.updates, at), map[string]*ledger.Update{}
+	for i := range page.updates {
+		for k := range page.updates[i].Created {
+			s.created[page.updates[i].Created[k].ContractID] = &page.updates[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package names
+
+// mostRecent is how many entries each of two generations remembers. Those of lists of parties take some 100 bytes each.
+const mostRecent = 32_768
+
+// recent remembers what is known of keys, in two generations: when the younger one is full it becomes the older one, and what was in
+// that and was not asked for since is forgotten. The zero value is empty.
+type recent[K comparable, V any] struct {
+	younger, older map[K]V
+}
+
+// get is what is remembered of a key.
+func (r *recent[K, V]) get(key K) (value V, known bool) {
+	if value, known = r.younger[key]; known {
+		return value, true
+	}
+	if value, known = r.older[key]; known {
+		r.put(key, value)
+	}
+	return value, known
+}
+
+// put remembers something of a key.
+func (r *recent[K, V]) put(key K, value V) {
+	if r.younger == nil || len(r.younger) >= mostRecent {
+		r.younger, r.older = map[K]V{}, r.younger
+	}
+	r.younger[key] = value
+}

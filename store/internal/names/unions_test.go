@@ -1,0 +1,70 @@
+package names
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who may see something is one list: one of those that were served, where it has all parties. No other list gets a number.
+func TestUnion(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lists [][]string
+		want  []string
+		added int
+	}{
+		"nobody":                  {lists: [][]string{nil, nil}},
+		"no parties":              {lists: [][]string{{}, nil}, want: []string{}},
+		"one":                     {lists: [][]string{{"b", "a"}, nil}, want: []string{"b", "a"}},
+		"the same":                {lists: [][]string{{"b", "a"}, {"b", "a"}}, want: []string{"b", "a"}},
+		"one has all":             {lists: [][]string{{"a"}, {"c", "b", "a"}, {"b", "c"}}, want: []string{"c", "b", "a"}},
+		"a repetition is no more": {lists: [][]string{{"a", "a", "a"}, {"b", "a"}}, want: []string{"a", "b"}, added: 1},
+		"none has all":            {lists: [][]string{{"c", "a"}, {"b"}, {"a", "d"}}, want: []string{"a", "b", "c", "d"}, added: 1},
+		"more than is remembered": {lists: [][]string{{"e"}, {"d"}, {"c"}, {"b"}, {"a"}}, want: []string{"a", "b", "c", "d", "e"}, added: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := NewWanted()
+			for range 2 { // what is remembered is the same
+				var audience Audience
+				for _, list := range c.lists {
+					audience = audience.With(n.Parties(list))
+				}
+				served := map[ListPlace]bool{}
+				for _, list := range audience {
+					served[list] = true
+				}
+				place := n.Union(audience)
+				if c.want == nil {
+					require.Equal(t, Nobody, place)
+					continue
+				}
+				require.Equal(t, c.want, n.Lists[place].Parties)
+				require.Len(t, n.Lists, len(served)+c.added)
+			}
+		})
+	}
+}
+
+// The room of a batch that was written is another batch's, and nothing else of it.
+func TestReleasedIsEmpty(t *testing.T) {
+	t.Parallel()
+	n := NewWanted()
+	n.Parties([]string{"a"})
+	n.Template("pkg:M:T", "pkg", nil)
+	n.Synchronizer("sync")
+	n.Union(Audience{}.With(n.Parties([]string{"a"}), n.Parties([]string{"b"})))
+	n.Holding(Position{Owner: []byte("a")}, "1", nil)
+	n.Release()
+	require.Empty(t, n.Lists)
+	require.Empty(t, n.Templates)
+	require.Empty(t, n.Synchronizers)
+	require.Empty(t, n.Views)
+	require.Empty(t, n.placesByKey)
+	require.Empty(t, n.places)
+	require.Empty(t, n.unions)
+	require.Empty(t, n.creations)
+	require.Empty(t, n.seenBy)
+	require.Empty(t, n.Positions)
+}

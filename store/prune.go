@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+const (
+	// readersWait is how long the readers may wait at a time. It is less than deadlock_timeout (1 s by default): so where a reader
+	// that has a lock asks for another one, no deadlock is found that would end his query.
+	readersWait = 500 * time.Millisecond
+	// writersWait is the same for the leader of the updates.
+	writersWait = 5 * time.Second
+	prunePause  = 2 * time.Second
+)
+
+// Prune removes everything of the updates up to an offset but what was active there, and makes it the floor of history and state: the
+// database is as if indexing had begun with a snapshot there. All of it is one transaction, in which the readers and the leader of
+// the updates wait only for its end; so nothing has to be continued or cleaned up after a failure.
+//
+// First the contracts that were active become carried rows, as of a snapshot, which nobody sees before the end. At the end partitions are
+// dropped, which takes no time. What stays of a partition that has offsets on both sides of the floor was copied before, up to
+// the watermark, so that little is left to be copied at the end.
+//
+// The role of the backfill keeps others from filling in history, and from pruning, meanwhile. Where nothing is stored up to the
+// offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't let go of the tables,
+// ErrNotLeader, or the database's.
+func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
+	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		extent, err := held.Read(ctx, l.store.db, tx)
+		if err != nil {
+			return err
+		}
+		if err := l.store.refusePrune(&extent, floor); err != nil || floor <= extent.HistoryFloor {
+			return err
+		}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark)}
+		return p.run(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("prune up to offset %d: %w", floor, session.Refused(err))
+	}
+	return nil
+}
+
+// pruning is a running Prune.
+type pruning struct {
+	leader *BackfillWriter
+	tx     pgx.Tx
+	from   int64 // the history floor before
+	floor  int64
+	cuts   []partitions.Cut
+	copied int64 // up to here what stays of partitions is copied
+}
+
+func (p *pruning) run(ctx context.Context) error {
+	q := p.leader.store.db.Queries
+	if err := q.TimeoutsOff(ctx, p.tx); err != nil {
+		return fmt.Errorf("switch the limits on time off: %w", err)
+	}
+	if _, err := p.tx.Exec(ctx, "SET LOCAL work_mem = '256MB'"); err != nil {
+		return fmt.Errorf("set the memory for sorting: %w", err)
+	}
+	if err := p.findPartitions(ctx); err != nil {
+		return err
+	}
+	if _, err := q.WaitingSnapshotDrop(ctx, p.tx); err != nil {
+		return fmt.Errorf("remove the snapshot that was to lower the state floor: %w", err)
+	}
+	if err := p.carry(ctx); err != nil {
+		return err
+	}
+	if err := p.removeRows(ctx); err != nil {
+		return err
+	}
+	for i := range p.cuts {
+		if err := p.cuts[i].Begin(ctx, p.tx); err != nil {
+			return err
+		}
+		if err := p.cuts[i].Copy(ctx, p.tx, p.floor, p.copied); err != nil {
+			return err
+		}
+	}
+	return patiently(ctx, prunePause, func() error { return p.end(ctx) })
+}
+
+// findPartitions finds those that have something to lose, and keeps autovacuum from them, which would have to be waited for at the end.
+func (p *pruning) findPartitions(ctx context.Context) error {
+	list, err := p.leader.store.db.Queries.PartitionList(ctx, p.tx)
+	if err != nil {
+		return fmt.Errorf("read partitions: %w", err)
+	}
+	var names []string
+	for _, table := range tables.All() {
+		if !table.Pruned || !table.Partitioned {
+			continue
+		}
+		for _, partition := range list {
+			if partition.Relation == table.Name && partition.FromOffset <= p.floor {
+				p.cuts = append(p.cuts, partitions.Cut{Relation: table.Name, Name: partition.Name, Floor: p.floor, To: partition.ToOffset})
+				names = append(names, pgx.Identifier{partition.Name}.Sanitize())
+			}
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	if _, err := p.tx.Exec(ctx, "LOCK TABLE "+strings.Join(names, ", ")+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
+		return fmt.Errorf("lock the partitions up to offset %d: %w", p.floor, err)
+	}
+	return nil
+}
+
+// carry makes the carried rows those of a snapshot at the floor.
+func (p *pruning) carry(ctx context.Context) error {
+	q := p.leader.store.db.Queries
+	moved := func(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
+		return q.PruneCarryReassignments(ctx, db, dbsqlc.PruneCarryReassignmentsParams{HistoryFloor: p.from, Floor: floor})
+	}
+	exact := tables.Get(tables.Snapshot, "carried_exact_payloads")
+	orphans := func(ctx context.Context, db dbsqlc.DBTX, _ int64) error {
+		_, err := db.Exec(ctx, "DELETE FROM "+exact.SQL()+" s WHERE "+exact.Orphan)
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, dbsqlc.DBTX, int64) error
+	}{
+		{"incomplete reassignments", moved},
+		{"reassignments that were completed", q.PruneForgetReassignments},
+		{"carried reassignments", q.PruneMoveReassignments},
+		{"creations of what was active", q.PruneCarryCreated},
+		{"carried creations of what was not active any more", q.PruneForgetCreated},
+		{"carried creations", q.PruneMoveCreated},
+		{"interface views of what was active", q.PruneCarryViews},
+		{"carried interface views of what was not active any more", q.PruneForgetViews},
+		{"carried interface views", q.PruneMoveViews},
+		{"carried entries of unknown kinds", q.PruneCarryUnknown},
+		{"exact values of what was active", q.PruneCarryExact},
+		{"carried exact values", q.PruneMoveExact},
+		{"exact values of what was not active", orphans},
+		{"the snapshot", q.PruneSnapshot},
+	} {
+		if err := step.do(ctx, p.tx, p.floor); err != nil {
+			return fmt.Errorf("carry what was active at offset %d: %s: %w", p.floor, step.what, err)
+		}
+	}
+	return nil
+}
+
+// removeRows removes the rows of tables without partitions, which are few, and has those contracts looked up that lose their creation
+// and have events that stay.
+func (p *pruning) removeRows(ctx context.Context) error {
+	for _, table := range tables.All() {
+		if !table.Pruned || table.Partitioned {
+			continue
+		}
+		if _, err := p.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" <= $1"), p.floor); err != nil {
+			return fmt.Errorf("remove rows of %s: %w", table.Name, err)
+		}
+	}
+	return p.wantLookups(ctx, p.tx, p.floor, p.copied)
+}
+
+func (p *pruning) wantLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
+	err := p.leader.store.db.Queries.PruneWantLookups(ctx, tx, dbsqlc.PruneWantLookupsParams{FromExclusive: after, ToInclusive: upTo, Floor: p.floor})
+	if err != nil {
+		return fmt.Errorf("ask for contracts whose creation goes: %w", err)
+	}
+	return nil
+}
+
+// end is tried until it has the locks. What the leader of the updates has written meanwhile is copied before it is made to wait, and
+// once more while it does.
+func (p *pruning) end(ctx context.Context) error {
+	watermark, _, err := held.Watermark(ctx, p.leader.store.db, p.tx)
+	if err != nil {
+		return err
+	}
+	if err := p.catchUp(ctx, p.tx, int64(watermark)); err != nil {
+		return err
+	}
+	p.copied = int64(watermark)
+	return pgx.BeginFunc(ctx, p.tx, func(tx pgx.Tx) error {
+		if err := p.lock(ctx, tx); err != nil {
+			return err
+		}
+		if err := p.catchUp(ctx, tx, math.MaxInt64); err != nil {
+			return err
+		}
+		for i := range p.cuts {
+			if err := p.cuts[i].Finish(ctx, tx); err != nil {
+				return err
+			}
+		}
+		return p.moveFloors(ctx, tx)
+	})
+}
+
+// catchUp copies what came after what is copied, up to an offset.
+func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
+	if upTo <= p.copied {
+		return nil
+	}
+	for i := range p.cuts {
+		if err := p.cuts[i].Copy(ctx, tx, p.copied, upTo); err != nil {
+			return err
+		}
+	}
+	return p.wantLookups(ctx, tx, p.copied, upTo)
+}
+
+// lock waits for the leader of the updates, and then for the readers. Whoever has read the floors keeps it waiting: so a transaction
+// that reads in one snapshot sees either everything as it was, or everything as it is.
+func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
+	if err := waitAtMost(ctx, tx, writersWait); err != nil {
+		return err
+	}
+	if err := p.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
+		return err
+	}
+	if err := waitAtMost(ctx, tx, readersWait); err != nil {
+		return err
+	}
+	names := []string{"floors"}
+	for _, table := range tables.All() {
+		if table.Pruned && table.Partitioned {
+			names = append(names, table.SQL())
+		}
+	}
+	if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+strings.Join(names, ", ONLY ")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		return fmt.Errorf("wait for readers: %w", err)
+	}
+	return nil
+}
+
+func waitAtMost(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", limit.Milliseconds())); err != nil {
+		return fmt.Errorf("set lock_timeout: %w", err)
+	}
+	return nil
+}
+
+// moveFloors says that what lies up to the floor is not stored any more.
+func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
+	q := p.leader.store.db.Queries
+	for _, step := range []func(context.Context, dbsqlc.DBTX, int64) error{q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
+		if err := step(ctx, tx, p.floor); err != nil {
+			return fmt.Errorf("move the floors: %w", err)
+		}
+	}
+	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)
+}

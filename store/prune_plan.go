@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/tables"
+)
+
+// PruneBefore says what is pruned: the updates before an offset, before a time, or of an age. One of them is set.
+type PruneBefore struct {
+	Offset *ledger.Offset
+	Time   time.Time // updates with an earlier record time
+	// Age counts from the record time of the last update that is shown. So no wrong clock prunes anything, and of a ledger that rests
+	// nothing more goes.
+	Age time.Duration
+}
+
+// PrunePlan is what pruning removes.
+type PrunePlan struct {
+	From  ledger.Offset // the history floor now. What lies after it goes, up to Floor
+	Floor ledger.Offset // the floors afterwards; not above From: there is nothing to prune
+	Until time.Time     // record time of the last update that goes; zero: it has none
+
+	Tables []PrunedTable // those that lose rows
+	// Active is how many contracts stay, with their creation, because they were active at Floor. One on two synchronizers counts twice.
+	Active int64
+	// Copied is how many rows have to be copied because they lie in the same partitions as others that go.
+	Copied int64
+}
+
+// PrunedTable is what a table loses.
+type PrunedTable struct {
+	Relation   string
+	Partitions int   // that go whole, or are replaced by a smaller one
+	Rows       int64 // about
+	Bytes      int64 // on the disk, with indexes, about; of a table without partitions 0, because it keeps them for other rows
+}
+
+// Empty reports whether there is nothing to prune.
+func (p *PrunePlan) Empty() bool { return p.Floor <= p.From }
+
+// Rows is how many rows go, about.
+func (p *PrunePlan) Rows() (rows int64) {
+	for _, table := range p.Tables {
+		rows += table.Rows
+	}
+	return rows
+}
+
+// Bytes is how much room on the disk comes back, about.
+func (p *PrunePlan) Bytes() (bytes int64) {
+	for _, table := range p.Tables {
+		bytes += table.Bytes
+	}
+	return bytes
+}
+
+// PlanPrune says what pruning would remove, without changing anything. What can't be pruned is a *ledger.Problem.
+func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePlan, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
+		if err != nil {
+			return err
+		}
+		if plan.Floor, err = s.pruneFloor(ctx, tx, &extent, before); err != nil {
+			return err
+		}
+		plan.From = extent.HistoryFloor
+		if err := s.refusePrune(&extent, plan.Floor); err != nil || plan.Empty() {
+			return err
+		}
+		return s.planPrune(ctx, tx, &plan)
+	})
+	return plan, err
+}
+
+// pruneFloor is the last offset that goes.
+func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, before PruneBefore) (ledger.Offset, error) {
+	if before.Offset != nil || !extent.Started {
+		if before.Offset == nil {
+			return 0, nil
+		}
+		return *before.Offset - 1, nil
+	}
+	until := before.Time
+	if until.IsZero() {
+		newest, err := s.recordTime(ctx, tx, extent.Watermark)
+		if err != nil || newest.IsZero() {
+			return extent.HistoryFloor, err
+		}
+		until = newest.Add(-before.Age)
+	}
+	var floor ledger.Offset
+	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, "SELECT offset_at($1::timestamptz - interval '1 microsecond')", until).Scan(&floor)
+	})
+	if pg.HasCode(err, pg.InvalidParameterValue) { // the first update that is stored is later
+		return extent.HistoryFloor, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("look for the last update before %s: %w", until.UTC().Format(time.RFC3339), err)
+	}
+	return floor, nil
+}
+
+func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
+	address := s.Address()
+	switch {
+	case !extent.Started:
+		return &ledger.Problem{
+			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to prune", address),
+			Do:   "run `indexer run` or `backfill`",
+		}
+	case floor >= extent.Watermark:
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s holds the ledger up to offset %d: nothing would be left after pruning everything up to offset %d", address, extent.Watermark, floor),
+			Do:   fmt.Sprintf("give --before an offset of at most %d, or an earlier time", extent.Watermark),
+		}
+	case extent.StateFloor == nil:
+		return &ledger.Problem{
+			What: fmt.Sprintf("indexing into database %s began at offset %d without a snapshot: it is not known what is active, and so what has to stay", address, extent.HistoryFloor),
+			Do:   "run `backfill history`, to the beginning of the ledger or with --with-snapshot; then what was active is known",
+		}
+	case floor > extent.HistoryFloor && floor < *extent.StateFloor:
+		return &ledger.Problem{
+			What: fmt.Sprintf("what was active is known from offset %d on in database %s, and not at offset %d, up to which history was filled in without a snapshot",
+				*extent.StateFloor, address, floor),
+			Do: fmt.Sprintf("give --before an offset of more than %d, or run `backfill history --with-snapshot` first", *extent.StateFloor),
+		}
+	}
+	return nil
+}
+
+// planPrune counts. Of partitions that go whole it takes the planner's word, if there is one.
+func (s *Store) planPrune(ctx context.Context, tx pgx.Tx, plan *PrunePlan) error {
+	var err error
+	if plan.Until, err = s.recordTime(ctx, tx, plan.Floor); err != nil {
+		return err
+	}
+	if plan.Active, err = s.db.Queries.PruneActive(ctx, tx, int64(plan.Floor)); err != nil {
+		return fmt.Errorf("count what was active at offset %d: %w", plan.Floor, err)
+	}
+	partitions, err := s.db.Queries.PrunePartitions(ctx, tx, int64(plan.Floor))
+	if err != nil {
+		return fmt.Errorf("look for partitions up to offset %d: %w", plan.Floor, err)
+	}
+	for _, table := range tables.All() {
+		if !table.Pruned {
+			continue
+		}
+		pruned := PrunedTable{Relation: table.Name}
+		if !table.Partitioned {
+			pruned.Rows, _, err = countUpTo(ctx, tx, table.Name, table.Place, plan.Floor)
+		}
+		for _, p := range partitions {
+			if err == nil && p.Relation == table.Name {
+				err = pruned.add(ctx, tx, &p, table.Place, plan)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if pruned.Rows > 0 || pruned.Partitions > 0 {
+			plan.Tables = append(plan.Tables, pruned)
+		}
+	}
+	return nil
+}
+
+// add adds a partition.
+func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartitionsRow, place string, plan *PrunePlan) error {
+	t.Partitions++
+	if p.ToOffset <= int64(plan.Floor)+1 && p.AboutRows >= 0 {
+		t.Rows += p.AboutRows
+		t.Bytes += p.Bytes
+		return nil
+	}
+	gone, all, err := countUpTo(ctx, tx, p.Name, place, plan.Floor)
+	if err != nil {
+		return err
+	}
+	plan.Copied += all - gone
+	t.Rows += gone
+	t.Bytes += int64(float64(p.Bytes) * float64(gone) / float64(max(1, all)))
+	return nil
+}
+
+// countUpTo counts a table's rows up to an offset, and all.
+func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, upTo ledger.Offset) (rows, all int64, err error) {
+	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1), count(*) FROM %s", place, pgx.Identifier{table}.Sanitize()), int64(upTo)).Scan(&rows, &all)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count the rows of %s up to offset %d: %w", table, upTo, err)
+	}
+	return rows, all, nil
+}

@@ -1,0 +1,342 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/tables"
+)
+
+// whole is a database that has a simulated ledger from its beginning on.
+func (d *depths) whole(t *testing.T) (*testDB, *UpdatesWriter) {
+	t.Helper()
+	db := newDatabase(t)
+	up := db.leadUpdates(db.store())
+	require.NoError(t, up.Start(t.Context(), "participant::1", d.scope, 0, true))
+	require.NoError(t, up.Append(t.Context(), d.scope, d.pages))
+	return db, up
+}
+
+// prune prunes with a leader of its own.
+func (d *testDB) prune(floor ledger.Offset) {
+	d.T.Helper()
+	l := d.leadBackfill(d.store())
+	require.NoError(d.T, l.Prune(d.T.Context(), floor))
+	l.Close()
+}
+
+// A pruned database is what one is that began with a snapshot at the floor, and so it is if it is pruned again, wherever a contract is
+// between two synchronizers; what was active at each offset from there on it says as before.
+func TestAPrunedDatabaseIsAsBegunAtTheFloor(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "compares what was active at every offset of a ledger")
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			t.Parallel()
+			if seed > 0 {
+				brief.Skip(t)
+			}
+			w := newDepths(t, 500+seed, ledger.ShapeACSDelta)
+			for n := range w.snapshots { // what is of no contract is in snapshots only
+				w.snapshots[n] = slices.DeleteFunc(w.snapshots[n], func(e ledger.ContractEntry) bool { return e.Active == nil && e.Unassigned == nil && e.Assigned == nil })
+			}
+			d, up := w.whole(t)
+			for n, at := range w.at {
+				plan, err := up.store.PlanPrune(t.Context(), PruneBefore{Offset: new(at + 1)})
+				require.NoError(t, err)
+				require.Equal(t, at, plan.Floor)
+				require.Positive(t, plan.Rows())
+				require.Positive(t, plan.Bytes())
+				d.prune(at)
+				require.Equal(t, fmt.Sprint(at, " ", at), d.Floors())
+				require.Empty(t, d.differences(up.store))
+				d.requireNothingWaits()
+				d.requireCarried(up.store, at, w.snapshots[n])
+				for offset := at; offset <= ledger.Offset(w.ledger.End()); offset++ {
+					require.Equal(t, w.active(offset), d.activeAt(offset), "at offset %d", offset)
+				}
+				reference, leader := w.begun(t, n, true)
+				require.NoError(t, leader.Append(t.Context(), w.scope, w.between(at, ledger.Offset(w.ledger.End()))))
+				got := d.shown()
+				for relation, rows := range reference.shown() {
+					require.Equal(t, rows, got[relation], relation)
+				}
+			}
+			w.ledger.Grow(20)
+			more := storetest.PagesOf(t, storetest.Reader(t, w.ledger, w.scope), w.pages[len(w.pages)-1].To, ledger.Offset(w.ledger.End()), 4)
+			require.NoError(t, up.Append(t.Context(), w.scope, more), "the leader goes on")
+			require.Empty(t, d.differences(up.store))
+		})
+	}
+}
+
+// Everything that an event of a contract that stays has with it stays, to the last byte, and nothing of what went.
+func TestWhatBelongsToAContractStaysWithIt(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.leadUpdates(d.store())
+	d.WriteEverything(up, d.leadTransactions(d.store()))
+	at := storetest.EveryKind(100)
+	end := at[len(at)-1].To
+	strange := storetest.NewUpdate(end+1, "sync::1")
+	stays, goes := storetest.Creation(0, "stays"), storetest.Creation(1, "goes")
+	for _, c := range []*ledger.CreatedEvent{&stays, &goes} {
+		c.Argument, c.ContractKey, c.Blob, c.Extra = ledger.JSON(`"\u0000"`), ledger.JSON(`"\u0000"`), []byte{7}, ledger.JSON(`{"new": "\u0000"}`)
+		c.InterfaceViews = []ledger.InterfaceView{{InterfaceID: storetest.HoldingV1, Value: ledger.JSON(`"\u0000"`)}, {InterfaceID: "i:I:I", Value: ledger.JSON(`{}`)}}
+	}
+	strange.Created = []ledger.CreatedEvent{stays, goes}
+	gone := storetest.NewUpdate(end+2, "sync::1")
+	gone.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "goes")}
+	d.append(up, end, strange, gone)
+	d.append(up, end+2, storetest.NewUpdate(end+5, "sync::1"))
+	const contract = `SELECT to_jsonb(c) - '{origin,update_id,record_time,workflow_id}'::text[] || jsonb_build_object(
+		'exact', (SELECT jsonb_agg(to_jsonb(x) - 'stream' ORDER BY field, interface_id) FROM ledger.exact_payloads x WHERE x.ledger_offset = c.ledger_offset AND x.node_id = c.node_id),
+		'views', (SELECT jsonb_agg(to_jsonb(v) - '{update_id,record_time}'::text[] ORDER BY ordinal) FROM ledger.interface_views v WHERE v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id))::text
+		FROM ledger.created_events c JOIN ledger.active_contracts a ON a.activated_offset = c.ledger_offset AND a.activated_node_id = c.node_id ORDER BY c.ledger_offset, c.node_id`
+	before := d.Rows(contract)
+	require.Greater(t, len(before), 2)
+	d.prune(end + 3)
+	require.Equal(t, before, d.Rows(contract))
+	require.Empty(t, d.differences(up.store))
+	require.Equal(t, "true", d.Row("SELECT count(*) > 4 FROM indexer.carried_exact_payloads"))
+	for _, table := range tables.All() {
+		if table.Pruned {
+			require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer."+table.Name+" s WHERE s."+table.Place+" <= $1", end+3), table.Name)
+		}
+	}
+	require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger.exact_payloads WHERE stream = 'updates' AND ledger_offset = $1 AND node_id = 1", end+1))
+	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM ledger.transactions"), "the transaction history is not pruned")
+	require.Equal(t, []string{fmt.Sprint("updates 100 ", end+3, " pruned")},
+		d.Rows("SELECT stream, from_exclusive, to_inclusive, reason FROM ledger.rewrites WHERE reason = 'pruned'"))
+}
+
+// Rows that lie at an offset that is pruned do not stay, but for those of snapshots, of what is active, and of seals.
+func TestPruningLeavesNoTableOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	for _, table := range tables.All() {
+		if table.Family == tables.Snapshot || table.Family == tables.Waiting || table.Family == tables.Records || table.Name == "fill_active" || table.Name == "active_contracts" {
+			require.False(t, table.Pruned, table.Name)
+			continue
+		}
+		columns := d.Columns(table.Name)
+		require.Equal(t, table.Partitioned || columns["ledger_offset"] != "" && table.Name != "checkpoints", table.Pruned, table.Name)
+		require.False(t, table.Pruned && table.Place == "", table.Name)
+	}
+}
+
+func TestWhatIsNotPruned(t *testing.T) {
+	t.Parallel()
+	refused := func(d *testDB, s *Store, before PruneBefore, what string) {
+		t.Helper()
+		_, err := s.PlanPrune(t.Context(), before)
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.ErrorContains(t, err, what)
+		if before.Offset != nil {
+			l := d.leadBackfill(s)
+			defer l.Close()
+			require.ErrorContains(t, l.Prune(t.Context(), *before.Offset-1), what)
+		}
+	}
+	offset := func(at ledger.Offset) PruneBefore { return PruneBefore{Offset: &at} }
+	d := newDatabase(t)
+	s := d.store()
+	refused(d, s, offset(5), "nothing has been indexed")
+	refused(d, s, PruneBefore{Age: time.Hour}, "nothing has been indexed")
+	d.append(d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0)), 101, storetest.NewUpdate(110, "sync::1"))
+	refused(d, s, offset(111), "nothing would be left")
+	refused(d, s, PruneBefore{Time: time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)}, "nothing would be left")
+	for _, before := range []PruneBefore{offset(1), offset(101), {Time: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)}, {Age: time.Hour}} {
+		plan, err := s.PlanPrune(t.Context(), before)
+		require.NoError(t, err)
+		require.True(t, plan.Empty(), before)
+	}
+	d.prune(60)
+	require.Equal(t, "100 100", d.Floors(), "nothing lies below")
+	l := d.leadBackfill(s)
+	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 40, To: 100, Updates: []ledger.Update{storetest.NewUpdate(50, "sync::1")}}}))
+	l.Close()
+	refused(d, s, offset(61), "what was active is known from offset 100 on")
+
+	unknown := newDatabase(t)
+	up := unknown.leadUpdates(unknown.store())
+	require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
+	unknown.append(up, 10, storetest.NewUpdate(20, "sync::1"))
+	refused(unknown, up.store, offset(15), "it is not known what is active")
+}
+
+// A time or an age chooses the updates that were recorded before; an age counts from the last update, whatever the clocks say.
+func TestPruneByTime(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range ledger.Offset(10) {
+		u := storetest.NewUpdate(10*(i+1), "sync::1")
+		u.RecordTime = storetest.Time(begin.Add(time.Duration(i) * 24 * time.Hour).Format(time.RFC3339))
+		d.append(l, 10*i, u)
+	}
+	for floor, before := range map[ledger.Offset]PruneBefore{
+		29: {Time: begin.Add(48 * time.Hour)}, 39: {Time: begin.Add(49 * time.Hour)}, 69: {Age: 72 * time.Hour}, 79: {Age: 50 * time.Hour}, 9: {Age: 10 * 24 * time.Hour},
+	} {
+		plan, err := l.store.PlanPrune(t.Context(), before)
+		require.NoError(t, err)
+		require.Equal(t, floor, plan.Floor, before)
+	}
+	d.prune(29)
+	require.Equal(t, []string{"30", "40"}, d.Rows("SELECT ledger_offset FROM ledger.updates ORDER BY 1 LIMIT 2"))
+}
+
+// A transaction that has read the floors keeps pruning waiting, and sees everything as it was until it ends. Meanwhile others read, and
+// the leader of the updates writes: what it writes into a partition that is being replaced stays.
+func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits between two tries")
+	w := newDepths(t, 510, ledger.ShapeACSDelta)
+	d := newDatabase(t)
+	up := d.leadUpdates(d.store())
+	require.NoError(t, up.Start(t.Context(), "participant::1", w.scope, 0, true))
+	require.NoError(t, up.Append(t.Context(), w.scope, w.between(0, w.at[1])))
+	rest := w.between(w.at[1], ledger.Offset(w.ledger.End()))
+	ahead := rest[len(rest)-1]
+	require.NoError(t, up.Write(t.Context(), w.scope, []ledger.Page{ahead}), "what is stored and not shown yet lies in the partition too")
+	reader := d.Connect()
+	tx, err := reader.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	const everything = `SELECT (SELECT count(*) FROM ledger.updates) || ' ' || (SELECT count(*) FROM ledger.created_events)
+		|| ' ' || (SELECT count(*) FROM ledger.active_at($1)) || ' ' || ledger.oldest_offset()`
+	before := d.Row(everything, w.at[0])
+	read := func() (counts string) {
+		t.Helper()
+		require.NoError(t, tx.QueryRow(t.Context(), everything, w.at[0]).Scan(&counts))
+		return counts
+	}
+	var floor int64
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT ledger.oldest_offset()").Scan(&floor), "it has read nothing else yet")
+	pruned := make(chan error, 1)
+	l := d.leadBackfill(d.store())
+	go func() { pruned <- l.Prune(t.Context(), w.at[0]) }()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	require.Equal(t, before, read())
+	for _, page := range rest[:len(rest)-1] {
+		require.NoError(t, up.Append(t.Context(), w.scope, []ledger.Page{page}))
+		require.Equal(t, "0 0", d.Floors(), "others read")
+		require.Equal(t, before, read())
+	}
+	select {
+	case err := <-pruned:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-pruned)
+	require.Equal(t, fmt.Sprint(w.at[0], " ", w.at[0]), d.Floors())
+	require.NoError(t, up.Project(t.Context(), w.scope, ahead.From, ahead.To))
+	require.Empty(t, d.differences(up.store))
+	reference, leader := w.begun(t, 0, true)
+	require.NoError(t, leader.Append(t.Context(), w.scope, w.between(w.at[0], ledger.Offset(w.ledger.End()))))
+	want, got := reference.shown(), d.shown()
+	for _, relation := range []string{"updates", "archived_events", "active_contracts", "indexer.lifetimes", "indexer.active_contracts", "coverage"} {
+		require.Equal(t, want[relation], got[relation], relation)
+	}
+}
+
+// A pruning that ends early leaves everything as it was, whoever pruned, and another one begins again.
+func TestPruningThatEndsEarly(t *testing.T) {
+	t.Parallel()
+	w := newDepths(t, 511, ledger.ShapeACSDelta)
+	d, up := w.whole(t)
+	before := d.shown()
+	reader := d.Connect()
+	tx, err := reader.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT FROM ledger.updates")
+	require.NoError(t, err)
+	for _, end := range []func(l *BackfillWriter, cancel func()){
+		func(_ *BackfillWriter, cancel func()) { cancel() },
+		func(*BackfillWriter, func()) {
+			d.Exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name LIKE 'ledgerindexer backfill epoch %' AND datname = current_database()")
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := d.leadBackfill(d.store())
+		pruned := make(chan error, 1)
+		go func() { pruned <- l.Prune(ctx, w.at[1]) }()
+		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.updates'::regclass)`)
+		end(l, cancel)
+		require.Error(t, <-pruned)
+		cancel()
+		l.Close()
+		require.Equal(t, before, d.shown())
+		require.Empty(t, d.differences(up.store))
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+	d.prune(w.at[1])
+	require.Equal(t, fmt.Sprint(w.at[1], " ", w.at[1]), d.Floors())
+}
+
+// A contract whose creation goes, although it was not active, and that has events that stay, is looked up.
+func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	witnessed, exercised := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(5, "sync::1")
+	witnessed.Created = []ledger.CreatedEvent{storetest.Creation(0, "witnessed")}
+	witnessed.Created[0].ACSDelta = new(false)
+	exercised.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "witnessed", false, nil)}
+	d.append(l, 0, witnessed, exercised, storetest.NewUpdate(6, "sync::1"))
+	d.Exec("DELETE FROM indexer.lookups") // as when its turn comes: its creation is stored
+	d.prune(3)
+	require.Equal(t, []string{"witnessed 5 wanted"}, d.Rows("SELECT contract_id, ledger_offset, status FROM indexer.lookups"))
+	require.Empty(t, d.differences(l.store))
+	d.prune(5)
+	require.Empty(t, d.Rows("SELECT FROM indexer.lookups"))
+	require.Empty(t, d.differences(l.store))
+}
+
+// What was compared before is not sealed after: the rows are other ones.
+func TestASnapshotIsNotSealedAfterItWasPruned(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0))
+	d.append(l, 101, storetest.NewUpdate(110, "sync::1"))
+	digest, err := Audit.Stored(l.store).SnapshotRows(t.Context(), 100)
+	require.NoError(t, err)
+	d.prune(105)
+	sealed, err := Audit.Sealer(l.store, l.Leader).SealSnapshot(t.Context(), 100, digest, findings.Comparison{})
+	require.NoError(t, err)
+	require.False(t, sealed)
+}
+
+// A verification that has decided what to read before something of it was pruned compares what is left.
+func TestWhatIsPrunedMeanwhileIsNotCompared(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	updates := []ledger.Update{storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(5, "sync::1"), storetest.NewUpdate(8, "sync::1")}
+	d.append(l, 0, updates...)
+	compare := func(from, to ledger.Offset, updates ...ledger.Update) (list []findings.Difference) {
+		t.Helper()
+		require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: from, To: to, Updates: updates}, storetest.Collect(&list)))
+		return list
+	}
+	d.prune(4)
+	require.Empty(t, compare(0, 3, updates[0]))
+	require.Empty(t, compare(0, 8, updates...))
+	require.NotEmpty(t, compare(0, 8, updates[0], updates[1]), "what is left is compared")
+	back := d.leadBackfill(l.store)
+	require.NoError(t, back.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 3, Updates: updates[:1]}}))
+	require.Empty(t, compare(0, 3, updates[0]))
+	require.NotEmpty(t, compare(0, 3), "what was filled in again is compared")
+}
