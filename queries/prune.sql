@@ -113,11 +113,37 @@ WHERE x.ledger_offset <= @floor AND x.node_id IS NOT NULL;
 UPDATE carried_exact_payloads SET snapshot_offset = @floor, ledger_offset = CASE WHEN node_id IS NULL THEN @floor ELSE ledger_offset END
 WHERE snapshot_offset <> @floor;
 
--- name: PruneWantLookups :exec
--- LookupsWant, where the creations up to the floor will not be stored any more.
+-- name: PruneMoveLookups :exec
+-- Moves look-ups to the first of these events of their contracts, with their answers, and adds those that there are not. The arrays are
+-- parallel.
+WITH events AS (
+    SELECT DISTINCT ON (e.contract_id COLLATE "C") e.contract_id, e.ledger_offset, e.node_id
+    FROM (SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) e
+    ORDER BY e.contract_id COLLATE "C", e.ledger_offset, e.node_id
+), places AS (
+    SELECT l.contract_id, l.ledger_offset, l.node_id, e.ledger_offset AS to_offset, e.node_id AS to_node_id
+    FROM events e JOIN lookups l ON l.contract_id = e.contract_id
+    WHERE l.ledger_offset <= @floor::bigint
+), exact AS (
+    UPDATE lookup_exact_payloads x SET ledger_offset = p.to_offset, node_id = p.to_node_id
+    FROM places p WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id
+), moved AS (
+    UPDATE lookups l SET ledger_offset = p.to_offset, node_id = p.to_node_id
+    FROM places p WHERE l.ledger_offset = p.ledger_offset AND l.node_id = p.node_id
+)
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
-SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_exclusive, @to_inclusive, @floor) m
-ON CONFLICT DO NOTHING;
+SELECT e.contract_id, e.ledger_offset, e.node_id FROM events e
+WHERE NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = e.contract_id);
+
+-- name: PruneForgetLookups :exec
+WITH exact AS (
+    DELETE FROM lookup_exact_payloads x WHERE x.ledger_offset <= @floor::bigint
+)
+DELETE FROM lookups l WHERE l.ledger_offset <= @floor::bigint;
+
+-- name: PruneResets :one
+-- The number of the last reset. It grows with each.
+SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason = 'reset';
 
 -- name: PruneSnapshot :exec
 -- Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its

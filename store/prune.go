@@ -42,6 +42,10 @@ const (
 // ErrNotLeader, or the database's.
 func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("read which reset was the last: %w", err)
+		}
 		extent, err := held.Read(ctx, l.store.db, tx)
 		if err != nil {
 			return err
@@ -49,7 +53,7 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 		if err := l.store.refusePrune(&extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
-		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark)}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets}
 		return p.run(ctx)
 	})
 	if err != nil {
@@ -66,6 +70,10 @@ type pruning struct {
 	floor  int64
 	cuts   []partitions.Cut
 	copied int64 // up to here what stays of partitions is copied
+	resets int64 // number of the last reset before anything was read
+	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
+	// updates, which asks for look-ups too, would wait for the rows.
+	lookups dbsqlc.PruneMoveLookupsParams
 }
 
 func (p *pruning) run(ctx context.Context) error {
@@ -163,26 +171,47 @@ func (p *pruning) carry(ctx context.Context) error {
 	return nil
 }
 
-// removeRows removes the rows of tables without partitions, which are few, and has those contracts looked up that lose their creation
-// and have events that stay.
+// removeRows removes the rows of tables without partitions, which are few. Those of look-ups go at the end.
 func (p *pruning) removeRows(ctx context.Context) error {
 	for _, table := range tables.All() {
-		if !table.Pruned || table.Partitioned {
+		if !table.Pruned || table.Partitioned || table.Name == "lookups" || table.Name == "lookup_exact_payloads" {
 			continue
 		}
 		if _, err := p.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" <= $1"), p.floor); err != nil {
 			return fmt.Errorf("remove rows of %s: %w", table.Name, err)
 		}
 	}
-	return p.wantLookups(ctx, p.tx, p.floor, p.copied)
+	return p.findLookups(ctx, p.tx, p.floor, p.copied)
 }
 
-func (p *pruning) wantLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
-	err := p.leader.store.db.Queries.PruneWantLookups(ctx, tx, dbsqlc.PruneWantLookupsParams{FromExclusive: after, ToInclusive: upTo, Floor: p.floor})
+// findLookups looks for places for look-ups: where the contract has a look-up already, it moves there with its answer, which the
+// participant may not give again.
+func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
+	rows, err := tx.Query(ctx, "SELECT contract_id, ledger_offset, node_id FROM lookups_after_pruning($1, $2, $3)", after, upTo, p.floor)
+	if err == nil {
+		var contract string
+		var offset int64
+		var node int32
+		_, err = pgx.ForEachRow(rows, []any{&contract, &offset, &node}, func() error {
+			p.lookups.ContractIds = append(p.lookups.ContractIds, contract)
+			p.lookups.LedgerOffsets = append(p.lookups.LedgerOffsets, offset)
+			p.lookups.NodeIds = append(p.lookups.NodeIds, node)
+			return nil
+		})
+	}
 	if err != nil {
-		return fmt.Errorf("ask for contracts whose creation goes: %w", err)
+		return fmt.Errorf("look for contracts whose look-up or creation goes: %w", err)
 	}
 	return nil
+}
+
+// moveLookups writes what findLookups has found, and removes the other look-ups up to the floor.
+func (p *pruning) moveLookups(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
+	p.lookups.Floor = floor
+	if err := p.leader.store.db.Queries.PruneMoveLookups(ctx, db, p.lookups); err != nil {
+		return err
+	}
+	return p.leader.store.db.Queries.PruneForgetLookups(ctx, db, floor)
 }
 
 // end is tried until it has the locks. What the leader of the updates has written meanwhile is copied before it is made to wait, and
@@ -200,6 +229,9 @@ func (p *pruning) end(ctx context.Context) error {
 		if err := p.lock(ctx, tx); err != nil {
 			return err
 		}
+		if err := p.refuseReset(ctx, tx); err != nil {
+			return err
+		}
 		if err := p.catchUp(ctx, tx, math.MaxInt64); err != nil {
 			return err
 		}
@@ -212,6 +244,18 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
+// refuseReset is the end where the updates were reset meanwhile, which no role keeps from it: what was removed may have been copied.
+func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
+	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("see whether the updates were reset: %w", err)
+	}
+	if resets != p.resets {
+		return &ledger.Problem{What: fmt.Sprintf("database %s was reset meanwhile, so nothing was pruned", p.leader.store.Address()), Do: "prune again"}
+	}
+	return nil
+}
+
 // catchUp copies what came after what is copied, up to an offset.
 func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	if upTo <= p.copied {
@@ -222,7 +266,7 @@ func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
 			return err
 		}
 	}
-	return p.wantLookups(ctx, tx, p.copied, upTo)
+	return p.findLookups(ctx, tx, p.copied, upTo)
 }
 
 // lock waits for the leader of the updates, and then for the readers. Whoever has read the floors keeps it waiting: so a transaction
@@ -259,9 +303,9 @@ func waitAtMost(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
 // moveFloors says that what lies up to the floor is not stored any more.
 func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 	q := p.leader.store.db.Queries
-	for _, step := range []func(context.Context, dbsqlc.DBTX, int64) error{q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
+	for _, step := range []func(context.Context, dbsqlc.DBTX, int64) error{p.moveLookups, q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
 		if err := step(ctx, tx, p.floor); err != nil {
-			return fmt.Errorf("move the floors: %w", err)
+			return fmt.Errorf("move the floors, and look-ups: %w", err)
 		}
 	}
 	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)

@@ -252,6 +252,41 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	}
 }
 
+// Rows that were copied before a reset don't come back: who prunes meanwhile is refused, and may prune again. That the leader has come
+// as far again by then makes no difference.
+func TestPruningBesideAReset(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits between two tries")
+	d := newDatabase(t)
+	up := d.started()
+	for at := ledger.Offset(1); at < 10; at++ {
+		d.append(up, at-1, storetest.NewUpdate(at, "sync::1"))
+	}
+	reader := d.Connect()
+	tx, err := reader.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT ledger.oldest_offset()")
+	require.NoError(t, err)
+	pruned := make(chan error, 1)
+	l := d.leadBackfill(d.store())
+	go func() { pruned <- l.Prune(t.Context(), 3) }()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	_, err = up.Reset(t.Context(), 5)
+	require.NoError(t, err)
+	for at := ledger.Offset(6); at < 12; at += 5 {
+		d.append(up, at-1, storetest.NewUpdate(at+4, "sync::1"))
+	}
+	require.NoError(t, tx.Commit(t.Context()))
+	var problem *ledger.Problem
+	require.ErrorAs(t, <-pruned, &problem)
+	require.ErrorContains(t, problem, "was reset meanwhile")
+	l.Close()
+	require.Equal(t, "0 0", d.Floors())
+	d.prune(3)
+	require.Equal(t, []string{"4", "5", "10", "15"}, d.Rows("SELECT ledger_offset FROM indexer.updates ORDER BY 1"))
+	require.Empty(t, d.differences(up.store))
+}
+
 // A pruning that ends early leaves everything as it was, whoever pruned, and another one begins again.
 func TestPruningThatEndsEarly(t *testing.T) {
 	t.Parallel()
@@ -302,6 +337,55 @@ func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
 	require.Empty(t, d.differences(l.store))
 	d.prune(5)
 	require.Empty(t, d.Rows("SELECT FROM indexer.lookups"))
+	require.Empty(t, d.differences(l.store))
+}
+
+// The answer to a look-up stays as long as an event of its contract does, also one that came while it was pruned: the participant may not
+// have the contract any more.
+func TestAnswersToLookUpsStay(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits between two tries")
+	d := newDatabase(t)
+	l := d.started()
+	exercise := func(at ledger.Offset, node int32, contract string) ledger.Update {
+		u := storetest.NewUpdate(at, "sync::1")
+		u.Exercised = []ledger.ExercisedEvent{storetest.Exercise(node, contract, false, nil)}
+		return u
+	}
+	d.append(l, 0, exercise(1, 0, "used"), exercise(2, 3, "forgotten"), exercise(4, 0, "unknown"), exercise(6, 7, "used"), exercise(7, 0, "used"), exercise(8, 1, "unknown"))
+	answer := func(contract string) ledger.Lookup {
+		return ledger.Lookup{ContractID: contract, At: time.Now(), Status: ledger.LookupFound, Contract: &ledger.Contract{
+			ContractID: contract, TemplateID: "pkg:Main:T", Argument: ledger.JSON(`"\u0000"`), Signatories: []string{"alice"},
+		}}
+	}
+	require.NoError(t, l.SaveLookups(t.Context(), []ledger.Lookup{answer("used"), answer("forgotten"), {ContractID: "unknown", At: time.Now(), Status: ledger.LookupNotFound}}))
+	const lookups = `SELECT contract_id, ledger_offset, node_id, status,
+		(SELECT count(*) FROM indexer.lookup_exact_payloads x WHERE (x.ledger_offset, x.node_id) = (l.ledger_offset, l.node_id)) FROM indexer.lookups l ORDER BY ledger_offset`
+	require.Equal(t, []string{"used 1 0 found 1", "forgotten 2 3 found 1", "unknown 4 0 not_found 0"}, d.Rows(lookups))
+	d.prune(5)
+	require.Equal(t, []string{"used 6 7 found 1", "unknown 8 1 not_found 0"}, d.Rows(lookups))
+	require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.lookup_exact_payloads"))
+	require.Empty(t, d.differences(l.store))
+	reader := d.Connect()
+	tx, err := reader.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT ledger.oldest_offset()")
+	require.NoError(t, err)
+	pruned := make(chan error, 1)
+	b := d.leadBackfill(d.store())
+	go func() { pruned <- b.Prune(t.Context(), 7) }()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	d.append(l, 8, exercise(9, 2, "used")) // the leader does not wait for whoever prunes
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-pruned)
+	b.Close()
+	require.Equal(t, []string{"unknown 8 1 not_found 0", "used 9 2 found 1"}, d.Rows(lookups))
+	d.prune(8)
+	require.Equal(t, []string{"used 9 2 found 1"}, d.Rows(lookups))
+	require.Empty(t, d.differences(l.store))
+	d.append(l, 9, storetest.NewUpdate(10, "sync::1"))
+	d.prune(9)
+	require.Empty(t, d.Rows(lookups))
 	require.Empty(t, d.differences(l.store))
 }
 

@@ -158,6 +158,18 @@ func (q *Queries) PruneForgetCreated(ctx context.Context, db DBTX, floor int64) 
 	return err
 }
 
+const pruneForgetLookups = `-- name: PruneForgetLookups :exec
+WITH exact AS (
+    DELETE FROM lookup_exact_payloads x WHERE x.ledger_offset <= $1::bigint
+)
+DELETE FROM lookups l WHERE l.ledger_offset <= $1::bigint
+`
+
+func (q *Queries) PruneForgetLookups(ctx context.Context, db DBTX, floor int64) error {
+	_, err := db.Exec(ctx, pruneForgetLookups, floor)
+	return err
+}
+
 const pruneForgetReassignments = `-- name: PruneForgetReassignments :exec
 DELETE FROM carried_reassignments r
 WHERE r.snapshot_offset <> $1 AND EXISTS (
@@ -208,6 +220,46 @@ WHERE snapshot_offset <> $1
 // Those of an entry of an unknown kind have the snapshot's offset as their place.
 func (q *Queries) PruneMoveExact(ctx context.Context, db DBTX, floor int64) error {
 	_, err := db.Exec(ctx, pruneMoveExact, floor)
+	return err
+}
+
+const pruneMoveLookups = `-- name: PruneMoveLookups :exec
+WITH events AS (
+    SELECT DISTINCT ON (e.contract_id COLLATE "C") e.contract_id, e.ledger_offset, e.node_id
+    FROM (SELECT unnest($1::text[]) AS contract_id, unnest($2::bigint[]) AS ledger_offset, unnest($3::integer[]) AS node_id) e
+    ORDER BY e.contract_id COLLATE "C", e.ledger_offset, e.node_id
+), places AS (
+    SELECT l.contract_id, l.ledger_offset, l.node_id, e.ledger_offset AS to_offset, e.node_id AS to_node_id
+    FROM events e JOIN lookups l ON l.contract_id = e.contract_id
+    WHERE l.ledger_offset <= $4::bigint
+), exact AS (
+    UPDATE lookup_exact_payloads x SET ledger_offset = p.to_offset, node_id = p.to_node_id
+    FROM places p WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id
+), moved AS (
+    UPDATE lookups l SET ledger_offset = p.to_offset, node_id = p.to_node_id
+    FROM places p WHERE l.ledger_offset = p.ledger_offset AND l.node_id = p.node_id
+)
+INSERT INTO lookups (contract_id, ledger_offset, node_id)
+SELECT e.contract_id, e.ledger_offset, e.node_id FROM events e
+WHERE NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = e.contract_id)
+`
+
+type PruneMoveLookupsParams struct {
+	ContractIds   []string `db:"contract_ids"`
+	LedgerOffsets []int64  `db:"ledger_offsets"`
+	NodeIds       []int32  `db:"node_ids"`
+	Floor         int64    `db:"floor"`
+}
+
+// Moves look-ups to the first of these events of their contracts, with their answers, and adds those that there are not. The arrays are
+// parallel.
+func (q *Queries) PruneMoveLookups(ctx context.Context, db DBTX, arg PruneMoveLookupsParams) error {
+	_, err := db.Exec(ctx, pruneMoveLookups,
+		arg.ContractIds,
+		arg.LedgerOffsets,
+		arg.NodeIds,
+		arg.Floor,
+	)
 	return err
 }
 
@@ -278,6 +330,18 @@ func (q *Queries) PrunePartitions(ctx context.Context, db DBTX, floor int64) ([]
 	return items, nil
 }
 
+const pruneResets = `-- name: PruneResets :one
+SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason = 'reset'
+`
+
+// The number of the last reset. It grows with each.
+func (q *Queries) PruneResets(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, pruneResets)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const pruneSeals = `-- name: PruneSeals :exec
 WITH gone AS (
     DELETE FROM verifications v WHERE v.stream = 'snapshot' OR v.stream = 'updates' AND v.from_exclusive < $1::bigint
@@ -313,23 +377,5 @@ FROM (
 // scope is that of the coverage, which is still there.
 func (q *Queries) PruneSnapshot(ctx context.Context, db DBTX, floor int64) error {
 	_, err := db.Exec(ctx, pruneSnapshot, floor)
-	return err
-}
-
-const pruneWantLookups = `-- name: PruneWantLookups :exec
-INSERT INTO lookups (contract_id, ledger_offset, node_id)
-SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups($1, $2, $3) m
-ON CONFLICT DO NOTHING
-`
-
-type PruneWantLookupsParams struct {
-	FromExclusive int64 `db:"from_exclusive"`
-	ToInclusive   int64 `db:"to_inclusive"`
-	Floor         int64 `db:"floor"`
-}
-
-// LookupsWant, where the creations up to the floor will not be stored any more.
-func (q *Queries) PruneWantLookups(ctx context.Context, db DBTX, arg PruneWantLookupsParams) error {
-	_, err := db.Exec(ctx, pruneWantLookups, arg.FromExclusive, arg.ToInclusive, arg.Floor)
 	return err
 }
