@@ -18,8 +18,8 @@ import (
 type PruneBefore struct {
 	Offset *ledger.Offset
 	Time   time.Time // updates with an earlier record time
-	// Age counts from the record time of the last update that is shown. So no wrong clock prunes anything, and of a ledger that rests
-	// nothing more goes.
+	// Age counts from the record time of the last update that is shown, or from the database's clock where that is earlier. So no clock
+	// that is ahead, the database's or a synchronizer's, prunes anything, and of a ledger that rests nothing more goes.
 	Age time.Duration
 }
 
@@ -95,6 +95,13 @@ func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, befor
 		newest, err := s.recordTime(ctx, tx, extent.Watermark)
 		if err != nil || newest.IsZero() {
 			return extent.HistoryFloor, err
+		}
+		var now time.Time
+		if err := tx.QueryRow(ctx, "SELECT now()").Scan(&now); err != nil {
+			return 0, fmt.Errorf("read the database's clock: %w", err)
+		}
+		if now.Before(newest) {
+			newest = now
 		}
 		until = newest.Add(-before.Age)
 	}

@@ -176,7 +176,8 @@ func TestWhatIsNotPruned(t *testing.T) {
 	refused(unknown, up.store, offset(15), "it is not known what is active")
 }
 
-// A time or an age chooses the updates that were recorded before; an age counts from the last update, whatever the clocks say.
+// A time or an age chooses the updates that were recorded before; an age counts from the last update, or from now where that is earlier: no
+// clock that is wrong makes anything older.
 func TestPruneByTime(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -194,6 +195,12 @@ func TestPruneByTime(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, floor, plan.Floor, before)
 	}
+	ahead := storetest.NewUpdate(110, "sync::2")
+	ahead.RecordTime = storetest.Time("2900-01-01T00:00:00Z")
+	d.append(l, 100, ahead)
+	plan, err := l.store.PlanPrune(t.Context(), PruneBefore{Age: 100 * 365 * 24 * time.Hour})
+	require.NoError(t, err)
+	require.EqualValues(t, 9, plan.Floor, "a synchronizer's clock that is ahead makes nothing older")
 	d.prune(29)
 	require.Equal(t, []string{"30", "40"}, d.Rows("SELECT ledger_offset FROM ledger.updates ORDER BY 1 LIMIT 2"))
 }
@@ -338,6 +345,28 @@ func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
 	d.prune(5)
 	require.Empty(t, d.Rows("SELECT FROM indexer.lookups"))
 	require.Empty(t, d.differences(l.store))
+}
+
+// A contract that left its synchronizer in history that was filled in, below where it is known what was active, and has not arrived, is
+// carried as from a snapshot.
+func TestWhatLeftInFilledHistoryIsCarried(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.seeded(storetest.UnassignedEntry(80, 20, "old", "sync::1", "sync::2"), storetest.UnassignedEntry(81, 70, "new", "sync::1", "sync::2"))
+	d.append(up, 101, storetest.NewUpdate(110, "sync::1"))
+	created, left, also := storetest.NewUpdate(70, "sync::1"), storetest.NewUpdate(80, "sync::1"), storetest.NewUpdate(81, "sync::1")
+	created.Created = []ledger.CreatedEvent{storetest.Creation(0, "new")}
+	storetest.Unassign(&left, 0, "old", "sync::1", "sync::2", 1)
+	storetest.Unassign(&also, 0, "new", "sync::1", "sync::2", 1)
+	l := d.leadBackfill(d.store())
+	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 50, To: 100, Updates: []ledger.Update{created, left, also}}}))
+	l.Close()
+	require.Empty(t, d.Rows("SELECT FROM indexer.carried_reassignments"))
+	d.prune(105)
+	require.Equal(t, []string{"80 0 105 old 20", "81 0 105 new 70"},
+		d.Rows("SELECT ledger_offset, node_id, snapshot_offset, contract_id, created_offset FROM indexer.carried_reassignments ORDER BY 1"))
+	require.Equal(t, []string{"20 old", "70 new"}, d.Rows("SELECT ledger_offset, contract_id FROM indexer.carried_created WHERE reassignment_counter IS NULL ORDER BY 1"))
+	require.Empty(t, d.differences(up.store))
 }
 
 // The answer to a look-up stays as long as an event of its contract does, also one that came while it was pruned: the participant may not

@@ -66,11 +66,23 @@ INSERT INTO carried_reassignments (ledger_offset, node_id, snapshot_offset, kind
 SELECT r.ledger_offset, r.node_id, $1, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref,
     (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = r.ledger_offset),
     r.reassignment_id, r.source_ref, r.target_ref, r.submitter, r.reassignment_counter, r.assignment_exclusivity, r.witness_parties_ref,
-    coalesce(l.activated_offset, r.ledger_offset), coalesce(l.activated_node_id, r.node_id), r.extra
+    coalesce(l.activated_offset, c.ledger_offset, r.ledger_offset), coalesce(l.activated_node_id, c.node_id, r.node_id), r.extra
 FROM reassignments r
 LEFT JOIN lifetimes l ON r.kind = 'unassigned' AND l.deactivated_offset = r.ledger_offset AND l.contract_id = r.contract_id
     AND l.synchronizer_ref = r.source_ref
-WHERE r.ledger_offset > $2 AND r.ledger_offset <= $1 AND (r.kind = 'assigned' OR l.activated_offset IS NOT NULL)
+LEFT JOIN LATERAL (
+    SELECT x.ledger_offset, x.node_id FROM (
+        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM created k
+        UNION ALL
+        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM carried_created k
+    ) x
+    WHERE r.kind = 'unassigned' AND l.activated_offset IS NULL
+      AND r.ledger_offset <= (SELECT f.state_floor FROM floors f WHERE f.stream = 'updates')
+      AND x.contract_id = r.contract_id AND x.ledger_offset <= r.ledger_offset AND coalesce(x.synchronizer_ref, r.source_ref) = r.source_ref
+    ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
+) c ON true
+WHERE r.ledger_offset > $2 AND r.ledger_offset <= $1
+  AND (r.kind = 'assigned' OR l.activated_offset IS NOT NULL OR c.ledger_offset IS NOT NULL)
   AND NOT EXISTS (
       SELECT FROM reassignments o
       WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind AND o.ledger_offset <= $1)
@@ -84,7 +96,8 @@ type PruneCarryReassignmentsParams struct {
 	HistoryFloor int64 `db:"history_floor"`
 }
 
-// Carries the reassignments of which one half lies after the history floor up to the new one, and the other half does not.
+// Carries the reassignments of which one half lies after the history floor up to the new one, and the other half does not. Where history
+// was filled in below the state floor there are no lifetimes: the last creation there was on the source is taken.
 func (q *Queries) PruneCarryReassignments(ctx context.Context, db DBTX, arg PruneCarryReassignmentsParams) error {
 	_, err := db.Exec(ctx, pruneCarryReassignments, arg.Floor, arg.HistoryFloor)
 	return err
