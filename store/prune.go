@@ -239,8 +239,8 @@ func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	return p.findLookups(ctx, tx, p.copied, upTo)
 }
 
-// lock waits for the leader of the updates, and then for the readers. Whoever has read the floors keeps it waiting: so a transaction
-// that reads in one snapshot sees either everything as it was, or everything as it is.
+// lock waits for the leader of the updates, and then for the readers. Whoever has read the floors or the watermark keeps it
+// waiting: so a transaction that reads in one snapshot, and began with one of them, sees either everything as it was, or everything as it is.
 func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := waitAtMost(ctx, tx, writersWait); err != nil {
 		return err
@@ -251,7 +251,7 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := waitAtMost(ctx, tx, readersWait); err != nil {
 		return err
 	}
-	names := []string{"floors"}
+	names := []string{"floors", "checkpoints"}
 	for _, table := range tables.All() {
 		if table.Pruned && table.Partitioned {
 			names = append(names, table.SQL())

@@ -259,6 +259,32 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	}
 }
 
+// A program that follows the ledger in one snapshot misses no row, although its turn begins with the watermark and not with the floors.
+func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits between two tries")
+	d := newDatabase(t)
+	up := d.started()
+	for at := ledger.Offset(1); at < 6; at++ {
+		d.append(up, at-1, storetest.NewUpdate(at, "sync::1"))
+	}
+	tx, err := d.Connect().BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "SELECT ledger.latest_offset(), (SELECT max(rewrite) FROM ledger.rewrites)")
+	require.NoError(t, err)
+	pruned := make(chan error, 1)
+	l := d.leadBackfill(d.store())
+	go func() { pruned <- l.Prune(t.Context(), 3) }()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)
+		OR EXISTS (SELECT FROM pg_class WHERE relname = 'updates_p4')`)
+	var count int
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.updates WHERE ledger_offset > 3").Scan(&count))
+	require.Equal(t, 2, count)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-pruned)
+	require.Equal(t, "3 3", d.Floors())
+}
+
 // Rows that were copied before a reset don't come back: who prunes meanwhile is refused, and may prune again. That the leader has come
 // as far again by then makes no difference.
 func TestPruningBesideAReset(t *testing.T) {
@@ -315,7 +341,7 @@ func TestPruningThatEndsEarly(t *testing.T) {
 		l := d.leadBackfill(d.store())
 		pruned := make(chan error, 1)
 		go func() { pruned <- l.Prune(ctx, w.at[1]) }()
-		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.updates'::regclass)`)
+		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.checkpoints'::regclass)`)
 		end(l, cancel)
 		require.Error(t, <-pruned)
 		cancel()
