@@ -312,35 +312,42 @@ WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.lat
   AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM superseded s)
 GROUP BY p.position_id;
 
--- Positions are joined below the UNION: a condition on the owner goes there, and a join above it would not use the index.
+-- Positions are joined below the UNION, where a condition on the owner uses the index. Scalar look-ups, not joins: a question about the past
+-- reads many holdings, and few columns of each.
 CREATE VIEW ledger.holding_lifetimes AS
-SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked, k.locked_until, k.lock_holders, x.contract_id,
+SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked,
+       CASE WHEN x.locked IS NOT FALSE THEN (
+           SELECT e.locked_until FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
+       ) END AS locked_until,
+       CASE WHEN x.locked IS NOT FALSE THEN (
+           SELECT e.lock_holders FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
+       ) END AS lock_holders,
+       x.contract_id,
        (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.activated_offset AND c.node_id = x.activated_node_id) AS created_at,
-       x.activated_offset, x.activated_node_id, d.created_round, d.holding_fee_rate, d.source, x.admin_signed, t.template_id, t.package_id,
-       t.package_name, t.module_name, t.entity_name, s.synchronizer_id, x.active_until, x.reassignment_counter
+       x.activated_offset, x.activated_node_id,
+       (SELECT e.created_round FROM holding_events e
+        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS created_round,
+       (SELECT e.holding_fee_rate FROM holding_events e
+        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS holding_fee_rate,
+       (SELECT e.source FROM holding_events e
+        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS source,
+       x.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id,
+       x.active_until, x.reassignment_counter
 FROM (
-    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.contract_id, a.synchronizer_ref, a.template_ref,
-           a.activated_offset, a.activated_node_id, NULL::bigint AS active_until, a.reassignment_counter
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id,
+           NULL::bigint AS active_until, a.reassignment_counter
     FROM active_contracts a
     JOIN positions p ON p.position_id = a.position_id
     WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
     UNION ALL
-    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.contract_id, l.synchronizer_ref, l.template_ref,
-           l.activated_offset, l.activated_node_id, l.deactivated_offset, NULL
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
+           l.deactivated_offset, NULL
     FROM lifetimes l
     JOIN positions p ON p.position_id = l.position_id
     WHERE l.position_id IS NOT NULL AND l.deactivated_offset + 0 <= (SELECT ledger.latest_offset())
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
-LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref
-LEFT JOIN LATERAL (
-    SELECT max(e.locked_until) AS locked_until, max(e.lock_holders) AS lock_holders FROM holding_events e
-    WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id AND x.locked IS NOT FALSE
-) k ON true
-LEFT JOIN LATERAL (
-    SELECT max(e.created_round) AS created_round, max(e.holding_fee_rate) AS holding_fee_rate, max(e.source) AS source FROM holding_events e
-    WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id
-) d ON true;
+LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.state_offset(at_offset bigint) RETURNS bigint
@@ -370,52 +377,25 @@ $$;
 -- +goose StatementEnd
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
--- PostgreSQL inlines it into the calling query, as ledger.active_at: what the query does not name is not looked up. It has the conditions on
--- offsets where the planner needs them: in each table, and plain, so that it does not estimate few rows and join them one by one. What has
--- an offset up to the one that was checked is below the watermark. The condition IS NOT NULL has the offset checked even where nothing is
--- held; further up it would keep joins of which nothing is named. Of what is active now only contracts that have moved can take the place
--- of another row: they have an index.
+-- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The first condition
+-- checks the offset even if nothing is held. Of the active contracts only those that have moved can replace another row: they have an
+-- index.
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
-    SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked, k.locked_until, k.lock_holders, x.contract_id,
-           (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.activated_offset AND c.node_id = x.activated_node_id) AS created_at,
-           x.activated_offset, x.activated_node_id, d.created_round, d.holding_fee_rate, d.source, x.admin_signed, t.template_id, t.package_id,
-           t.package_name, t.module_name, t.entity_name, s.synchronizer_id
-    FROM (
-        SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.contract_id, a.synchronizer_ref, a.template_ref,
-               a.activated_offset, a.activated_node_id
-        FROM active_contracts a
-        JOIN positions p ON p.position_id = a.position_id
-        WHERE a.position_id IS NOT NULL AND (SELECT ledger.state_offset(at_offset)) IS NOT NULL AND a.activated_offset <= (SELECT ledger.state_offset(at_offset))
-        UNION ALL
-        SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.contract_id, l.synchronizer_ref, l.template_ref,
-               l.activated_offset, l.activated_node_id
-        FROM lifetimes l
-        JOIN positions p ON p.position_id = l.position_id
-        WHERE l.position_id IS NOT NULL AND l.activated_offset <= (SELECT ledger.state_offset(at_offset)) AND l.deactivated_offset > (SELECT ledger.state_offset(at_offset))
-    ) x
-    LEFT JOIN templates t ON t.template_ref = x.template_ref
-    LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref
-    LEFT JOIN LATERAL (
-        SELECT max(e.locked_until) AS locked_until, max(e.lock_holders) AS lock_holders FROM holding_events e
-        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id AND x.locked IS NOT FALSE
-    ) k ON true
-    LEFT JOIN LATERAL (
-        SELECT max(e.created_round) AS created_round, max(e.holding_fee_rate) AS holding_fee_rate, max(e.source) AS source FROM holding_events e
-        WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id
-    ) d ON true
-    WHERE NOT EXISTS (
-        SELECT FROM (
-            SELECT a.contract_id, a.activated_offset, a.activated_node_id
-            FROM active_contracts a
-            WHERE a.position_id IS NOT NULL AND a.reassignment_counter > 0 AND a.activated_offset <= (SELECT ledger.state_offset(at_offset))
-            UNION ALL
-            SELECT l.contract_id, l.activated_offset, l.activated_node_id
-            FROM lifetimes l
-            WHERE l.position_id IS NOT NULL AND l.activated_offset <= (SELECT ledger.state_offset(at_offset)) AND l.deactivated_offset > (SELECT ledger.state_offset(at_offset))
-        ) y
-        WHERE y.contract_id = x.contract_id AND (y.activated_offset, y.activated_node_id) > (x.activated_offset, x.activated_node_id)); END;
+    SELECT h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders, h.contract_id,
+           h.created_at, h.activated_offset, h.activated_node_id, h.created_round,
+           h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
+           h.entity_name, h.synchronizer_id
+    FROM ledger.holding_lifetimes h
+    WHERE (SELECT ledger.state_offset(at_offset)) IS NOT NULL AND h.activated_offset <= (SELECT ledger.state_offset(at_offset))
+      AND (h.active_until IS NULL OR h.active_until > (SELECT ledger.state_offset(at_offset)))
+      AND NOT EXISTS (
+          SELECT FROM ledger.holding_lifetimes y
+          WHERE y.contract_id = h.contract_id AND y.activated_offset <= (SELECT ledger.state_offset(at_offset))
+            AND (y.active_until IS NULL OR y.active_until > (SELECT ledger.state_offset(at_offset)))
+            AND (y.active_until IS NOT NULL OR y.reassignment_counter > 0)
+            AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
 
 COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract''s author wrote: check admin_signed before you rely on it. A value that can''t be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.';
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
