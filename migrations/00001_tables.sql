@@ -243,8 +243,6 @@ CREATE TABLE created (
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX created_contract_id ON created USING hash (contract_id);
--- Few contracts have keys, and only those are in it. A hash index, because a btree refuses long keys, and with them the row.
-CREATE INDEX created_contract_key ON created USING hash (contract_key) WHERE contract_key IS NOT NULL;
 CREATE INDEX created_record_time ON created USING brin (record_time);
 
 CREATE TABLE archived (
@@ -434,7 +432,6 @@ CREATE TABLE carried_created (
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
-CREATE INDEX carried_created_contract_key ON carried_created USING hash (contract_key) WHERE contract_key IS NOT NULL;
 
 CREATE TABLE carried_interface_views (
     ledger_offset             bigint  NOT NULL,

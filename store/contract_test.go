@@ -173,22 +173,6 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	}
 }
 
-// Contracts are found by their key, in facts and in what a snapshot brought, without reading all others.
-func TestContractsAreFoundByTheirKey(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	l := d.started()
-	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
-	d.Exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, synchronizer_ref, acs_delta, contract_key)
-		SELECT 1000 + i, 0, 'transaction', 'c' || i, 1, 1, true, CASE WHEN i % 10 = 0 THEN to_jsonb(i) END FROM generate_series(1, 10000) i`)
-	d.Exec("ANALYZE indexer.created")
-	const query = "SELECT contract_id FROM ledger.created_events WHERE contract_key = '70'"
-	require.Equal(t, "c70", d.Row(query))
-	plan := d.plan(query)
-	require.Contains(t, plan, "created_p0_contract_key_idx")
-	require.Contains(t, plan, "carried_created_contract_key")
-}
-
 // What is asked of one template begins with that template's contracts, whatever the number of its versions: no relation is read whole, and none
 // again for each version.
 func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
