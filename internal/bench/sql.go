@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,6 +75,32 @@ func (a *asked) rows() map[string]int64 {
 	return rows
 }
 
+// unknownPackagesSQL counts the packages of templates and their interfaces whose types are not known.
+const unknownPackagesSQL = `SELECT count(*)::integer FROM (
+		SELECT package_id FROM indexer.templates UNION SELECT split_part(interface_id, ':', 1) FROM indexer.template_interfaces) x
+	WHERE NOT EXISTS (SELECT FROM ledger.packages p WHERE p.package_id = x.package_id AND p.types = 'known')`
+
+// readPackages has the indexer run until all of these are known.
+func (h *harness) readPackages(ctx context.Context, url string, args []string) (err error) {
+	cmd, err := h.programs.command(ctx, "indexer", url, args...)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()) }()
+	for {
+		unknown, err := queryOne[int](ctx, h.db, unknownPackagesSQL)
+		if err != nil || unknown == 0 {
+			return err
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("%d packages are not known: %w", unknown, err)
+		}
+	}
+}
+
 // write has the indexer write the database, with the types of its packages and the typed views.
 func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	var urls [2]string
@@ -97,6 +125,10 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 		return err
 	}
 	h.say("sql: the indexer wrote the database in %v", u.wall.Round(time.Second))
+	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--until-current" }) // with it, nothing waits for packages
+	if err := h.readPackages(ctx, url, args); err != nil {
+		return err
+	}
 	if _, err := h.db.holds(ctx, a.rows()); err != nil {
 		return err
 	}
