@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -64,6 +66,35 @@ func (p *programs) run(ctx context.Context, name, database string, args ...strin
 		return usage{}, err
 	}
 	return measure(cmd)
+}
+
+// running is a program that runs until it is stopped.
+type running struct {
+	cmd *exec.Cmd
+	log tail
+}
+
+// start starts a program.
+func (p *programs) start(ctx context.Context, name, database string, args ...string) (*running, error) {
+	cmd, err := p.command(ctx, name, database, args...)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{cmd: cmd}
+	cmd.Stdout, cmd.Stderr = &r.log, &r.log
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// stop ends the program as an operator would; it must have run until now.
+func (r *running) stop() error {
+	err := r.cmd.Process.Signal(syscall.SIGTERM)
+	if ended := r.cmd.Wait(); ended != nil {
+		err = errors.Join(err, fmt.Errorf("%s ended with %w; the end of its log:\n%s", filepath.Base(r.cmd.Path), ended, r.log.text))
+	}
+	return err
 }
 
 // measure runs a command, which must succeed.

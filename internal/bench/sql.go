@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,14 +80,11 @@ const unknownPackagesSQL = `SELECT count(*)::integer FROM (
 
 // readPackages has the indexer run until all of these are known.
 func (h *harness) readPackages(ctx context.Context, url string, args []string) (err error) {
-	cmd, err := h.programs.command(ctx, "indexer", url, args...)
+	indexer, err := h.programs.start(ctx, "indexer", url, args...)
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()) }()
+	defer func() { err = errors.Join(err, indexer.stop()) }()
 	for {
 		unknown, err := queryOne[int](ctx, h.db, unknownPackagesSQL)
 		if err != nil || unknown == 0 {
@@ -116,17 +111,16 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--until-current", "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
+	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
 	for _, name := range sandbox.InterfaceNames() {
 		args = append(args, "--interfaces="+name)
 	}
-	u, err := h.programs.run(ctx, "indexer", url, args...)
+	u, err := h.programs.run(ctx, "indexer", url, append(args, "--until-current")...)
 	if err != nil {
 		return err
 	}
 	h.say("sql: the indexer wrote the database in %v", u.wall.Round(time.Second))
-	args = slices.DeleteFunc(args, func(arg string) bool { return arg == "--until-current" }) // with it, nothing waits for packages
-	if err := h.readPackages(ctx, url, args); err != nil {
+	if err := h.readPackages(ctx, url, args); err != nil { // they are read beside the updates, with which that run ended
 		return err
 	}
 	if _, err := h.db.holds(ctx, a.rows()); err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,8 +67,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 type follower struct {
 	h       *harness
 	server  *server
-	indexer *exec.Cmd
-	log     tail
+	indexer *running
 	conn    *pgx.Conn
 }
 
@@ -97,14 +94,9 @@ func (h *harness) follow(ctx context.Context) (_ *follower, err error) {
 	if _, err := measure(cmd); err != nil { // creates the schema and indexes the ledger so far
 		return nil, err
 	}
-	if cmd, err = h.programs.command(ctx, "indexer", url, args...); err != nil {
+	if f.indexer, err = h.programs.start(ctx, "indexer", url, args...); err != nil {
 		return nil, err
 	}
-	cmd.Stdout, cmd.Stderr = &f.log, &f.log
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	f.indexer = cmd
 	if f.conn, err = pgx.Connect(ctx, url); err != nil {
 		return nil, err
 	}
@@ -119,10 +111,7 @@ func (f *follower) stop() (err error) {
 		err = f.conn.Close(ctx)
 	}
 	if f.indexer != nil {
-		err = errors.Join(err, f.indexer.Process.Signal(syscall.SIGTERM))
-		if ended := f.indexer.Wait(); ended != nil {
-			err = errors.Join(err, fmt.Errorf("the indexer ended with %w; the end of its log:\n%s", ended, f.log.text))
-		}
+		err = errors.Join(err, f.indexer.stop())
 	}
 	return errors.Join(err, f.server.stop())
 }
