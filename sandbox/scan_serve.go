@@ -90,19 +90,29 @@ type historyRequest struct {
 	descending bool
 }
 
-// historyRequest reads a request. Its refusals have the text of the real service.
-func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q historyRequest, refused string) {
-	const malformed = "The request content was malformed: "
+// malformedContent begins what the real service says of a request that it can't read.
+const malformedContent = "The request content was malformed: "
+
+// requestObject reads the body of a request, which has to be an object.
+func requestObject(w http.ResponseWriter, r *http.Request) (o object, refused string) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10<<20))
 	if err != nil {
-		return q, malformed + err.Error()
+		return nil, malformedContent + err.Error()
 	}
-	var o object
 	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
-		return q, malformed + "expected an object"
+		return nil, malformedContent + "expected an object"
+	}
+	return o, ""
+}
+
+// historyRequest reads a request. Its refusals have the text of the real service.
+func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q historyRequest, refused string) {
+	o, refused := requestObject(w, r)
+	if refused != "" {
+		return q, refused
 	}
 	if isNull(o["page_size"]) {
-		return q, malformed + "DecodingFailure at .page_size: Missing required field"
+		return q, malformedContent + "DecodingFailure at .page_size: Missing required field"
 	}
 	var d decoder
 	q.size = decode[int64](&d, o["page_size"], "page_size")
@@ -110,11 +120,11 @@ func (s *Scan) historyRequest(w http.ResponseWriter, r *http.Request) (q history
 	order := decode[string](&d, o["sort_order"], "sort_order")
 	switch {
 	case d.err != nil:
-		return q, malformed + d.err.Error()
+		return q, malformedContent + d.err.Error()
 	case order == "desc":
 		q.descending = true
 	case order != "asc" && !isNull(o["sort_order"]):
-		return q, fmt.Sprintf("%sDecodingFailure at .sort_order: unknown value %s", malformed, order)
+		return q, fmt.Sprintf("%sDecodingFailure at .sort_order: unknown value %s", malformedContent, order)
 	case q.size < 1:
 		return q, "Limit must be at least 1."
 	case q.size > int64(s.opts.PageLimit):

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -131,18 +130,13 @@ type snapshotQuery struct {
 
 // snapshotQuery reads a request. Its refusals have the text of the real service.
 func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request) (q snapshotQuery, refused string) {
-	const malformed = "The request content was malformed: "
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10<<20))
-	if err != nil {
-		return q, malformed + err.Error()
-	}
-	var o object
-	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
-		return q, malformed + "expected an object"
+	o, refused := requestObject(w, r)
+	if refused != "" {
+		return q, refused
 	}
 	for _, name := range []string{"migration_id", "record_time", "page_size"} {
 		if isNull(o[name]) {
-			return q, malformed + "DecodingFailure at ." + name + ": Missing required field"
+			return q, malformedContent + "DecodingFailure at ." + name + ": Missing required field"
 		}
 	}
 	var d decoder
@@ -156,11 +150,11 @@ func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request) (q snapshot
 	record, err := time.Parse(time.RFC3339Nano, at)
 	switch {
 	case d.err != nil:
-		return q, malformed + d.err.Error()
+		return q, malformedContent + d.err.Error()
 	case err != nil:
-		return q, malformed + "DecodingFailure at .record_time: " + at
+		return q, malformedContent + "DecodingFailure at .record_time: " + at
 	case match != "" && match != "exact" && match != "at_or_before":
-		return q, malformed + "DecodingFailure at .record_time_match: " + match
+		return q, malformedContent + "DecodingFailure at .record_time_match: " + match
 	case q.size < 1:
 		return q, "Limit must be at least 1."
 	case q.size > int64(s.opts.PageLimit):

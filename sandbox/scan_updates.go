@@ -3,9 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sort"
@@ -229,17 +227,12 @@ type networkRequest struct {
 
 // networkRequest reads a request. Its refusals have the text of the real service.
 func (s *Scan) networkRequest(w http.ResponseWriter, r *http.Request) (q networkRequest, refused string) {
-	const malformed = "The request content was malformed: "
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 10<<20))
-	if err != nil {
-		return q, malformed + err.Error()
-	}
-	var o object
-	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
-		return q, malformed + "expected an object"
+	o, refused := requestObject(w, r)
+	if refused != "" {
+		return q, refused
 	}
 	if isNull(o["page_size"]) {
-		return q, malformed + "DecodingFailure at .page_size: Missing required field"
+		return q, malformedContent + "DecodingFailure at .page_size: Missing required field"
 	}
 	var d decoder
 	q.size = decode[int64](&d, o["page_size"], "page_size")
@@ -250,14 +243,14 @@ func (s *Scan) networkRequest(w http.ResponseWriter, r *http.Request) (q network
 		after := d.object(o["after"], "after")
 		for _, name := range []string{"after_migration_id", "after_record_time"} {
 			if isNull(after[name]) {
-				return q, malformed + "DecodingFailure at .after." + name + ": Missing required field"
+				return q, malformedContent + "DecodingFailure at .after." + name + ": Missing required field"
 			}
 		}
 		q.migration = decode[int64](&d, after["after_migration_id"], "after_migration_id")
 		at = decode[string](&d, after["after_record_time"], "after_record_time")
 	}
 	if d.err != nil {
-		return q, malformed + d.err.Error()
+		return q, malformedContent + d.err.Error()
 	}
 	if q.begun {
 		t, err := time.Parse(time.RFC3339Nano, at)
@@ -268,7 +261,7 @@ func (s *Scan) networkRequest(w http.ResponseWriter, r *http.Request) (q network
 	}
 	switch {
 	case !isNull(o["daml_value_encoding"]) && encoding != "compact_json":
-		return q, fmt.Sprintf("%sDecodingFailure at .daml_value_encoding: the sandbox serves compact_json, not %s", malformed, encoding)
+		return q, fmt.Sprintf("%sDecodingFailure at .daml_value_encoding: the sandbox serves compact_json, not %s", malformedContent, encoding)
 	case q.size < 1:
 		return q, "Limit must be at least 1."
 	case q.size > int64(s.opts.PageLimit):
