@@ -19,7 +19,7 @@
 -- +goose StatementBegin
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-    RETURN (SELECT x.ledger_offset FROM checkpoints x WHERE x.stream = 'updates');
+    RETURN watermark();
 END
 $$;
 -- +goose StatementEnd
