@@ -78,22 +78,27 @@ const unknownPackagesSQL = `SELECT count(*)::integer FROM (
 		SELECT package_id FROM indexer.templates UNION SELECT split_part(interface_id, ':', 1) FROM indexer.template_interfaces) x
 	WHERE NOT EXISTS (SELECT FROM ledger.packages p WHERE p.package_id = x.package_id AND p.types = 'known')`
 
-// readPackages has the indexer run until all of these are known.
+// readPackages has the indexer run until all of these are known, and not at all where they already are:
+// an indexer that is stopped while it starts hasn't yet asked to be told of signals.
 func (h *harness) readPackages(ctx context.Context, url string, args []string) (err error) {
+	unknown, err := queryOne[int](ctx, h.db, unknownPackagesSQL)
+	if err != nil || unknown == 0 {
+		return err
+	}
 	indexer, err := h.programs.start(ctx, "indexer", url, args...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, indexer.stop()) }()
-	for {
-		unknown, err := queryOne[int](ctx, h.db, unknownPackagesSQL)
-		if err != nil || unknown == 0 {
-			return err
-		}
+	for unknown > 0 {
 		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("%d packages are not known: %w", unknown, err)
 		}
+		if unknown, err = queryOne[int](ctx, h.db, unknownPackagesSQL); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // write has the indexer write the database, with the types of its packages and the typed views.
