@@ -216,6 +216,8 @@ CREATE TABLE updates (
     paid_traffic_cost         bigint,
     extra                     jsonb,
     seen_by_ref               integer,
+    seen_also_by_ref          integer,
+    seen_by_others_ref        integer,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX updates_update_id ON updates USING hash (update_id);

@@ -194,7 +194,9 @@ COMMENT ON COLUMN ledger.unknown_updates.record_time IS 'When the synchronizer r
 -- Tables beneath -------------------------------------------------------------------------------------------------
 
 COMMENT ON TABLE updates IS 'Facts: one row per update. Shown as ledger.updates.';
-COMMENT ON COLUMN updates.seen_by_ref IS 'The parties that may see at least one of its events. NULL: none.';
+COMMENT ON COLUMN updates.seen_by_ref IS 'Parties that may see at least one of its events: one of the lists of its events. NULL: none.';
+COMMENT ON COLUMN updates.seen_also_by_ref IS 'More of them: another list, where that one has not all. NULL: no more.';
+COMMENT ON COLUMN updates.seen_by_others_ref IS 'All others, where both have not all. NULL: no more.';
 COMMENT ON TABLE created IS 'Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.';
 COMMENT ON COLUMN created.stakeholders_ref IS 'Signatories and observers. NULL: not served.';
 COMMENT ON TABLE archived IS 'Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.';

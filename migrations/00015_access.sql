@@ -104,7 +104,7 @@ COMMENT ON TABLE unlimited IS 'One row, which limited roles do not see.';
 
 -- The parties that may see a row ----------------------------------------------------------------------------------
 -- A creation is seen by its witnesses and by the contract's stakeholders (stakeholders_ref), a lifetime by the stakeholders, and an update
--- by whoever sees one of its events (seen_by_ref). Each is one list, so that one look-up per row suffices.
+-- by whoever sees one of its events (seen_by_ref, seen_also_by_ref, seen_by_others_ref).
 
 -- A position is seen by the stakeholders of its holdings.
 CREATE TABLE position_stakeholders (

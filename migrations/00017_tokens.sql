@@ -259,7 +259,7 @@ COMMENT ON FUNCTION token_movements(bigint) IS 'What the update at an offset mov
 
 -- The names of the columns are repeated for sqlc, which does not know those of a function.
 CREATE VIEW movements_of_updates WITH (security_invoker = true) AS
-SELECT u.ledger_offset, u.record_time, u.update_id, u.seen_by_ref, m.*
+SELECT u.ledger_offset, u.record_time, u.update_id, u.seen_by_ref, u.seen_also_by_ref, u.seen_by_others_ref, m.*
 FROM updates u
 CROSS JOIN LATERAL token_movements(u.ledger_offset) m (
     node_id, party, instrument, instrument_admin, admin_signed, standard, kind, choice, choice_argument, exercise_result, sender, created_amount,
@@ -293,7 +293,7 @@ SELECT m.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.
        m.standard, m.choice, m.choice_argument, m.exercise_result,
        coalesce(m.instruction_id, text_of(m.exercise_result -> 'output' -> 'value' -> 'transferInstructionCid')) AS instruction_id,
        CASE WHEN m.kind <> 'log' THEN coalesce(m.instruction -> 'transfer', m.choice_argument -> 'transfer') END AS transfer, m.legs,
-       m.record_time, m.update_id, m.seen_by_ref
+       m.record_time, m.update_id, m.seen_by_ref, m.seen_also_by_ref, m.seen_by_others_ref
 FROM movements_of_updates m
 CROSS JOIN LATERAL (
     SELECT bool_or(x.side = 'SenderSide') FILTER (WHERE x.other IS NOT NULL) AS sent,
@@ -326,7 +326,8 @@ BEGIN ATOMIC
            e.archived_holdings, e.burned_amount, e.minted_amount, e.reason, e.meta, e.standard, e.choice, e.choice_argument,
            e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
     FROM owned_movements e
-    WHERE (SELECT token_events_of.party = ANY (l.parties) FROM party_lists l WHERE l.party_list_ref = e.seen_by_ref) AND e.party = token_events_of.party; END;
+    WHERE (SELECT bool_or(token_events_of.party = ANY (l.parties)) FROM party_lists l
+           WHERE l.party_list_ref IN (e.seen_by_ref, e.seen_also_by_ref, e.seen_by_others_ref)) AND e.party = token_events_of.party; END;
 
 -- A transfer is what one account gets from another. Of a log's legs each is told by both sides: one of them counts.
 CREATE VIEW ledger.token_transfers WITH (security_invoker = true) AS

@@ -254,7 +254,7 @@ func TestAnUpdateIsSeenByWhoSeesItsEvents(t *testing.T) {
 	require.Greater(t, len(witnesses), 3)
 	require.NoError(t, d.started().Append(t.Context(), storetest.Scope, pages))
 	for party, offset := range witnesses {
-		require.Equal(t, "true", d.Row("SELECT $1 = ANY (l.parties) FROM indexer.updates u JOIN indexer.party_lists l ON l.party_list_ref = u.seen_by_ref WHERE u.ledger_offset = $2",
+		require.Equal(t, "true", d.Row("SELECT $1 = ANY (l.parties) FROM indexer.updates u JOIN indexer.party_lists l ON l.party_list_ref IN (u.seen_by_ref, u.seen_also_by_ref, u.seen_by_others_ref) AND $1 = ANY (l.parties) WHERE u.ledger_offset = $2",
 			party, int64(offset)), party)
 	}
 }

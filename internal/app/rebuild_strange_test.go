@@ -171,7 +171,7 @@ var notServed = names(`
 	templates.package_id templates.module_name templates.entity_name
 	carried_created.snapshot_offset carried_interface_views.snapshot_offset carried_exact_payloads.snapshot_offset carried_interface_views.contract_id
 	carried_interface_views.synchronizer_ref carried_reassignments.snapshot_offset carried_reassignments.synchronizer_ref
-	created.stakeholders_ref carried_created.stakeholders_ref updates.seen_by_ref interface_views.seen_by_ref carried_interface_views.seen_by_ref`)
+	created.stakeholders_ref carried_created.stakeholders_ref updates.seen_by_ref updates.seen_also_by_ref updates.seen_by_others_ref interface_views.seen_by_ref carried_interface_views.seen_by_ref`)
 
 // columnsToLose lists every column outside of primary keys of the dictionaries and of all tables whose rows lie at an offset, but for the
 // answers to look-ups, with a statement that spoils it. The catalog says which these are: a table that is added is one of them.

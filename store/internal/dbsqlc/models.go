@@ -1870,6 +1870,8 @@ type MovementsOfUpdates struct {
 	RecordTime       pgtype.Timestamptz `db:"record_time"`
 	UpdateID         *string            `db:"update_id"`
 	SeenByRef        *int32             `db:"seen_by_ref"`
+	SeenAlsoByRef    *int32             `db:"seen_also_by_ref"`
+	SeenByOthersRef  *int32             `db:"seen_by_others_ref"`
 	NodeID           interface{}        `db:"node_id"`
 	Party            interface{}        `db:"party"`
 	Instrument       interface{}        `db:"instrument"`
@@ -1985,6 +1987,8 @@ type OwnedMovements struct {
 	RecordTime          pgtype.Timestamptz `db:"record_time"`
 	UpdateID            *string            `db:"update_id"`
 	SeenByRef           *int32             `db:"seen_by_ref"`
+	SeenAlsoByRef       *int32             `db:"seen_also_by_ref"`
+	SeenByOthersRef     *int32             `db:"seen_by_others_ref"`
 }
 
 // Choices of the templates and interfaces in package_definitions.
@@ -2685,8 +2689,12 @@ type Updates struct {
 	TransactionHash         []byte             `db:"transaction_hash"`
 	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
 	Extra                   []byte             `db:"extra"`
-	// The parties that may see at least one of its events. NULL: none.
+	// Parties that may see at least one of its events: one of the lists of its events. NULL: none.
 	SeenByRef *int32 `db:"seen_by_ref"`
+	// More of them: another list, where that one has not all. NULL: no more.
+	SeenAlsoByRef *int32 `db:"seen_also_by_ref"`
+	// All others, where both have not all. NULL: no more.
+	SeenByOthersRef *int32 `db:"seen_by_others_ref"`
 }
 
 // Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.

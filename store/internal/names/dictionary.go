@@ -100,7 +100,7 @@ type Wanted struct {
 	places        map[listAddress]ListPlace               // by where lists are in memory
 	unions        map[[mostRemembered]ListPlace]ListPlace // of audiences
 	creations     map[*ledger.CreatedEvent]creation
-	seenBy        map[*ledger.Update]ListPlace
+	seenBy        map[*ledger.Update][3]ListPlace
 	Positions     map[PositionID]Position
 }
 
@@ -129,7 +129,7 @@ func NewWanted() *Wanted {
 	return &Wanted{
 		Templates: map[TemplateKey]struct{}{}, Synchronizers: map[string]struct{}{}, Views: map[viewKey]struct{}{},
 		placesByKey: map[listKey]ListPlace{}, places: map[listAddress]ListPlace{}, unions: map[[mostRemembered]ListPlace]ListPlace{},
-		creations: map[*ledger.CreatedEvent]creation{}, seenBy: map[*ledger.Update]ListPlace{}, Positions: map[PositionID]Position{},
+		creations: map[*ledger.CreatedEvent]creation{}, seenBy: map[*ledger.Update][3]ListPlace{}, Positions: map[PositionID]Position{},
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Who may see a row is one list of parties, made of those that were served. It is one of these where one has all parties, as mostly one has.
+// Who may see an event is one list of parties, made of those that were served. It is one of these where one has all parties, as mostly one
+// has.
 
 // Audience are lists of the parties that may see something, each once.
 type Audience []ListPlace
@@ -69,14 +70,50 @@ func (n *Wanted) joined(of Audience) ListPlace {
 	return n.Parties(slices.Compact(all))
 }
 
-// SeenBy collects who may see an update: one of its events.
-func (n *Wanted) SeenBy(u *ledger.Update, parties ListPlace) { n.seenBy[u] = parties }
-
-// SeenBy is the number of the list of the parties that may see an update that was collected; nil where there are none.
-func (r Numbers) SeenBy(u *ledger.Update) *int32 {
-	place, has := r.Wanted.seenBy[u]
-	if !has {
-		return nil
+// SeenBy collects who may see an update: who sees one of its events. As a rule these are different parties in nearly every update, but one
+// to three lists of its events have them all: only what is left of more lists is a new one.
+func (n *Wanted) SeenBy(u *ledger.Update, events Audience) {
+	seen := [3]ListPlace{Nobody, Nobody, Nobody}
+	events = n.withoutSubsets(events)
+	copy(seen[:], events)
+	if len(events) > len(seen) {
+		seen[2] = n.Union(events[2:])
 	}
-	return r.at(place)
+	n.seenBy[u] = seen
+}
+
+// withoutSubsets leaves the lists out whose parties another one has.
+func (n *Wanted) withoutSubsets(of Audience) Audience {
+	for i := 0; i < len(of); i++ {
+		for j := 0; j < len(of); j++ {
+			if i != j && n.covers(of[i], of[j]) {
+				of = slices.Delete(of, j, j+1)
+				if j < i {
+					i--
+				}
+				j--
+			}
+		}
+	}
+	return of
+}
+
+// covers reports whether a list has all parties of another one.
+func (n *Wanted) covers(list, other ListPlace) bool {
+	parties := n.Lists[list].Parties
+	for _, party := range n.Lists[other].Parties {
+		if !slices.Contains(parties, party) {
+			return false
+		}
+	}
+	return true
+}
+
+// SeenBy are the numbers of the lists of the parties that may see an update that was collected, the first ones not nil.
+func (r Numbers) SeenBy(u *ledger.Update) (first, second, others *int32) {
+	seen, has := r.Wanted.seenBy[u]
+	if !has {
+		return nil, nil, nil
+	}
+	return r.at(seen[0]), r.at(seen[1]), r.at(seen[2])
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
 )
 
 // Who may see something is one list: one of those that were served, where it has all parties. No other list gets a number.
@@ -67,4 +69,44 @@ func TestReleasedIsEmpty(t *testing.T) {
 	require.Empty(t, n.creations)
 	require.Empty(t, n.seenBy)
 	require.Empty(t, n.Positions)
+}
+
+// An update is seen by as few lists of its events as have all parties; what more than three have is one list.
+func TestSeenBy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lists [][]string
+		want  [][]string
+		added int
+	}{
+		"nobody":                     {lists: [][]string{nil}},
+		"one":                        {lists: [][]string{{"b", "a"}}, want: [][]string{{"b", "a"}}},
+		"equal in another order":     {lists: [][]string{{"b", "a"}, {"a", "b"}}, want: [][]string{{"b", "a"}}},
+		"a later one has more":       {lists: [][]string{{"a"}, {"c"}, {"b", "a"}}, want: [][]string{{"c"}, {"b", "a"}}},
+		"an earlier one has more":    {lists: [][]string{{"a", "b"}, {}, {"b"}, {"c"}}, want: [][]string{{"a", "b"}, {"c"}}},
+		"several have what one has":  {lists: [][]string{{"a"}, {"b"}, {"c"}, {"a", "b"}, {"b", "c"}}, want: [][]string{{"a", "b"}, {"b", "c"}}},
+		"three":                      {lists: [][]string{{"a"}, {"b"}, {"c"}}, want: [][]string{{"a"}, {"b"}, {"c"}}},
+		"the others are one of them": {lists: [][]string{{"a"}, {"b"}, {"d", "c"}, {"c"}}, want: [][]string{{"a"}, {"b"}, {"d", "c"}}},
+		"the others are a new list":  {lists: [][]string{{"a"}, {"b"}, {"d"}, {"c"}}, want: [][]string{{"a"}, {"b"}, {"c", "d"}}, added: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := NewWanted()
+			var events Audience
+			for _, list := range c.lists {
+				events = events.With(n.Parties(list))
+			}
+			served := len(n.Lists)
+			var u ledger.Update
+			n.SeenBy(&u, events)
+			var got [][]string
+			for _, place := range n.seenBy[&u] {
+				if place != Nobody {
+					got = append(got, n.Lists[place].Parties)
+				}
+			}
+			require.Equal(t, c.want, got)
+			require.Len(t, n.Lists, served+c.added)
+		})
+	}
 }

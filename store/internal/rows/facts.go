@@ -71,7 +71,7 @@ func UpdateNames(n *names.Wanted, u *ledger.Update) {
 			seenBy = seenBy.With(n.Parties([]string{*party}))
 		}
 	}
-	n.SeenBy(u, n.Union(seenBy))
+	n.SeenBy(u, seenBy)
 }
 
 // unassignedNames collects the names of an unassignment, and returns who may see it.
@@ -137,8 +137,8 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
 		TransactionHash: u.TransactionHash, PaidTrafficCost: u.PaidTrafficCost, Extra: f.exact.Value(at, "extra", u.Extra),
-		SeenByRef: r.SeenBy(u),
 	}
+	row.SeenByRef, row.SeenAlsoByRef, row.SeenByOthersRef = r.SeenBy(u)
 	if u.ID != "" {
 		row.UpdateID = &u.ID
 	}

@@ -50,7 +50,7 @@ const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.rea
 func key(columns ...string) []string { return columns }
 
 var all = []Table{
-	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
+	{Name: "updates", Family: Facts, Seen: seenByList("seen_by_ref", "seen_also_by_ref", "seen_by_others_ref"), Key: key(offset), Place: offset, Partitioned: true, Reset: Remove, Pruned: true},
 	{Name: "created", Family: Facts, Seen: seenByList("stakeholders_ref", "witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
 	{Name: "archived", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
 	{Name: "exercised", Family: Facts, Seen: seenByList("witness_parties_ref"), Key: key(offset, node), Place: offset, Partitioned: true, Reset: Remove, Pruned: true, Element: true, Activity: true},
