@@ -13,7 +13,7 @@ func DecodeContract(body []byte) (Contract, error) {
 
 var lookupMembers = membersOf(
 	must("createdEvent", func(d *decoder, c *Contract) { contractMembers.read(d, c) }),
-).leaveOut()
+).withoutUnknown()
 
 var contractMembers = membersOf(
 	must("contractId", func(d *decoder, c *Contract) { c.ContractID = d.unique() }),
@@ -26,4 +26,4 @@ var contractMembers = membersOf(
 	may("observers", func(d *decoder, c *Contract) { c.Observers = d.partyList() }),
 	must("createdAt", func(d *decoder, c *Contract) { c.CreatedAt = d.time() }),
 	must("packageName", func(d *decoder, c *Contract) { c.PackageName = *d.shared() }),
-).leaveOut()
+).withoutUnknown()

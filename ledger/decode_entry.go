@@ -29,7 +29,7 @@ var contractPageMembers = membersOf(
 	must("activeContracts", func(d *decoder, p *ContractPage) { p.Entries = d.entries() }),
 	must("activeAtOffset", func(d *decoder, p *ContractPage) { p.ActiveAt = d.bound() }),
 	may("nextPageToken", func(d *decoder, p *ContractPage) { p.Next = string(d.chars()) }),
-).leaveOut()
+).withoutUnknown()
 
 // entries reads a list of the entries of a snapshot.
 func (d *decoder) entries() []ContractEntry {

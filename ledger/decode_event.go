@@ -17,8 +17,8 @@ func (l *eventLists) moveTo(u *Update) {
 	u.Assigned, u.Unassigned, u.Topology = l.assigned.take(), l.unassigned.take(), l.topology.take()
 }
 
-// saidOffset is the update's offset as an event repeats it.
-type saidOffset struct {
+// repeatedOffset is the update's offset as an event repeats it.
+type repeatedOffset struct {
 	offset Offset
 	at     int // position in the text
 }
@@ -26,13 +26,13 @@ type saidOffset struct {
 // belongs reads the update's offset that an event repeats. It is compared later, because the update's own may follow its
 // events. Servers may omit the event's offset, or send 0.
 func (d *decoder) belongs() {
-	said := saidOffset{offset: Offset(d.int64()), at: d.begun}
+	repeated := repeatedOffset{offset: Offset(d.int64()), at: d.begun}
 	switch {
-	case said.offset == 0:
-	case d.said[0].offset == 0:
-		d.said[0] = said
-	case d.said[1].offset == 0 && said.offset != d.said[0].offset:
-		d.said[1] = said
+	case repeated.offset == 0:
+	case d.repeated[0].offset == 0:
+		d.repeated[0] = repeated
+	case d.repeated[1].offset == 0 && repeated.offset != d.repeated[0].offset:
+		d.repeated[1] = repeated
 	}
 }
 

@@ -41,7 +41,7 @@ type networkList struct {
 	reader  string
 }
 
-var networkListMembers = membersOf(must("transactions", (*decoder).networkUpdates)).leaveOut()
+var networkListMembers = membersOf(must("transactions", (*decoder).networkUpdates)).withoutUnknown()
 
 func (d *decoder) networkUpdates(l *networkList) {
 	list, started := take(&d.lexicon.updates), d.at

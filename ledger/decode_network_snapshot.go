@@ -40,7 +40,7 @@ var networkSnapshotMembers = membersOf(
 		}
 	}),
 	may("next_page_token", func(d *decoder, p *NetworkSnapshotPage) { p.Next = d.optionalInt64() }),
-).leaveOut()
+).withoutUnknown()
 
 var networkContractMembers = membersOf(
 	must("contract_id", func(d *decoder, c *NetworkContract) { c.ContractID = d.unique() }),
@@ -48,4 +48,4 @@ var networkContractMembers = membersOf(
 	must("signatories", func(d *decoder, c *NetworkContract) { c.Signatories = d.partyList() }),
 	must("observers", func(d *decoder, c *NetworkContract) { c.Observers = d.partyList() }),
 	may("created_in_update_id", func(d *decoder, c *NetworkContract) { c.UpdateID = d.unique() }),
-).leaveOut()
+).withoutUnknown()

@@ -103,7 +103,7 @@ var networkOutlineMembers = membersOf(
 	must("event_type", func(d *decoder, o *networkOutline) { o.kind = d.sharedID() }),
 	may("event_id", func(d *decoder, o *networkOutline) { o.id = string(d.chars()) }),
 	may("child_event_ids", func(d *decoder, o *networkOutline) { o.children = attempt(d, (*decoder).idList) }),
-).leaveOut()
+).withoutUnknown()
 
 // networkCreation reads a creation, and returns its event id.
 func (d *decoder) networkCreation(origin Origin) (eventID string) {

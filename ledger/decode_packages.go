@@ -28,7 +28,7 @@ var vettedPageMembers = membersOf(
 		}
 	}),
 	may("nextPageToken", func(d *decoder, p *VettedPackagesPage) { p.Next = string(d.chars()) }),
-).leaveOut()
+).withoutUnknown()
 
 // DecodeVettingUpdate decodes the JSON object that /v2/package-vetting/update serves (interface.md, endpoint 4): what
 // was vetted before and what is vetted after. past is nil if nothing ever was: the member may then be absent, null, or
@@ -57,7 +57,7 @@ var vettingUpdateMembers = membersOf(
 		}
 	}),
 	must("newVettedPackages", func(d *decoder, u *vettingUpdate) { vettedMembers.read(d, &u.now) }),
-).leaveOut()
+).withoutUnknown()
 
 // unpopulatedMembers accept vetted packages without content, and refuse all others.
 var unpopulatedMembers = membersOf(
@@ -69,7 +69,7 @@ var unpopulatedMembers = membersOf(
 	may("participantId", (*decoder).unpopulated),
 	may("synchronizerId", (*decoder).unpopulated),
 	may("topologySerial", (*decoder).unpopulated),
-).leaveOut()
+).withoutUnknown()
 
 func (d *decoder) unpopulated(*vettingUpdate) {
 	if value := string(d.value()); value != `""` && value != "0" {
@@ -96,7 +96,7 @@ var vettedMembers = membersOf(
 	must("participantId", func(d *decoder, v *VettedPackages) { v.ParticipantID = d.sharedID() }),
 	must("synchronizerId", func(d *decoder, v *VettedPackages) { v.SynchronizerID = d.sharedID() }),
 	must("topologySerial", func(d *decoder, v *VettedPackages) { v.TopologySerial = d.natural("serial") }),
-).leaveOut()
+).withoutUnknown()
 
 var packageMembers = membersOf(
 	must("packageId", func(d *decoder, p *VettedPackage) { p.PackageID = d.sharedID() }),
@@ -104,4 +104,4 @@ var packageMembers = membersOf(
 	may("validUntilExclusive", func(d *decoder, p *VettedPackage) { p.ValidUntil = d.time() }),
 	may("packageName", func(d *decoder, p *VettedPackage) { p.PackageName = *d.shared() }),
 	may("packageVersion", func(d *decoder, p *VettedPackage) { p.PackageVersion = *d.shared() }),
-).leaveOut()
+).withoutUnknown()

@@ -23,7 +23,7 @@ func DecodeTransactions(body []byte) ([]Transaction, error) {
 
 var historyMembers = membersOf(
 	must("transactions", func(d *decoder, records *[]Transaction) { *records = d.records() }),
-).leaveOut()
+).withoutUnknown()
 
 func (d *decoder) records() []Transaction {
 	list, started := take(&d.lexicon.records), d.at
@@ -51,12 +51,12 @@ func (d *decoder) records() []Transaction {
 // record reads a record. If its kind is unknown or it has no date, it is kept as sent, whatever its parts contain.
 func (d *decoder) record(t *Transaction) {
 	begun := d.mark()
-	*t, d.wordForUnit = Transaction{}, ""
+	*t, d.unitWord = Transaction{}, ""
 	extra := recordMembers.read(d, t)
 	if !d.refused && t.Date.Valid {
 		kind, _, err := kindOf(t.Type, [...]bool{t.Transfer != nil, t.Mint != nil, t.Tap != nil, t.Abort != nil})
 		if err == nil && kind != TransactionUnknown {
-			t.Kind, t.Word, t.Extra = kind, d.wordForUnit, extra
+			t.Kind, t.Word, t.Extra = kind, d.unitWord, extra
 			return
 		}
 	}
@@ -129,7 +129,7 @@ var outlineMembers = membersOf(
 	may("domain_id", func(d *decoder, o *outline) { o.DomainID = attempt(d, (*decoder).indexed) }),
 	may("round", func(d *decoder, o *outline) { o.Round = attempt(d, (*decoder).optionalInt64) }),
 	part(0), part(1), part(2), part(3),
-).leaveOut()
+).withoutUnknown()
 
 func part(i int) member[outline] {
 	return may(recordKinds[i].part, func(d *decoder, o *outline) {
@@ -223,11 +223,11 @@ var errTwoWords = errors.New("calls the unit of value both coin and amulet")
 
 // unit notes the name of the unit of value by a member's name, and refuses a record that uses two.
 func (d *decoder) unit(word string) {
-	if d.wordForUnit != "" && d.wordForUnit != word {
+	if d.unitWord != "" && d.unitWord != word {
 		d.peek()
 		d.refuseAt(d.at, "", errTwoWords)
 	}
-	d.wordForUnit = word
+	d.unitWord = word
 }
 
 // inputAmount reads the amount of the sender's inputs.
@@ -243,7 +243,7 @@ func (d *decoder) ownedAmount() *OwnedAmount {
 	owned := d.owned.one()
 	d.hasOwner = false
 	owned.Extra = ownedMembers.read(d, owned)
-	switch word := d.wordForUnit; {
+	switch word := d.unitWord; {
 	case word == "":
 		d.refuseAt(begun, wordCoin+"_owner", fmt.Errorf("%w, and so is %s_owner", errMissing, wordAmulet))
 	case !d.hasOwner:

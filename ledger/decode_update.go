@@ -75,7 +75,7 @@ var pageMembers = membersOf(
 	must("lowestPageOffsetExclusive", func(d *decoder, p *updatePage) { p.Lowest = d.bound() }),
 	must("highestPageOffsetInclusive", func(d *decoder, p *updatePage) { p.Highest = d.bound() }),
 	may("nextPageToken", func(d *decoder, p *updatePage) { p.Next = string(d.chars()) }),
-).leaveOut()
+).withoutUnknown()
 
 func (p *updatePage) check(d *decoder) {
 	if p.Highest < p.Lowest {
@@ -208,7 +208,7 @@ var (
 
 func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
 	u.Kind = kind
-	d.nodes, d.said = d.nodes[:0], [2]saidOffset{}
+	d.nodes, d.repeated = d.nodes[:0], [2]repeatedOffset{}
 	d.peek()
 	begun := d.at
 	extra := members.read(d, u)
@@ -220,9 +220,9 @@ func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
 	for i := range u.Unassigned {
 		u.Unassigned[i].Offset = u.Offset
 	}
-	for _, said := range d.said {
-		if said.offset != 0 && said.offset != u.Offset {
-			d.refuseAt(said.at, "", fmt.Errorf("is %d, and the update's offset is %d", said.offset, u.Offset))
+	for _, repeated := range d.repeated {
+		if repeated.offset != 0 && repeated.offset != u.Offset {
+			d.refuseAt(repeated.at, "", fmt.Errorf("is %d, and the update's offset is %d", repeated.offset, u.Offset))
 		}
 	}
 	if err := checkDistinct(d.nodes); err != nil {

@@ -38,13 +38,13 @@ type decoder struct {
 	timeText []byte
 
 	// Of the element that is being read:
-	element     element       // of a list of updates
-	nodes       []int32       // of the update's events
-	said        [2]saidOffset // by those events: the first offset, and the first that differs from it
-	reassigned  bool          // the id of the reassignment was read
-	wordForUnit string        // of a record; empty: none was read
-	hasOwner    bool          // the owner of an amount was read, which may be an empty text
-	tree        []networkNode // events of a network's transaction
+	element    element           // of a list of updates
+	nodes      []int32           // of the update's events
+	repeated   [2]repeatedOffset // by those events: the first offset, and the first that differs from it
+	reassigned bool              // the id of the reassignment was read
+	unitWord   string            // of a record; empty: none was read
+	hasOwner   bool              // the owner of an amount was read, which may be an empty text
+	tree       []networkNode     // events of a network's transaction
 }
 
 // refusal is what is wrong with a body.

@@ -58,8 +58,8 @@ func wrapped[T any](read func(*decoder, *T)) *known[T] { return membersOf(must("
 // keep returns the table for an object whose unknown members are kept under any names.
 func (m *known[T]) keep() *known[T] { return &known[T]{m.list, m.required, kept} }
 
-// leaveOut returns the table for an object whose unknown members are left out.
-func (m *known[T]) leaveOut() *known[T] { return &known[T]{m.list, m.required, leftOut} }
+// withoutUnknown returns the table for an object whose unknown members are left out.
+func (m *known[T]) withoutUnknown() *known[T] { return &known[T]{m.list, m.required, leftOut} }
 
 var (
 	errMissing  = errors.New("is required, and absent or null")

@@ -96,7 +96,7 @@ var readableMembers = membersOf(
 		r.nodeID = attempt(d, func(d *decoder) *int32 { return new(d.nodeID()) })
 	}),
 	may("value", func(d *decoder, r *readable) { r.value = d.value() }),
-).leaveOut()
+).withoutUnknown()
 
 // readLevel reads what it can of a value, which was read once before; nothing if that is no object.
 func (d *decoder) readLevel(value JSON) (r readable) {

@@ -27,12 +27,12 @@ type Transactions struct {
 	networkID string          // of the service; empty: it does not report it
 	usable    bool            // the service's history can be compared
 	lacking   bool            // the service has fewer records than are stored
-	told      map[string]bool // differences that the comparison of the tables with one another found
+	reported  map[string]bool // differences that the comparison of the tables with one another found
 }
 
 const (
-	// mostTold is how many of them are remembered, so that the comparison with the service does not report them again.
-	mostTold = 10_000
+	// mostReported is how many of them are remembered, so that the comparison with the service does not report them again.
+	mostReported = 10_000
 	// A page with at least this many records, all of which differ, means that the service has another order.
 	leastOfAnother = 5
 )
@@ -125,10 +125,10 @@ func (h *Transactions) ask(ctx context.Context) error {
 
 // compare compares the tables with one another, and with the service.
 func (h *Transactions) compare(ctx context.Context, found Found) (notOffered, err error) {
-	h.told, h.result.Records = map[string]bool{}, 0
+	h.reported, h.result.Records = map[string]bool{}, 0
 	err = h.Database.ComparePosition(ctx, h.step, func(d findings.Difference) error {
-		if len(h.told) < mostTold {
-			h.told[nameOf(d)] = true
+		if len(h.reported) < mostReported {
+			h.reported[nameOf(d)] = true
 		}
 		return found(d)
 	})
@@ -136,7 +136,7 @@ func (h *Transactions) compare(ctx context.Context, found Found) (notOffered, er
 		return nil, err
 	}
 	err = h.read(ctx, func(d findings.Difference) error {
-		if h.told[nameOf(d)] {
+		if h.reported[nameOf(d)] {
 			return nil
 		}
 		return found(d)

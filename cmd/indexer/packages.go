@@ -193,7 +193,7 @@ func withDetails(err error) error {
 	}
 	var details []string
 	for _, key := range slices.Sorted(maps.Keys(refused.Context)) {
-		if value := refused.Context[key]; !slices.Contains(saidAlready, key) && !strings.Contains(refused.Cause, value) {
+		if value := refused.Context[key]; !slices.Contains(knownDetails, key) && !strings.Contains(refused.Cause, value) {
 			details = append(details, printable(key+": "+value))
 		}
 	}
@@ -203,5 +203,5 @@ func withDetails(err error) error {
 	return fmt.Errorf("%w (%s)", err, strings.Join(details, "; "))
 }
 
-// saidAlready has the details that add nothing: those of every error, and those that the message contains.
-var saidAlready = []string{"category", "definite_answer", "matchingPackages", "participant", "reason", "test", "tid"}
+// knownDetails has the details that add nothing: those of every error, and those that the message contains.
+var knownDetails = []string{"category", "definite_answer", "matchingPackages", "participant", "reason", "test", "tid"}

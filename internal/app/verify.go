@@ -62,7 +62,7 @@ type verification struct {
 	found    verify.Found
 	progress func(verify.Progress)
 	step     string              // of the verification, as progress says
-	told     map[sameness]string // differences that were found, and in which step
+	reported map[sameness]string // differences that were found, and in which step
 	result   Verification
 }
 
@@ -75,7 +75,7 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 		return Verification{}, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	v := verification{cfg: cfg, logger: logger, db: newAudited(db), told: map[sameness]string{}}
+	v := verification{cfg: cfg, logger: logger, db: newAudited(db), reported: map[sameness]string{}}
 	tell, end := steps(ctx, logger, cfg.Show)
 	defer end()
 	v.progress = func(p verify.Progress) {
@@ -83,7 +83,7 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 		tell(p)
 	}
 	v.found = func(d findings.Difference) error {
-		if v.toldBefore(d) {
+		if v.reportedBefore(d) {
 			return nil
 		}
 		v.result.Differences++
@@ -94,8 +94,8 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 	return v.result, err
 }
 
-// mostTold is how many differences are remembered. Later ones may be reported by more than one step.
-const mostTold = 50_000
+// mostReported is how many differences are remembered. Later ones may be reported by more than one step.
+const mostReported = 50_000
 
 // sameness is the part of a difference that all the steps that find it agree on.
 type sameness struct {
@@ -105,15 +105,15 @@ type sameness struct {
 	seq                   int64
 }
 
-// toldBefore reports whether another step found the difference. For example, a contract that should not be active follows from no
+// reportedBefore reports whether another step found the difference. For example, a contract that should not be active follows from no
 // fact, and is not in the participant's snapshot either. Equal differences of one step are different rows of a table without a key.
-func (v *verification) toldBefore(d findings.Difference) bool {
+func (v *verification) reportedBefore(d findings.Difference) bool {
 	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq}
-	step, told := v.told[key]
-	if !told && len(v.told) < mostTold {
-		v.told[key] = v.step
+	step, before := v.reported[key]
+	if !before && len(v.reported) < mostReported {
+		v.reported[key] = v.step
 	}
-	return told && step != v.step
+	return before && step != v.step
 }
 
 func (v *verification) run(ctx context.Context) error {

@@ -24,7 +24,7 @@ var ownerIn = [...]string{"account", "owner"}
 // wantCreated collects the names of a creation event, and what it holds. plain is as in Update. It returns who may see the event.
 func wantCreated(n *names.Wanted, c *ledger.CreatedEvent, plain bool) (witnesses, stakeholders names.ListPlace) {
 	var holding *names.Holding
-	h := teller{event: c, plain: plain}
+	h := holdingReader{event: c, plain: plain}
 	isAmulet, isLocked := amulet(c)
 	if isAmulet && h.readAmulet(isLocked) || h.readViews() || isAmulet {
 		admin := h.position.InstrumentAdmin
@@ -43,8 +43,8 @@ func amulet(c *ledger.CreatedEvent) (isAmulet, isLocked bool) {
 	return isLocked || strings.HasSuffix(c.TemplateID, ":Splice.Amulet:Amulet"), isLocked
 }
 
-// teller reads what a creation event holds.
-type teller struct {
+// holdingReader reads what a creation event holds.
+type holdingReader struct {
 	event *ledger.CreatedEvent
 	plain bool
 
@@ -57,7 +57,7 @@ type teller struct {
 var lockedOrNot = map[bool]*bool{true: new(true), false: new(false)}
 
 // stored is a value as its column has it: in place of what jsonb refuses there is an object without any of the members that are read.
-func (h *teller) stored(value ledger.JSON) []byte {
+func (h *holdingReader) stored(value ledger.JSON) []byte {
 	if !h.plain && jsonbRefuses(value) != "" {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (h *teller) stored(value ledger.JSON) []byte {
 }
 
 // readAmulet reads the payload. It reports whether owner or amount can be read: else a view counts.
-func (h *teller) readAmulet(isLocked bool) bool {
+func (h *holdingReader) readAmulet(isLocked bool) bool {
 	payload := h.stored(h.event.Argument)
 	if isLocked {
 		payload = member(payload, "amulet")
@@ -82,7 +82,7 @@ func (h *teller) readAmulet(isLocked bool) bool {
 
 // readViews reads the view that counts: one that says who owns how much, before the others; the later version, before the earlier one;
 // the first of these. It reports whether there is one.
-func (h *teller) readViews() (found bool) {
+func (h *holdingReader) readViews() (found bool) {
 	for version, suffix := range holdingInterfaces {
 		for i := range h.event.InterfaceViews {
 			v := &h.event.InterfaceViews[i]
