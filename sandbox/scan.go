@@ -36,6 +36,10 @@ type ScanOptions struct {
 	Order uint64
 	// Lag is how many of the newest records are not served yet; see [Scan.SetLag].
 	Lag int
+	// UpdatesLag is how many of the ledger's newest updates are not served yet as updates of the network; see [Scan.SetUpdatesLag].
+	UpdatesLag int
+	// LieAbout is the ledger's offset of a transaction of which the service sends another workflow id than it has; 0: of none.
+	LieAbout int64
 	// ExtraKinds are served too: records of kinds that interface.md does not have, of amulets that were unlocked or that
 	// expired.
 	ExtraKinds bool
@@ -62,6 +66,7 @@ type Scan struct {
 	prepared Elements // what is served in place of the ledger's history, where it is not nil
 
 	mu      sync.Mutex
+	behind  int // the newest updates that are not served
 	taken   int // movements of the ledger that were ingested
 	service     // how they are served
 }
@@ -90,6 +95,7 @@ func NewScan(l *Ledger, opts ScanOptions) *Scan {
 	setDefault(&opts.PageLimit, 1000)
 	setDefault(&opts.SnapshotEvery, 3*time.Hour)
 	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order, lag: opts.Lag}}
+	s.behind = opts.UpdatesLag
 	s.routes()
 	s.now()
 	if opts.Backfilling {
@@ -118,6 +124,13 @@ func (s *Scan) SetLag(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lag = n
+}
+
+// SetUpdatesLag hides the ledger's last n updates from those of the network, or shows them again.
+func (s *Scan) SetUpdatesLag(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = n
 }
 
 // Forget hides the records with these event ids until [Scan.Reingest].

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -305,7 +306,18 @@ func (s *Scan) networkUpdates(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, append(append([]byte(`{"transactions":[`), bytes.Join(items, []byte{','})...), `]}`...))
 }
 
+var forgedWorkflow = regexp.MustCompile(`"workflow_id":"[^"]*"`)
+
 func (s *Scan) rewritten(v *networkView, i int, item []byte) ([]byte, bool) {
+	s.mu.Lock()
+	behind := s.behind
+	s.mu.Unlock()
+	if i >= len(v.updates)-behind {
+		return nil, false
+	}
+	if s.opts.LieAbout > 0 && v.updates[i].offset == s.opts.LieAbout {
+		item = forgedWorkflow.ReplaceAll(item, []byte(`"workflow_id":"forged"`))
+	}
 	if s.opts.Rewrite == nil {
 		return item, true
 	}
