@@ -26,6 +26,13 @@ type ScanOptions struct {
 	MigrateAfter int
 	// SnapshotEvery is the time between two snapshots of the network; default 3h.
 	SnapshotEvery time.Duration
+	// BulkEvery is the record time of a folder of bulk files, which hold at most BulkLines updates each; defaults 24h and 100,000.
+	BulkEvery time.Duration
+	BulkLines int
+	// BulkPrefix is the path under which the service is served, which the addresses of bulk files contain.
+	BulkPrefix string
+	// RewriteObject may replace the bytes of a bulk file; its digest stays.
+	RewriteObject func(key string, object []byte) []byte
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
 	// Backfilling begins with an incomplete history: only the second half of the ledger's records at the start. After
@@ -67,6 +74,8 @@ type Scan struct {
 
 	mu      sync.Mutex
 	behind  int // the newest updates that are not served
+	bulk    []bulkFolder
+	bulkOf  int // of how many updates
 	taken   int // movements of the ledger that were ingested
 	service     // how they are served
 }
@@ -93,6 +102,8 @@ func NewScan(l *Ledger, opts ScanOptions) *Scan {
 		opts.Release = "0.6.4"
 	}
 	setDefault(&opts.PageLimit, 1000)
+	setDefault(&opts.BulkEvery, 24*time.Hour)
+	setDefault(&opts.BulkLines, 100_000)
 	setDefault(&opts.SnapshotEvery, 3*time.Hour)
 	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order, lag: opts.Lag}}
 	s.behind = opts.UpdatesLag
