@@ -26,6 +26,13 @@ type ScanOptions struct {
 	MigrateAfter int
 	// SnapshotEvery is the time between two snapshots of the network; default 3h.
 	SnapshotEvery time.Duration
+	// BulkEvery is the record time of a folder of bulk files, which hold at most BulkLines updates each; defaults 24h and 100,000.
+	BulkEvery time.Duration
+	BulkLines int
+	// BulkPrefix is the path under which the service is served, which the addresses of bulk files contain.
+	BulkPrefix string
+	// RewriteObject may replace the bytes of a bulk file; its digest stays.
+	RewriteObject func(key string, object []byte) []byte
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
 	// Backfilling begins with an incomplete history: only the second half of the ledger's records at the start. After
@@ -36,6 +43,10 @@ type ScanOptions struct {
 	Order uint64
 	// Lag is how many of the newest records are not served yet; see [Scan.SetLag].
 	Lag int
+	// UpdatesLag is how many of the ledger's newest updates are not served yet as updates of the network; see [Scan.SetUpdatesLag].
+	UpdatesLag int
+	// LieAbout is the ledger's offset of a transaction of which the service sends another workflow id than it has; 0: of none.
+	LieAbout int64
 	// ExtraKinds are served too: records of kinds that interface.md does not have, of amulets that were unlocked or that
 	// expired.
 	ExtraKinds bool
@@ -62,6 +73,9 @@ type Scan struct {
 	prepared Elements // what is served in place of the ledger's history, where it is not nil
 
 	mu      sync.Mutex
+	behind  int // the newest updates that are not served
+	bulk    []bulkFolder
+	bulkOf  int // of how many updates
 	taken   int // movements of the ledger that were ingested
 	service     // how they are served
 }
@@ -88,8 +102,11 @@ func NewScan(l *Ledger, opts ScanOptions) *Scan {
 		opts.Release = "0.6.4"
 	}
 	setDefault(&opts.PageLimit, 1000)
+	setDefault(&opts.BulkEvery, 24*time.Hour)
+	setDefault(&opts.BulkLines, 100_000)
 	setDefault(&opts.SnapshotEvery, 3*time.Hour)
 	s := &Scan{ledger: l, opts: opts, service: service{order: opts.Order, lag: opts.Lag}}
+	s.behind = opts.UpdatesLag
 	s.routes()
 	s.now()
 	if opts.Backfilling {
@@ -118,6 +135,13 @@ func (s *Scan) SetLag(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lag = n
+}
+
+// SetUpdatesLag hides the ledger's last n updates from those of the network, or shows them again.
+func (s *Scan) SetUpdatesLag(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.behind = n
 }
 
 // Forget hides the records with these event ids until [Scan.Reingest].

@@ -25,6 +25,7 @@ func (s *Scan) routes() {
 	s.paths["GET "+pathSnapshotBefore] = s.snapshotTime("before", (*networkView).snapshotBefore)
 	s.paths["GET "+pathSnapshotAfter] = s.snapshotTime("after", (*networkView).snapshotAfter)
 	s.paths["POST "+pathNetworkACS] = s.networkACS
+	s.paths["POST "+pathBulkUpdates] = s.bulkUpdates
 	s.paths["GET /version"] = s.version
 	s.paths["GET /v0/dso-party-id"] = s.dsoParty
 	s.paths["GET /v0/backfilling/status"] = s.backfillingStatus
@@ -50,6 +51,9 @@ func (s *Scan) serve(w http.ResponseWriter, r *http.Request) {
 	handler, ok := s.paths[r.Method+" "+r.URL.Path]
 	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, pathNetworkUpdates+"/") && !s.opts.StrictInterface {
 		handler, ok = s.networkUpdate, true
+	}
+	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, pathBulkDownload) && !s.opts.StrictInterface {
+		handler, ok = s.bulkDownload, true
 	}
 	switch {
 	case s.opts.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.opts.Token:

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -305,7 +306,23 @@ func (s *Scan) networkUpdates(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, append(append([]byte(`{"transactions":[`), bytes.Join(items, []byte{','})...), `]}`...))
 }
 
+var forgedWorkflow = regexp.MustCompile(`"workflow_id":"[^"]*"`)
+
 func (s *Scan) rewritten(v *networkView, i int, item []byte) ([]byte, bool) {
+	s.mu.Lock()
+	behind := s.behind
+	s.mu.Unlock()
+	if i >= len(v.updates)-behind {
+		return nil, false
+	}
+	return s.changed(v, i, item)
+}
+
+// changed is an update as the options have it.
+func (s *Scan) changed(v *networkView, i int, item []byte) ([]byte, bool) {
+	if s.opts.LieAbout > 0 && v.updates[i].offset == s.opts.LieAbout {
+		item = forgedWorkflow.ReplaceAll(item, []byte(`"workflow_id":"forged"`))
+	}
 	if s.opts.Rewrite == nil {
 		return item, true
 	}

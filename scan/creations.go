@@ -87,6 +87,9 @@ func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []le
 		entry, found := u.creations.get(of)
 		if !found {
 			update, err := s.find(ctx, migrationID, &contracts[i])
+			if err == nil && u.lookUp != nil { // one service named it: others have to agree
+				*update, _, err = u.lookUp(ctx, update.ID)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -116,7 +119,7 @@ func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.Networ
 			break
 		}
 		group.Go(func() error {
-			update, _, err := u.UpdateOfScope(ctx, id)
+			update, _, err := u.creator(ctx, id)
 			for _, contractID := range contractIDs {
 				if err == nil && !u.creations.add(&update, creation{contractID, id}) {
 					err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", id, contractID))}
@@ -135,6 +138,14 @@ func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.Networ
 		return err
 	}
 	return ctx.Err()
+}
+
+// creator reads an update that created contracts.
+func (u *Updates) creator(ctx context.Context, id string) (ledger.Update, ledger.JSON, error) {
+	if u.lookUp != nil {
+		return u.lookUp(ctx, id)
+	}
+	return u.UpdateOfScope(ctx, id)
 }
 
 // entryOf returns the entry that a contract has if an update created it; ok reports whether it did.

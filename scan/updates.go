@@ -33,6 +33,8 @@ type Updates struct {
 	size      *jsonhttp.Size // of pages of updates
 	snapshots *jsonhttp.Size // of pages of snapshots
 	creations creations
+	// lookUp reads the updates that created a snapshot's contracts; nil: UpdateOfScope. Where several services have to agree, it asks them.
+	lookUp func(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 
 	mu       sync.Mutex
 	party    string        // the DSO; empty: not asked for yet
@@ -42,7 +44,7 @@ type Updates struct {
 	quiet    ledger.Offset // had no updates behind it when the newest one was looked for; 0: not known
 	each     int64         // bytes of JSON per update; 0: not known
 	gap      gap
-	polled   time.Time // when a poll last brought nothing
+	polls    polls
 }
 
 // gap is a range without updates, as the service was when the client had counted so many changes.
@@ -55,6 +57,15 @@ type gap struct {
 func NewUpdates(client *Client) *Updates {
 	return &Updates{client: client, size: jsonhttp.NewSize(MaxPage), snapshots: jsonhttp.NewSize(MaxPage)}
 }
+
+// Version returns the release of the service; see [Client.Version].
+func (u *Updates) Version(ctx context.Context) (string, error) { return u.client.Version(ctx) }
+
+// Close closes the service's client.
+func (u *Updates) Close() { u.client.Close() }
+
+// url returns where the service is, without user and password.
+func (u *Updates) url() string { return u.client.http.URL().String() }
 
 // Expect says that an update at or above an offset was served before, perhaps by another node behind the same address. A service that
 // has none yet lags behind: LedgerEnd then fails with an *Error, which passes.
@@ -185,34 +196,51 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 }
 
 // TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It asks again and again,
-// at most once in pollEvery while nothing comes, and takes what there is, whatever the limit. The page ends with its last update, or at after if nothing came. Full reports that more
-// may be available at once. A service that lags behind brings nothing.
+// at most once in pollEvery while nothing comes, and takes what there is, whatever the limit. The page ends with its last update, or at
+// after if nothing came. Full reports that more may be available at once. A service that lags behind brings nothing.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
-	page = ledger.Page{From: after, To: after}
+	return u.polls.until(ctx, after, idle, u.news)
+}
+
+// news asks once for updates after an offset.
+func (u *Updates) news(ctx context.Context, after ledger.Offset) (page ledger.Page, full bool, err error) {
+	got, err := u.page(ctx, "updates-tail", after, newsPage, u.client.maxBody)
+	if err != nil {
+		return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, err)
+	}
+	return ledger.Page{From: after, To: lastOffset(got.updates, after), Updates: got.updates, Bytes: got.bytes}, got.full, nil
+}
+
+// polls remembers when news were last asked for in vain.
+type polls struct {
+	mu    sync.Mutex
+	empty time.Time
+}
+
+// until asks until news come, or none came for the time idle.
+func (p *polls) until(
+	ctx context.Context, after ledger.Offset, idle time.Duration, ask func(context.Context, ledger.Offset) (ledger.Page, bool, error),
+) (page ledger.Page, full bool, err error) {
 	end := time.Now().Add(min(idle, MaxIdle))
 	for {
-		u.mu.Lock()
-		next := u.polled.Add(pollEvery)
-		u.mu.Unlock()
+		p.mu.Lock()
+		next := p.empty.Add(pollEvery)
+		p.mu.Unlock()
 		if next.After(end) {
-			return page, false, wait(ctx, time.Until(end))
+			return ledger.Page{From: after, To: after}, false, wait(ctx, time.Until(end))
 		}
 		if err := wait(ctx, time.Until(next)); err != nil {
 			return ledger.Page{}, false, err
 		}
-		got, err := u.page(ctx, "updates-tail", after, newsPage, u.client.maxBody)
-		if err != nil {
-			return ledger.Page{}, false, fmt.Errorf("read updates after offset %d: %w", after, err)
+		page, full, err := ask(ctx, after)
+		if err != nil || page.To > after {
+			return page, full, err
 		}
-		if len(got.updates) > 0 {
-			page.To, page.Updates, page.Bytes = lastOffset(got.updates, after), got.updates, got.bytes
-			return page, got.full, nil
-		}
-		u.mu.Lock()
-		u.polled = time.Now()
-		u.mu.Unlock()
+		p.mu.Lock()
+		p.empty = time.Now()
+		p.mu.Unlock()
 	}
 }
 

@@ -25,6 +25,11 @@ type network struct {
 	limit  int // the largest page_size
 	behind int // the newest updates that it does not have yet
 	at     []ledger.Offset
+
+	status  int           // what it answers to everything but who it is; 0: as it should
+	hangs   bool          // it answers nothing for a while
+	lie     ledger.Offset // of an update whose content it changes
+	strange bool          // its updates are none
 }
 
 func networkOffset(t *testing.T, migrationID int64, text string) ledger.Offset {
@@ -44,6 +49,17 @@ func every(from ledger.Offset, n int, apart time.Duration) (all []ledger.Offset)
 	return all
 }
 
+// item is an update as the service sends it.
+func (n *network) item(offset ledger.Offset) string {
+	switch {
+	case offset == n.lie:
+		return strings.Replace(item(offset), `"workflow_id":""`, `"workflow_id":"forged"`, 1)
+	case n.strange:
+		return `{"update_id":7}`
+	}
+	return item(offset)
+}
+
 func item(offset ledger.Offset) string {
 	migrationID, at := offset.NetworkPosition()
 	return fmt.Sprintf(`{"update_id":"u%d","migration_id":%d,"workflow_id":"","record_time":%q,"synchronizer_id":"s","effective_at":%[3]q,
@@ -58,19 +74,28 @@ func (n *network) set(change func()) {
 
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
+	hangs := n.hangs
+	n.mu.Unlock()
+	if hangs && r.URL.Path != pathNetwork {
+		<-r.Context().Done()
+		return
+	}
+	n.mu.Lock()
 	defer n.mu.Unlock()
 	served := n.at[:len(n.at)-n.behind]
 	id, single := strings.CutPrefix(r.URL.Path, pathUpdates+"/u")
 	switch {
 	case r.URL.Path == pathNetwork:
 		answer(200, fmt.Sprintf(`{"dso_party_id":%q}`, n.party))(w, r)
+	case n.status != 0:
+		answer(n.status, `{"error":"not now"}`)(w, r)
 	case single:
 		i := slices.IndexFunc(served, func(o ledger.Offset) bool { return fmt.Sprint(int64(o)) == id })
 		if i < 0 {
 			answer(404, fmt.Sprintf(`{"error":"Transaction with id u%s not found"}`, id))(w, r)
 			return
 		}
-		answer(200, item(served[i]))(w, r)
+		answer(200, n.item(served[i]))(w, r)
 	default:
 		n.page(w, r, served)
 	}
@@ -100,7 +125,7 @@ func (n *network) page(w http.ResponseWriter, r *http.Request, served []ledger.O
 				continue
 			}
 		}
-		if items = append(items, item(offset)); len(items) == asked.Size {
+		if items = append(items, n.item(offset)); len(items) == asked.Size {
 			break
 		}
 	}

@@ -19,7 +19,8 @@ import (
 type daemonFlags struct {
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API."`
 	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
-	ScanURL      string        `placeholder:"URL" help:"Base URL of the Scan service."`
+	ScanURL      []string      `sep:"," placeholder:"URL" help:"Base URL of the Scan service; several, separated by commas or in several flags, for the updates of a network."`
+	ScanAgree    int           `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer. Default: ${default}."`
 	ScanAccess   config.Access `embed:"" prefix:"scan-"`
 	DatabaseURL  string        `placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name."`
 	config.Schemas
@@ -59,12 +60,16 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	if err != nil {
 		return err
 	}
-	report := check.Run(ctx, check.Config{
+	cfg := check.Config{
 		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess.Domain("ledger"),
-		ScanURL: c.Of.ScanURL, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
+		ScanAgree: c.Of.ScanAgree, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
 		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: !c.Of.Daemon.Migrate,
 		Args: args, BackfillArgs: backfillArgs,
-	})
+	}
+	if len(c.Of.ScanURL) > 0 {
+		cfg.ScanURL, cfg.OtherScans = c.Of.ScanURL[0], c.Of.ScanURL[1:]
+	}
+	report := check.Run(ctx, cfg)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -35,7 +35,7 @@ func (c *verifyCommand) Validate() error {
 	if c.Offline {
 		return nil
 	}
-	if c.OfNetwork() && c.ScanURL == "" {
+	if c.OfNetwork() && len(c.ScanURL) == 0 {
 		return errors.New("--scan-url is missing: the updates of a network are compared with those of a Scan service")
 	}
 	return config.Sources(c.verifySources).Validate()

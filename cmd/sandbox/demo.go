@@ -133,6 +133,14 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 	return nil
 }
 
+// scans returns the Scan service, or none.
+func (d *demo) scans() []string {
+	if d.scanURL == "" {
+		return nil
+	}
+	return []string{d.scanURL}
+}
+
 // index seeds the database from the middle of the ledger, catches up, shows it, and follows the live ledger.
 func (d *demo) index(ctx context.Context) error {
 	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
@@ -148,7 +156,7 @@ func (d *demo) index(ctx context.Context) error {
 	d.say("backfill: stored %d contracts", progress.Entries)
 
 	indexer := app.Indexer{
-		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scanURL}, Scope: scope,
+		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scans()}, Scope: scope,
 		Run: config.Run{ // the rest are the daemon's defaults
 			Start: "genesis", UntilCurrent: true, Migrate: true, LookupRate: 5, VerifyRate: 500, PackagesInterval: 10 * time.Minute,
 		},

@@ -43,6 +43,7 @@ type Metrics struct {
 	notJSON  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	received *prometheus.CounterVec
+	passed   *prometheus.CounterVec
 	retries  *prometheus.CounterVec
 
 	taskRetries    *prometheus.CounterVec
@@ -71,11 +72,14 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics() *Metrics {
 	m := newMetrics()
-	m.register(m.registry, m.build, m.requests, m.notJSON, m.duration, m.received, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges,
+	m.register(m.registry, m.build, m.requests, m.notJSON, m.duration, m.received, m.passed, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges,
 		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading, m.verifiedSeq,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// ScanPassed counts that one of several Scan services is passed over.
+func (m *Metrics) ScanPassed(service, reason string) { m.passed.WithLabelValues(service, reason).Inc() }
 
 // OfNetwork returns metrics of the updates of a network, which are collected with m, with the label ledger="network".
 func (m *Metrics) OfNetwork() *Metrics {
@@ -129,6 +133,7 @@ func newMetrics() *Metrics {
 		notJSON:      counter("not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
 		duration:     histogram("request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
 		received:     counter("received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
+		passed:       counter("scan_passed_over_total", "Times that one of several Scan services was passed over: failed, disagrees.", "scan", "reason"),
 		retries:      counter("retries_total", "Retries of a stream after an error.", "stream"),
 		taskRetries:  counter("task_retries_total", "Retries of a background task after an error.", "task"),
 		lookups:      counter("lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),

@@ -26,6 +26,7 @@ func everything() *Metrics {
 	m.Phase("copy", time.Second)
 	m.Request("updates", 200, time.Second, 1)
 	m.NotJSON("updates")
+	m.ScanPassed("https://scan.example.com", "failed")
 	m.Retrying(streamUpdates)
 	m.TaskRetrying("lookups")
 	m.TaskFailing("lookups", true)

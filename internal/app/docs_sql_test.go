@@ -68,7 +68,7 @@ func document(t *testing.T) *documented {
 	d.rows["events"] = eventsOf(d.rows)
 
 	cfg := indexerFor(d.database, serve(t, l, sandbox.ServerOptions{}), effects())
-	cfg.ScanURL = serveScan(t, scan)
+	cfg.ScanURL = []string{serveScan(t, scan)}
 	cfg.PackagesInterval, cfg.VerifyRate = often, 100_000
 	daemon := startIndexer(t, cfg)
 	waitFor(t, d.database, lastUpdate(l))

@@ -94,7 +94,7 @@ func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor i
 	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
 	database = throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope)
-	cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true}))
+	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true}))}
 	cfg.PackagesInterval = time.Minute
 	for i := l.Len() / 2; ; i++ {
 		if floor = l.Offset(i); !l.InFlight(floor) {

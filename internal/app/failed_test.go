@@ -62,7 +62,7 @@ func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 				scan := sandbox.NewScan(l, refused.scan())
 				database := throwaway.Migrated(t, migrate)
 				cfg := indexerFor(database, serve(t, l, refused.server()), defaultScope())
-				cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
+				cfg.ScanURL, cfg.Listen = []string{serveScan(t, scan)}, "127.0.0.1:0"
 				fails, says, does, other := &refused.updates, lacksRight, grantRight, "transactions"
 				if name == "transactions" {
 					fails, says, does, other = &refused.history, badRequest, seeScanURL, "updates"
@@ -104,7 +104,7 @@ func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 				require.Contains(t, metrics, failedState+other+"\"} 0\n")
 
 				// Another process whose source lets it read takes the stream over, which is over with the failure.
-				cfg.LedgerURL, cfg.ScanURL, cfg.Listen = serve(t, l, sandbox.ServerOptions{}), serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{})), ""
+				cfg.LedgerURL, cfg.ScanURL, cfg.Listen = serve(t, l, sandbox.ServerOptions{}), []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}, ""
 				second := startIndexer(t, cfg)
 				waitFor(t, database, lastUpdate(l))
 				waitForHistory(t, database, scan)
@@ -128,7 +128,7 @@ func TestAStreamThatIsCuredGoesOn(t *testing.T) {
 	scan := sandbox.NewScan(l, refused.scan())
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, refused.server()), defaultScope())
-	cfg.ScanURL, cfg.Listen, cfg.lookAgain = serveScan(t, scan), "127.0.0.1:0", 10*time.Millisecond
+	cfg.ScanURL, cfg.Listen, cfg.lookAgain = []string{serveScan(t, scan)}, "127.0.0.1:0", 10*time.Millisecond
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	for _, fails := range []*atomic.Bool{&refused.updates, &refused.history, &refused.updates} {
@@ -176,7 +176,7 @@ func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 				failUpdates := func() { refused.updates.Store(true); ledger.turnTo(sandbox.NewServer(l, refused.server())) }
 				failHistory := func() { refused.history.Store(c.scan.Release == ""); scan.turnTo(sandbox.NewScan(l, options)) }
 				cfg := indexerFor(throwaway.Migrated(t, migrate), ledger.URL, defaultScope())
-				cfg.ScanURL = scan.URL
+				cfg.ScanURL = []string{scan.URL}
 				var log journal
 				daemon := startLogged(t, cfg, log.logger())
 				if first == "updates first" {
@@ -219,7 +219,7 @@ func TestUntilCurrentWithAStreamThatFails(t *testing.T) {
 			scan := sandbox.NewScan(l, refused.scan())
 			database := throwaway.Migrated(t, migrate)
 			cfg := indexerFor(database, serve(t, l, refused.server()), defaultScope())
-			cfg.ScanURL = serveScan(t, scan)
+			cfg.ScanURL = []string{serveScan(t, scan)}
 			requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), says...)
 			want := map[string][]sandbox.Row{}
 			if name == "transactions" {
@@ -270,7 +270,7 @@ func TestRefusalsOfAProxyAreWaitedOut(t *testing.T) {
 	ledgerURL, ledgerRefused := proxied(t, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), "/v2/updates", 11)
 	scanURL, scanRefused := proxied(t, serveScan(t, scan), "/v0/transactions", 13)
 	cfg := indexerFor(database, ledgerURL, defaultScope())
-	cfg.ScanURL = scanURL
+	cfg.ScanURL = []string{scanURL}
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	for ledgerRefused.Load() < 2 || scanRefused.Load() < 2 {

@@ -59,7 +59,7 @@ func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 	l.Grow(1500)
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-	cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))
+	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	pairs := collect[[]string](t, database, `
 		SELECT ARRAY[p.net_amount, r.net_amount, c.amount, p.amount]::text[]
@@ -90,7 +90,7 @@ func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL = serveScan(t, scan)
+	cfg.ScanURL = []string{serveScan(t, scan)}
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	rounds := collect[int64](t, database, "SELECT DISTINCT round FROM ledger.transactions WHERE round IS NOT NULL ORDER BY round")
 	require.Greater(t, len(rounds), 10)

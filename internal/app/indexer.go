@@ -124,7 +124,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	add := func(s *stream, check admin.Check, closeOne func()) {
 		x.streams, checks, closes = append(x.streams, s), append(checks, check), append(closes, closeOne)
 	}
-	transactions := x.cfg.ScanHistory.Transactions() && x.cfg.ScanURL != ""
+	transactions := x.cfg.ScanHistory.Transactions() && len(x.cfg.ScanURL) > 0
 	if own := config.NetworkSchemas.Tables; x.cfg.Schemas.Domain().Tables == own && (x.cfg.LedgerURL != "" || transactions) {
 		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another pair of schemas for what else is read", own)}
 	}
@@ -145,7 +145,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		add(&stream{indexer: x, role: store.RoleTransactions, title: "transactions", source: "the Scan service", work: h},
 			admin.Check{Name: "scan", Try: h.ping}, h.service.Close)
 	}
-	if x.cfg.ScanHistory.Updates() && x.cfg.ScanURL != "" {
+	if x.cfg.ScanHistory.Updates() && len(x.cfg.ScanURL) > 0 {
 		n, err := newNetworkUpdates(x)
 		if err != nil {
 			return nil, closeAll, err

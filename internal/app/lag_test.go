@@ -58,7 +58,7 @@ func TestLagIsNotKnownWhileTheSourcesAreAway(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{Fault: fault})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Fault: fault, CheckpointInterval: 20 * time.Millisecond}), defaultScope())
-	cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
+	cfg.ScanURL, cfg.Listen = []string{serveScan(t, scan)}, "127.0.0.1:0"
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	eventuallyOf(t, daemon, "trying again", func() bool { return len(log.lines(t, "trying again"))+len(log.lines(t, "retrying")) > 0 })

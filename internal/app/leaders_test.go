@@ -23,7 +23,7 @@ func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope())
-	cfg.ScanURL = serveScan(t, scan)
+	cfg.ScanURL = []string{serveScan(t, scan)}
 	daemons := []*running{startIndexer(t, cfg), startIndexer(t, cfg), startIndexer(t, cfg)}
 	conn, err := pgx.Connect(t.Context(), database)
 	require.NoError(t, err)

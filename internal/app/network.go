@@ -27,7 +27,7 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	if x.cfg.LedgerURL != "" { // whose updates are shown
 		x.cfg.Show = nil
 	}
-	from, err := newNetworkSource(x.cfg.Scan(), x.logger, observation{other.metrics.Request, other.metrics.NotJSON})
+	from, err := newNetworkSource(x.cfg.Scan(), x.logger, observation{other.metrics.Request, other.metrics.NotJSON, other.metrics.ScanPassed})
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (n *networkUpdates) Close() {
 
 // ping asks for the service's release. A service that does not return it has answered too.
 func (n *networkUpdates) ping(ctx context.Context) error {
-	_, err := n.client.Version(ctx)
+	_, err := n.Version(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return nil
 	}
@@ -68,7 +68,7 @@ const lookupsAtOnce = 1000
 
 // release implements origin.
 func (n *networkUpdates) release(ctx context.Context) string {
-	release, err := n.client.Version(ctx)
+	release, err := n.Version(ctx)
 	if err != nil { // ping says so
 		return ""
 	}

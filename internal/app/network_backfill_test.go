@@ -20,7 +20,7 @@ import (
 )
 
 func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
-	b := NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: scanURL}}
+	b := NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: []string{scanURL}}}
 	if at >= 0 {
 		b.AtOffset = &at
 	}
@@ -28,7 +28,7 @@ func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
 }
 
 func networkFillFor(databaseURL, scanURL string) NetworkFill {
-	return NetworkFill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: scanURL}}
+	return NetworkFill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: []string{scanURL}}}
 }
 
 // networkOffsetAt is the offset of the update that comes after a part of a network's updates.
@@ -41,7 +41,7 @@ func networkOffsetAt(t *testing.T, scan *sandbox.Scan, part float64) int64 {
 // requireNetworkVerified verifies all of a network's updates, with the active set at a snapshot.
 func requireNetworkVerified(t *testing.T, databaseURL, scanURL string) Verification {
 	t.Helper()
-	cfg := Verify{Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{ScanURL: scanURL}, Verify: config.Verify{All: true}}
+	cfg := Verify{Database: config.Database{DatabaseURL: databaseURL}, Sources: config.Sources{ScanURL: []string{scanURL}}, Verify: config.Verify{All: true}}
 	cfg.Network = true
 	result, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Error(d) })
 	require.NoError(t, err)

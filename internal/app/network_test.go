@@ -24,7 +24,7 @@ import (
 // networkFor is a configuration that reads the updates of a network until current, without a listener.
 func networkFor(databaseURL, scanURL string) Indexer {
 	cfg := indexerFor(databaseURL, "", config.Scope{})
-	cfg.ScanURL, cfg.ScanHistory = scanURL, "updates"
+	cfg.ScanURL, cfg.ScanHistory = []string{scanURL}, "updates"
 	return cfg
 }
 
@@ -80,7 +80,7 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	l, scan := scanOf(73, 1_500, sandbox.ScanOptions{})
 	database := throwaway.Database(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-	cfg.ScanURL, cfg.ScanHistory = serveScan(t, scan), "both"
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	scope := sandbox.Scope{Shape: sandbox.ACSDelta}
 	require.Empty(t, sandbox.Diff(l.Truth(scope, l.End()), relations(t, database)))
@@ -174,7 +174,7 @@ func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	client, err := scan.New(scan.Config{URL: url})
 	require.NoError(t, err)
 	defer client.Close()
-	source := &networkSource{scan.NewUpdates(client), client}
+	source := &networkSource{scan.NewUpdates(client)}
 	identity, err := source.identify(t.Context())
 	require.NoError(t, err)
 	db, err := store.Open(config.StoreOf(database, config.NetworkSchemas, nil))
@@ -290,7 +290,7 @@ func TestVerifyWaitsForANodeThatLagsBehind(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	stopped := make(chan error, 1)
-	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: url}, Verify: config.Verify{All: true, Repair: true}}
+	cfg := Verify{Database: config.Database{DatabaseURL: database}, Sources: config.Sources{ScanURL: []string{url}}, Verify: config.Verify{All: true, Repair: true}}
 	cfg.Network = true
 	go func() {
 		_, err := RunVerify(ctx, cfg, testLogger(t), func(d findings.Difference) { t.Errorf("compared: %v", d) })

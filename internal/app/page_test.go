@@ -39,7 +39,7 @@ func TestTheStatusPage(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-	cfg.ScanURL, cfg.ScanHistory, cfg.Listen = serveScan(t, scan), "both", "127.0.0.1:0"
+	cfg.ScanURL, cfg.ScanHistory, cfg.Listen = []string{serveScan(t, scan)}, "both", "127.0.0.1:0"
 	var first, second journal
 	leading := startLogged(t, cfg, first.logger())
 	waitFor(t, database, lastUpdate(l))

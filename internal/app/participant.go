@@ -20,7 +20,7 @@ func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.Pace, x.cfg.Domain(), x.logger, observation{x.metrics.Request, x.metrics.NotJSON})
+	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.Pace, x.cfg.Domain(), x.logger, observation{request: x.metrics.Request, notJSON: x.metrics.NotJSON})
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestEverythingThroughAPooler(t *testing.T) {
 	_, err := RunBackfill(t.Context(), backfillFor(pooled, server, defaultScope(), at), testLogger(t), nil)
 	require.NoError(t, err)
 	cfg := indexerFor(pooled, server, defaultScope())
-	cfg.ScanURL = serveScan(t, scan)
+	cfg.ScanURL = []string{serveScan(t, scan)}
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	_, err = RunFill(t.Context(), fillFor(pooled, server, defaultScope(), -1, -1, false), testLogger(t))
 	require.NoError(t, err)

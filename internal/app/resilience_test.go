@@ -156,7 +156,7 @@ func TestPostgresGoesAwayAndComesBack(t *testing.T) {
 	l.Grow(300)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope())
-	cfg.ScanURL = serveScan(t, scan)
+	cfg.ScanURL = []string{serveScan(t, scan)}
 	daemons := []*running{startIndexer(t, cfg), startIndexer(t, cfg)}
 	for range 3 {
 		waitFor(t, database, lastUpdate(l)/2)
@@ -398,7 +398,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 			waitFor(t, database, lastUpdate(l))
 			standby := startIndexer(t, cfg)
 			alone := cfg
-			alone.LedgerURL, alone.ScanURL = "", serveScan(t, scan)
+			alone.LedgerURL, alone.ScanURL = "", []string{serveScan(t, scan)}
 			history := startIndexer(t, alone)
 			waitForHistory(t, database, scan)
 

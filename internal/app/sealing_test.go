@@ -295,7 +295,7 @@ func TestTheHistoryIsSealed(t *testing.T) {
 			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 67}), t: t, database: throwaway.Migrated(t, migrate)}
 			s.Grow(300)
 			s.cfg = indexerFor(s.database, "", defaultScope())
-			s.cfg.ScanURL = serveScan(t, sandbox.NewScan(s.Ledger, sandbox.ScanOptions{BalanceChanges: true, PageLimit: 40}))
+			s.cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(s.Ledger, sandbox.ScanOptions{BalanceChanges: true, PageLimit: 40}))}
 			s.index()
 			if c.damage != "" {
 				s.exec(c.damage)

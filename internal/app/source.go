@@ -42,6 +42,7 @@ type identity struct {
 type observation struct {
 	request func(operation string, status int, d time.Duration, bytes int64)
 	notJSON func(operation string)
+	passed  func(service, reason string) // of several Scan services one is passed over
 }
 
 // participantSource implements source.
@@ -83,21 +84,28 @@ func (p *participantSource) refusal(err error, _ string) error { return err }
 func (p *participantSource) resumes(ledger.Offset) {}
 
 // networkSource implements source.
-type networkSource struct {
-	*scan.Updates
-	client *scan.Client
-}
+type networkSource struct{ scan.Source }
 
 func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*networkSource, error) {
-	client, err := newScanClient(cfg, logger, seen)
-	if err != nil {
-		return nil, err
+	var services []*scan.Updates
+	for _, url := range cfg.ScanURL {
+		client, err := newScanClient(url, cfg.ScanAccess, logger, seen)
+		if err != nil {
+			for _, opened := range services {
+				opened.Close()
+			}
+			return nil, err
+		}
+		services = append(services, scan.NewUpdates(client))
 	}
-	return &networkSource{scan.NewUpdates(client), client}, nil
+	if len(services) == 1 {
+		return &networkSource{services[0]}, nil
+	}
+	return &networkSource{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger, Passed: seen.passed})}, nil
 }
 
-func newScanClient(cfg config.Scan, logger *slog.Logger, seen observation) (*scan.Client, error) {
-	c := scan.Config{URL: cfg.ScanURL, Access: cfg.ScanAccess.Domain("scan"), Logger: logger}
+func newScanClient(url string, access config.Access, logger *slog.Logger, seen observation) (*scan.Client, error) {
+	c := scan.Config{URL: url, Access: access.Domain("scan"), Logger: logger}
 	if seen.request != nil { // the participant has operations of the same names
 		c.Observe = func(operation string, status int, d time.Duration, bytes int64) {
 			seen.request("scan-"+operation, status, d, bytes)
@@ -114,9 +122,6 @@ func newScanClient(cfg config.Scan, logger *slog.Logger, seen observation) (*sca
 }
 
 func (n *networkSource) name() string { return "the Scan service" }
-
-// Close closes the service's connections.
-func (n *networkSource) Close() { n.client.Close() }
 
 // identify implements source. The network's party is in the place of a participant, and the scope is what it sees.
 func (n *networkSource) identify(ctx context.Context) (identity, error) {
@@ -145,7 +150,7 @@ func (n *networkSource) resumes(stored ledger.Offset) { n.Expect(stored) }
 
 // LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.
 func (n *networkSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
-	end, err := n.Updates.LedgerEnd(ctx)
+	end, err := n.Source.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return 0, &ledger.Problem{
 			What: fmt.Sprintf("the Scan service does not serve the updates of its network (POST /v2/updates): %v", err),

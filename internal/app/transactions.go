@@ -26,9 +26,10 @@ type transactionsService interface {
 }
 
 // newTransactionsService returns the service that the history is read from: a Scan of Splice 0.6 or earlier. A client for another
-// kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here.
+// kind of service, such as the one that Splice offers instead from 0.7 on, would be chosen here. Of several services it is the first: each
+// has an order and offsets of its own.
 func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observation) (transactionsService, error) {
-	return newScanClient(cfg.Scan(), logger, seen)
+	return newScanClient(cfg.ScanURL[0], cfg.ScanAccess, logger, seen)
 }
 
 // transactions implements role for the transaction history of a Scan service.
@@ -45,7 +46,7 @@ type transactions struct {
 }
 
 func newTransactions(x *indexer) (*transactions, error) {
-	service, err := newTransactionsService(x.cfg.Sources, x.logger, observation{x.metrics.Request, x.metrics.NotJSON})
+	service, err := newTransactionsService(x.cfg.Sources, x.logger, observation{request: x.metrics.Request, notJSON: x.metrics.NotJSON})
 	if err != nil {
 		return nil, err
 	}

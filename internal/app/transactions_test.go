@@ -96,7 +96,7 @@ func TestIndexTheHistory(t *testing.T) {
 			scan := sandbox.NewScan(l, c.options)
 			database := throwaway.Migrated(t, migrate)
 			cfg := indexerFor(database, "", defaultScope())
-			cfg.ScanURL = serveScan(t, scan)
+			cfg.ScanURL = []string{serveScan(t, scan)}
 			want := map[string][]sandbox.Row{}
 			if !c.alone {
 				cfg.LedgerURL = serve(t, l, sandbox.ServerOptions{})
@@ -155,7 +155,7 @@ func TestScanWithoutAHistory(t *testing.T) {
 			server := newSwitchable(t, recent)
 			database := throwaway.Migrated(t, migrate)
 			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-			cfg.ScanURL, cfg.Listen = server.URL, "127.0.0.1:0"
+			cfg.ScanURL, cfg.Listen = []string{server.URL}, "127.0.0.1:0"
 			want := map[string][]sandbox.Row{}
 			if when == "in the middle" {
 				server.turnTo(old)
@@ -191,7 +191,7 @@ func TestScanWithoutAHistory(t *testing.T) {
 		database := throwaway.Migrated(t, migrate)
 		server := newSwitchable(t, page(http.StatusBadGateway))
 		cfg := indexerFor(database, server.URL, defaultScope())
-		cfg.ScanURL, cfg.Listen = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"})), "127.0.0.1:0"
+		cfg.ScanURL, cfg.Listen = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}))}, "127.0.0.1:0"
 		var log journal
 		ended := make(chan error, 1)
 		go func() { ended <- RunIndexer(t.Context(), cfg, log.logger()) }()
@@ -209,9 +209,9 @@ func TestScanWithoutAHistory(t *testing.T) {
 		l := sandbox.NewLedger(sandbox.Options{Seed: 62})
 		cfg := indexerFor(throwaway.Migrated(t, migrate), "", defaultScope())
 		cfg.UntilCurrent = false
-		cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}))
+		cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}))}
 		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "gone from Splice 0.7 on", "ledger.holdings")
-		cfg.ScanURL += "/elsewhere"
+		cfg.ScanURL[0] += "/elsewhere"
 		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "at the Scan URL", "check --scan-url")
 	})
 }
@@ -292,7 +292,7 @@ func TestOneSourceDownDoesNotDisturbTheOther(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{Fault: fault(&scanDown)})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Fault: fault(&ledgerDown)}), defaultScope())
-	cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
+	cfg.ScanURL, cfg.Listen = []string{serveScan(t, scan)}, "127.0.0.1:0"
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	log.wait(t, "there is no transaction history to read; the updates continue without it")
@@ -344,7 +344,7 @@ func TestAnotherServiceWithAnotherOrder(t *testing.T) {
 	server := newSwitchable(t, first)
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL = server.URL
+	cfg.ScanURL = []string{server.URL}
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 
 	var log journal
@@ -367,7 +367,7 @@ func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, "", defaultScope())
 	server := newSwitchable(t, page(http.StatusBadGateway))
-	cfg.ScanURL, cfg.Listen, cfg.UntilCurrent = server.URL, "127.0.0.1:0", false
+	cfg.ScanURL, cfg.Listen, cfg.UntilCurrent = []string{server.URL}, "127.0.0.1:0", false
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	waitForTask(t, database, "%502 Bad Gateway%")
@@ -436,7 +436,7 @@ func TestABadRecordEndsTheHistory(t *testing.T) {
 			}})
 			database := throwaway.Migrated(t, migrate)
 			cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
-			cfg.ScanURL = serveScan(t, scan)
+			cfg.ScanURL = []string{serveScan(t, scan)}
 			err := RunIndexer(t.Context(), cfg, testLogger(t))
 			var undecodable *ledger.DecodeError
 			require.ErrorAs(t, err, &undecodable)
@@ -464,7 +464,7 @@ func TestRecordsOfUnknownShapes(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{OddShapes: true, BalanceChanges: true, PageLimit: 60})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL, cfg.Listen, cfg.UntilCurrent, cfg.VerifyRate = serveScan(t, scan), "127.0.0.1:0", false, 100_000
+	cfg.ScanURL, cfg.Listen, cfg.UntilCurrent, cfg.VerifyRate = []string{serveScan(t, scan)}, "127.0.0.1:0", false, 100_000
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	waitForHistory(t, database, scan)
@@ -525,7 +525,7 @@ func TestEachStreamHasALeaderOfItsOwn(t *testing.T) {
 	var firstLog, secondLog journal
 	first := startLogged(t, cfg, firstLog.logger())
 	firstLog.wait(t, "caught up")
-	cfg.ScanURL, cfg.Listen = serveScan(t, scan), "127.0.0.1:0"
+	cfg.ScanURL, cfg.Listen = []string{serveScan(t, scan)}, "127.0.0.1:0"
 	second := startLogged(t, cfg, secondLog.logger())
 	secondLog.wait(t, "caught up")
 	secondLog.wait(t, "not writing")
@@ -556,7 +556,7 @@ func TestAnotherNetwork(t *testing.T) {
 	server := newSwitchable(t, sandbox.NewScan(first, sandbox.ScanOptions{}))
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL = server.URL
+	cfg.ScanURL = []string{server.URL}
 	var log journal
 	daemon := startLogged(t, cfg, log.logger())
 	log.wait(t, "caught up")
@@ -580,7 +580,7 @@ func TestHistoryThatTheDatabaseRefuses(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "ALTER TABLE indexer.transactions ADD CONSTRAINT short CHECK (seq < 2)")
 	require.NoError(t, err)
 	cfg := indexerFor(database, "", defaultScope())
-	cfg.ScanURL = serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))
+	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}
 	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "the database refuses the rows", "short", "report it")
 	require.Zero(t, count(t, database, "ledger.transactions"))
 }

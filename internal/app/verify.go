@@ -162,11 +162,11 @@ func (v *verification) run(ctx context.Context) error {
 	if network {
 		return nil // the transaction history lies elsewhere
 	}
-	if v.cfg.ScanURL == "" {
+	if len(v.cfg.ScanURL) == 0 {
 		v.note("the transaction history: no --scan-url is given")
 	}
 	if !history {
-		if v.cfg.ScanURL != "" {
+		if len(v.cfg.ScanURL) > 0 {
 			v.note("the transaction history: nothing of it has been indexed yet")
 		}
 		return nil
@@ -298,7 +298,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 // history compares the transaction history with the Scan service's or, without --scan-url, only with itself.
 func (v *verification) history(ctx context.Context) error {
 	history := verify.Transactions{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
-	if v.cfg.ScanURL != "" {
+	if len(v.cfg.ScanURL) > 0 {
 		service, err := newTransactionsService(v.cfg.Sources, v.logger, observation{})
 		if err != nil {
 			return err

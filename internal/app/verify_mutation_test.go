@@ -418,7 +418,7 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 	scope.Shape, scope.Blobs, scope.Interfaces = w.shape, true, []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
 	database = throwaway.Migrated(t, migrate)
 	run := indexerFor(database, ledgerURL, scope)
-	run.ScanURL = scanURL
+	run.ScanURL = []string{scanURL}
 	at := quietOffset(t, l)
 	if w.from {
 		_, err := RunBackfill(t.Context(), backfillFor(database, ledgerURL, scope, at), testLogger(t), nil)
@@ -447,7 +447,7 @@ func (w *mutationWorld) indexNetwork(t *testing.T) (database string, cfg Verify)
 	database = throwaway.Database(t)
 	run := networkFor(database, serveScan(t, scan))
 	if w.from {
-		_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, run.ScanURL, networkOffsetAt(t, scan, 0.7)), testLogger(t), nil)
+		_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, run.ScanURL[0], networkOffsetAt(t, scan, 0.7)), testLogger(t), nil)
 		require.NoError(t, err)
 	}
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))

@@ -114,7 +114,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 			database := throwaway.Migrated(t, migrate)
 			if c.indexed {
 				run := indexerFor(database, url, defaultScope())
-				run.ScanURL = scan
+				run.ScanURL = []string{scan}
 				require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 			}
 			execute(t, database, c.statements)

@@ -20,6 +20,8 @@ type Config struct {
 	LedgerURL    string
 	LedgerAccess access.Config
 	ScanURL      string
+	OtherScans   []string // further services of the same network
+	ScanAgree    int      // how many have to agree; 0 counts as 1
 	ScanAccess   access.Config
 	ScanHistory  config.ScanHistory
 	DatabaseURL  string

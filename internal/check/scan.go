@@ -67,6 +67,40 @@ func (c *checker) checkScan(ctx context.Context) {
 		return
 	}
 	c.askScan(ctx, s, e, v, client)
+	c.checkOtherScans(ctx, s)
+}
+
+// checkOtherScans looks for the newest update of each further service, which has to be of the same network.
+func (c *checker) checkOtherScans(ctx context.Context, s section) {
+	if all := 1 + len(c.cfg.OtherScans); c.cfg.ScanAgree < 0 || c.cfg.ScanAgree > all {
+		s.problem("agree", fmt.Sprintf("--scan-agree=%d, and --scan-url names %d", c.cfg.ScanAgree, all), "give --scan-agree at most as many as there are services")
+	}
+	if len(c.cfg.OtherScans) > 0 && !c.cfg.ScanHistory.Updates() {
+		s.note("url", "the transaction history is read from the first --scan-url only; --scan-history=updates reads from all of them")
+		return
+	}
+	for _, url := range c.cfg.OtherScans {
+		client, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess})
+		if err != nil {
+			s.problem("url", "one --scan-url can't be used: "+err.Error(), "correct it")
+			continue
+		}
+		c.redact = append(c.redact, client.Access().Redact)
+		within, cancel := c.step(ctx)
+		service, err := client.Describe(within)
+		cancel()
+		switch {
+		case err != nil:
+			what, do := explainedScan(err)
+			s.problem("url", fmt.Sprintf("of the services, %s: %s", url, what), do)
+		case service.NetworkID != c.scan.networkID:
+			s.problem("networks", fmt.Sprintf("%s is of the network of %s, and the first --scan-url of that of %s", url, service.NetworkID, c.scan.networkID), "give --scan-url the services of one network only")
+		default:
+			s.ok("url", "%s, release %s", url, head(service.Release, 40))
+			c.askForUpdates(ctx, s, client, service.Backfilling)
+		}
+		client.Close()
+	}
 }
 
 // askScan requests the service's release and network, and the newest records. A Scan without that history still returns

@@ -133,6 +133,16 @@ func TestScanWhoseUpdatesAreRead(t *testing.T) {
 	require.Contains(t, f.Do, "--scan-history=updates")
 	require.Equal(t, OK, find(t, report, GroupScan, "updates").Level)
 
+	other := sandbox.NewLedger(sandbox.Options{Seed: 4})
+	other.Grow(100)
+	report = look(t, Config{ScanURL: later, ScanHistory: "updates", ScanAgree: 4, OtherScans: []string{
+		serve(t, sandbox.NewScan(l, sandbox.ScanOptions{})).URL, serve(t, sandbox.NewScan(other, sandbox.ScanOptions{})).URL,
+	}})
+	f = find(t, report, GroupScan, "networks")
+	require.Equal(t, Problem, f.Level)
+	require.Contains(t, f.Do, "the services of one network only")
+	require.Equal(t, Problem, find(t, report, GroupScan, "agree").Level)
+
 	waits := serve(t, sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1", Backfilling: true})).URL
 	f = find(t, look(t, Config{ScanURL: waits, ScanHistory: "updates"}), GroupScan, "updates")
 	require.Equal(t, Note, f.Level, "the daemon waits")

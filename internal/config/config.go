@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,16 +84,18 @@ type Admin struct {
 	AdminTokenFile string `placeholder:"FILE" help:"File that holds the bearer token of a participant administrator, sent instead of the ledger's. Only the commands about packages use it."`
 }
 
-// Scan selects the Scan service.
+// Scan selects Scan services of one network. All get the same credentials.
 type Scan struct {
-	ScanURL    string `placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
-	ScanAccess Access `embed:"" prefix:"scan-"`
+	ScanURL    []string `sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
+	ScanAgree  int      `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
+	ScanAccess Access   `embed:"" prefix:"scan-"`
 }
 
-// Network selects the Scan service that the updates of a network are read from.
+// Network selects the Scan services that the updates of a network are read from.
 type Network struct {
-	ScanURL    string `required:"" placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan."`
-	ScanAccess Access `embed:"" prefix:"scan-"`
+	ScanURL    []string `required:"" sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
+	ScanAgree  int      `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
+	ScanAccess Access   `embed:"" prefix:"scan-"`
 }
 
 // Scan returns the service.
@@ -100,7 +103,7 @@ func (n Network) Scan() Scan { return Scan(n) }
 
 // Validate refuses what that of Scan refuses, and an empty URL.
 func (n Network) Validate() error {
-	if n.ScanURL == "" {
+	if len(n.ScanURL) == 0 {
 		return errors.New("--scan-url is missing")
 	}
 	return n.Scan().Validate()
@@ -108,17 +111,20 @@ func (n Network) Validate() error {
 
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
-	LedgerURL    string `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
-	LedgerAccess Access `embed:"" prefix:"ledger-"`
-	ScanURL      string `placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one."`
-	ScanAccess   Access `embed:"" prefix:"scan-"`
+	LedgerURL    string   `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
+	LedgerAccess Access   `embed:"" prefix:"ledger-"`
+	ScanURL      []string `sep:"," placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one. Several, separated by commas or in several flags, are alternatives for the updates of a network."`
+	ScanAgree    int      `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}."`
+	ScanAccess   Access   `embed:"" prefix:"scan-"`
 }
 
 // Ledger returns what concerns the participant.
 func (s Sources) Ledger() Ledger { return Ledger{LedgerURL: s.LedgerURL, LedgerAccess: s.LedgerAccess} }
 
 // Scan returns what concerns the Scan service.
-func (s Sources) Scan() Scan { return Scan{ScanURL: s.ScanURL, ScanAccess: s.ScanAccess} }
+func (s Sources) Scan() Scan {
+	return Scan{ScanURL: s.ScanURL, ScanAgree: s.ScanAgree, ScanAccess: s.ScanAccess}
+}
 
 // ScanHistory says what is read from a Scan service; empty: the transaction history.
 type ScanHistory string
@@ -287,35 +293,46 @@ func (l Ledger) Validate() error {
 	return checkServer("ledger", l.LedgerURL, l.LedgerAccess)
 }
 
-// Validate checks as Ledger's does, if a Scan service is configured.
+// Validate checks each service as Ledger's does, and that enough are there to agree.
 func (s Scan) Validate() error {
-	if s.ScanURL == "" {
-		return nil
+	for i, url := range s.ScanURL {
+		if err := checkServer("scan", url, s.ScanAccess); err != nil {
+			return err
+		}
+		if slices.Contains(s.ScanURL[:i], url) {
+			return errors.New("--scan-url names one Scan service twice, which agrees with itself")
+		}
 	}
-	return checkServer("scan", s.ScanURL, s.ScanAccess)
+	switch {
+	case len(s.ScanURL) == 0, s.ScanAgree == 0: // not parsed from flags
+	case s.ScanAgree < 0 || s.ScanAgree > len(s.ScanURL):
+		return fmt.Errorf("--scan-agree must be from 1 to the number of services that --scan-url names, which is %d", len(s.ScanURL))
+	}
+	return nil
 }
 
 // Validate checks Ledger and Scan, if they are configured. One of them must be.
 func (s Sources) Validate() error {
-	if s.LedgerURL == "" && s.ScanURL == "" {
+	if s.LedgerURL == "" && len(s.ScanURL) == 0 {
 		return errors.New("--ledger-url and --scan-url are both missing: give the one whose data is to be read, or both")
 	}
 	for _, server := range []struct {
 		flags, address string
 		access         Access
-	}{{"ledger", s.LedgerURL, s.LedgerAccess}, {"scan", s.ScanURL, s.ScanAccess}} {
+	}{{"ledger", s.LedgerURL, s.LedgerAccess}, {"scan", strings.Join(s.ScanURL, ","), s.ScanAccess}} {
 		if server.address == "" {
 			if flag := server.access.given(); flag != "" {
 				return fmt.Errorf("--%[1]s-%[2]s is given and --%[1]s-url is not: give the URL too, or leave out what is for it "+
 					"(the environment's %[3]s counts too)", server.flags, flag, variableOf(server.flags+"-"+flag))
 			}
-			continue
 		}
-		if err := checkServer(server.flags, server.address, server.access); err != nil {
+	}
+	if s.LedgerURL != "" {
+		if err := checkServer("ledger", s.LedgerURL, s.LedgerAccess); err != nil {
 			return err
 		}
 	}
-	return nil
+	return s.Scan().Validate()
 }
 
 // given returns the first flag that is set, without its prefix; empty: none.

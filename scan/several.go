@@ -1,0 +1,356 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// A service that has not answered for so long is not waited for if there is another one.
+	patience = 5 * time.Second
+	// A service that failed is asked after the others for so long. Each further failure doubles it.
+	firstRest, longestRest = 10 * time.Second, 5 * time.Minute
+	// A service that is behind the others at the end of the history for so long is named.
+	behindFor = time.Minute
+)
+
+// Several reads the updates of a network from several Scan services: what so many of them give alike is used. Services are asked in the
+// order in which they were given, no more than are needed. One that fails, lags behind or does not answer in time is passed over as long
+// as enough others agree.
+//
+// Pages of updates may end at different places: they are compared, and used, up to where enough of them reach. What services may write
+// in different ways is no difference ([ledger.Alike]). The end of the history is one that so many services have reached.
+//
+// A snapshot is read from one service, because its tokens mean nothing to another. Its contents are what so many services say of the
+// updates that created its contracts.
+type Several struct {
+	peers   []*peer
+	agree   int
+	log     *slog.Logger
+	passed  func(service, reason string)
+	patient time.Duration // patience, or less in tests
+	polls   polls
+
+	mu      sync.Mutex
+	party   string
+	named   string // the service that said so
+	changes int64
+}
+
+// peer is a service, and what was seen of it. Several.mu guards the fields.
+type peer struct {
+	*Updates
+	changes  int64     // of the service, when an answer was last used; -1: none was yet
+	until    time.Time // asked after the others until then
+	failures int       // in a row
+	said     bool      // that it is passed over
+	behind   time.Time // since when it is behind others at the end of the history; zero: it is not
+}
+
+// SeveralConfig says how services are asked.
+type SeveralConfig struct {
+	// Agree is how many services have to give the same answer, from 1 to the number of services.
+	Agree  int
+	Logger *slog.Logger
+	// Passed, if set, is called when a service is passed over: "failed" or "disagrees". It must be safe for concurrent use.
+	Passed func(service, reason string)
+}
+
+// NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. One service alone is read without it.
+func NewSeveral(services []*Updates, cfg SeveralConfig) *Several {
+	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patient: patience}
+	for _, u := range services {
+		u.lookUp = s.UpdateOfScope
+		s.peers = append(s.peers, &peer{Updates: u, changes: -1})
+	}
+	return s
+}
+
+// Close implements Source.
+func (s *Several) Close() {
+	for _, m := range s.peers {
+		m.Close()
+	}
+}
+
+// Version implements Source.
+func (s *Several) Version(ctx context.Context) (string, error) {
+	return gather(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) }, first[string](s))
+}
+
+// Expect implements Source.
+func (s *Several) Expect(offset ledger.Offset) {
+	for _, m := range s.peers {
+		m.Expect(offset)
+	}
+}
+
+// PrunedOffset implements Source.
+func (s *Several) PrunedOffset(context.Context) (ledger.Offset, error) {
+	return 0, ledger.ErrNotOffered
+}
+
+// Changes implements Source: it grows where an answer is used of a service that was not used before, or behind which another server may
+// answer since then.
+func (s *Several) Changes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changes
+}
+
+// used notes that answers of services are about to be returned.
+func (s *Several) used(of ...*peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range of {
+		if now := m.Changes(); now != m.changes {
+			m.changes = now
+			s.changes++
+		}
+	}
+}
+
+// Party returns the party that operates the network. All services are asked, so that one of another network is found at the start.
+//
+// The errors are those of [Updates.Party], and a *ledger.Problem where two services are of different networks.
+func (s *Several) Party(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	awake := 0
+	for _, m := range s.peers {
+		if !time.Now().Before(m.until) {
+			awake++
+		}
+	}
+	s.mu.Unlock()
+	ask := func(ctx context.Context, m *peer) (string, error) { return m.Party(ctx) }
+	return gather(ctx, s, max(awake, s.agree), ask, func(got []reply[string], now moment) (string, bool, error) {
+		if len(got) >= s.agree && (now != coming || len(got) >= awake) {
+			return got[0].value, true, nil
+		}
+		return "", false, nil
+	})
+}
+
+// sameNetwork checks that a service is of the network that the others are of.
+func (s *Several) sameNetwork(ctx context.Context, m *peer) error {
+	party, err := m.Party(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.party {
+	case "":
+		s.party, s.named = party, m.url()
+	case party:
+	default:
+		return &otherNetwork{ledger.Problem{
+			What: fmt.Sprintf("the Scan services are of two networks: %s is of the one that %s operates, and %s of the one that %s operates", s.named, s.party, m.url(), party),
+			Do:   "give --scan-url the services of one network only; each network needs a database of its own",
+		}}
+	}
+	return nil
+}
+
+// otherNetwork is the error of a service of another network. It ends what is being done, however many others agree.
+type otherNetwork struct{ problem ledger.Problem }
+
+func (o *otherNetwork) Error() string { return o.problem.Error() }
+
+func (o *otherNetwork) Unwrap() error { return &o.problem }
+
+// LedgerEnd returns an offset that so many services have reached.
+func (s *Several) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
+	return gather(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.LedgerEnd(ctx) }, s.lowest)
+}
+
+// SnapshotOffset implements Source. Services take their snapshots at the same times.
+func (s *Several) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	return gather(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.SnapshotOffset(ctx, upTo) }, s.lowest)
+}
+
+// lowest is the lowest of enough offsets.
+func (s *Several) lowest(got []reply[ledger.Offset], _ moment) (ledger.Offset, bool, error) {
+	if len(got) < s.agree {
+		return 0, false, nil
+	}
+	s.used(from(got)...)
+	return slices.MinFunc(got, func(a, b reply[ledger.Offset]) int { return cmp.Compare(a.value, b.value) }).value, true, nil
+}
+
+// Stretches implements Source.
+func (s *Several) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
+	return gather(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range, error) { return m.Stretches(ctx, r) }, first[[]ledger.Range](s))
+}
+
+// ReadUpdates implements Source. The error is a *ledger.Problem where all services answer and too few agree.
+func (s *Several) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page, error) { return m.ReadUpdates(ctx, after, to) })
+}
+
+// ReadUpdatesWithin implements Source. Each of the answers has the limit.
+func (s *Several) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
+	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page, error) {
+		return m.ReadUpdatesWithin(ctx, after, to, maxBytes)
+	})
+}
+
+func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func(context.Context, *peer) (ledger.Page, error)) (ledger.Page, error) {
+	return gather(ctx, s, s.agree, ask, func(got []reply[ledger.Page], now moment) (ledger.Page, bool, error) {
+		page, ok := s.agreed(ctx, got, after)
+		if !ok && now == allCame && len(got) >= s.agree {
+			return page, false, s.disagreement(got, after)
+		}
+		return page, ok, nil
+	})
+}
+
+// TailUpdates implements Source. It asks all services at most once in a second while nothing comes.
+func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
+	type news struct {
+		page ledger.Page
+		full bool
+	}
+	ask := func(ctx context.Context, m *peer) (news, error) {
+		page, full, err := m.news(ctx, after)
+		return news{page, full}, err
+	}
+	return s.polls.until(ctx, after, idle, func(ctx context.Context, after ledger.Offset) (ledger.Page, bool, error) {
+		got, err := gather(ctx, s, s.agree, ask, func(got []reply[news], now moment) (news, bool, error) {
+			pages := make([]reply[ledger.Page], len(got))
+			for i := range got {
+				pages[i] = reply[ledger.Page]{got[i].from, got[i].value.page}
+			}
+			page, ok := s.agreed(ctx, pages, after)
+			switch {
+			case ok:
+				s.behind(ctx, pages, page.To)
+				cut := func(a reply[news]) bool { return a.value.full || a.value.page.To > page.To }
+				return news{page, slices.ContainsFunc(got, cut)}, true, nil
+			case now != allCame || len(got) < s.agree:
+				return news{}, false, nil
+			}
+			came := slices.DeleteFunc(pages, func(a reply[ledger.Page]) bool { return a.value.To == after })
+			if len(came) >= s.agree {
+				return news{}, false, s.disagreement(came, after)
+			}
+			return news{page: ledger.Page{From: after, To: after}}, true, nil // too few have come further
+		})
+		return got.page, got.full, err
+	})
+}
+
+// behind says of services that they are behind others at the end of the history, if they are for a while.
+func (s *Several) behind(ctx context.Context, got []reply[ledger.Page], end ledger.Offset) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range got {
+		switch m := a.from; {
+		case a.value.To >= end:
+			m.behind = time.Time{}
+		case m.behind.IsZero():
+			m.behind = time.Now()
+		case time.Since(m.behind) > behindFor && !m.said:
+			m.said = true
+			s.log.WarnContext(ctx, "a Scan service is behind the others", "scan", m.url(), "since", m.behind.UTC().Format(time.RFC3339))
+		}
+	}
+}
+
+// found is the answer to the question for an update by its id.
+type found struct {
+	update *ledger.Update // nil: the service does not know it
+	raw    ledger.JSON
+	err    error
+}
+
+// UpdateOfScope implements Source. An update counts as not known only after all services were asked.
+func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
+	ask := func(ctx context.Context, m *peer) (found, error) {
+		update, raw, err := m.UpdateOfScope(ctx, updateID)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return found{err: err}, nil
+		}
+		return found{&update, raw, nil}, err
+	}
+	got, err := gather(ctx, s, s.agree, ask, func(got []reply[found], now moment) (found, bool, error) {
+		var pages []reply[ledger.Page]
+		var unknown []reply[found]
+		for _, a := range got {
+			if a.value.update == nil {
+				unknown = append(unknown, a)
+				continue
+			}
+			pages = append(pages, reply[ledger.Page]{a.from, ledger.Page{Updates: []ledger.Update{*a.value.update}, To: a.value.update.Offset}})
+		}
+		page, ok := s.agreed(ctx, pages, -1)
+		switch {
+		case ok:
+			i := slices.IndexFunc(got, func(a reply[found]) bool {
+				return a.value.update != nil && a.value.update.Offset == page.To && ledger.Alike(a.value.update, &page.Updates[0])
+			})
+			return got[i].value, true, nil
+		case now == allCame && len(pages) >= s.agree:
+			return found{}, false, s.disagreement(pages, -1)
+		case now == allCame && len(unknown) >= s.agree:
+			s.used(from(unknown)...)
+			return unknown[0].value, true, nil
+		}
+		return found{}, false, nil
+	})
+	switch {
+	case err != nil:
+		return ledger.Update{}, nil, err
+	case got.update == nil:
+		return ledger.Update{}, nil, got.err
+	}
+	return *got.update, got.raw, nil
+}
+
+// ReadSnapshot implements Source. The first page is that of the first service that has it; later ones come from the same.
+func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+	value, of, _ := strings.Cut(token.Value, "@")
+	read := func(ctx context.Context, m *peer) (ledger.SnapshotPage, error) {
+		page, err := m.ReadSnapshot(ctx, at, ledger.Token{Kind: token.Kind, Value: value})
+		if err == nil && !page.Last {
+			page.Next.Value += "@" + m.mark()
+		}
+		return page, err
+	}
+	if token.Value == "" {
+		return gather(ctx, s, 1, read, first[ledger.SnapshotPage](s))
+	}
+	i := slices.IndexFunc(s.peers, func(m *peer) bool { return m.mark() == of })
+	if i < 0 {
+		return ledger.SnapshotPage{}, &ledger.Problem{
+			What: fmt.Sprintf("the snapshot at offset %d was begun with a Scan service that --scan-url does not name now", at),
+			Do:   "give --scan-url that service too, or begin the snapshot again with --restart",
+		}
+	}
+	if err := s.sameNetwork(ctx, s.peers[i]); err != nil {
+		return ledger.SnapshotPage{}, err
+	}
+	page, err := read(ctx, s.peers[i])
+	if err == nil {
+		s.used(s.peers[i])
+	}
+	return page, err
+}
+
+// mark tells a service from others, in a token that is stored.
+func (m *peer) mark() string {
+	h := fnv.New32a()
+	h.Write([]byte(m.url()))
+	return strconv.FormatUint(uint64(h.Sum32()), 16)
+}

@@ -1,0 +1,129 @@
+package scan
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
+)
+
+// agreed returns the longest page after an offset that so many services have alike, and notes which others differ from it.
+func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page], after ledger.Offset) (ledger.Page, bool) {
+	far := slices.Clone(got)
+	slices.SortStableFunc(far, func(a, b reply[ledger.Page]) int { return cmp.Compare(b.value.To, a.value.To) })
+	for n := s.agree; n <= len(far); n++ {
+		cut := far[n-1].value.To // n pages reach up to here
+		if cut == after {
+			break
+		}
+		for first := range n {
+			alike := []*peer{far[first].from}
+			for _, other := range far[first+1 : n] {
+				if differ(&far[first].value, &other.value, cut) == nil {
+					alike = append(alike, other.from)
+				}
+			}
+			if len(alike) >= s.agree {
+				page := cutAt(far[first].value, cut)
+				s.settle(ctx, got, &page, alike)
+				return page, true
+			}
+		}
+	}
+	return ledger.Page{}, false
+}
+
+// settle notes that a page is used, and names the services whose pages differ from it.
+func (s *Several) settle(ctx context.Context, got []reply[ledger.Page], page *ledger.Page, alike []*peer) {
+	s.used(alike...)
+	if last := lastOffset(page.Updates, 0); last > 0 {
+		s.Expect(last)
+	}
+	for i := range got {
+		at := differ(page, &got[i].value, min(page.To, got[i].value.To))
+		if at == nil {
+			continue
+		}
+		s.mu.Lock()
+		m := got[i].from
+		m.said = false // a difference is always said
+		s.pass(ctx, m, "disagrees", "update_id", at.ID, "offset", int64(at.Offset), "place", placeOf(at.Offset))
+		m.until = time.Now().Add(longestRest)
+		s.mu.Unlock()
+	}
+}
+
+// cutAt returns a page up to an offset.
+func cutAt(page ledger.Page, to ledger.Offset) ledger.Page {
+	n, _ := slices.BinarySearchFunc(page.Updates, to+1, func(u ledger.Update, at ledger.Offset) int { return cmp.Compare(u.Offset, at) })
+	if n < len(page.Updates) {
+		page.Bytes = page.Bytes * int64(n) / int64(len(page.Updates))
+		page.Updates = page.Updates[:n:n]
+	}
+	page.To = to
+	return page
+}
+
+// differ returns the first update up to an offset that one of two pages has otherwise, or not at all; nil: there is none.
+func differ(a, b *ledger.Page, to ledger.Offset) *ledger.Update {
+	for i := 0; ; i++ {
+		x, y := updateAt(a, i, to), updateAt(b, i, to)
+		switch {
+		case x == nil:
+			return y
+		case y == nil || x.Offset < y.Offset:
+			return x
+		case y.Offset < x.Offset:
+			return y
+		case x != y && !ledger.Alike(x, y):
+			return x
+		}
+	}
+}
+
+// updateAt returns update i of a page, if it lies up to an offset.
+func updateAt(page *ledger.Page, i int, to ledger.Offset) *ledger.Update {
+	if i < len(page.Updates) && page.Updates[i].Offset <= to {
+		return &page.Updates[i]
+	}
+	return nil
+}
+
+func placeOf(offset ledger.Offset) string {
+	migrationID, recordTime := offset.NetworkPosition()
+	return fmt.Sprintf("migration %d, %s", migrationID, recordTime.Format(recordTimeForm))
+}
+
+// disagreement is the error where enough services answered and too few of them agree.
+func (s *Several) disagreement(got []reply[ledger.Page], after ledger.Offset) error {
+	var first *ledger.Update
+	var one, other *peer
+	for i := range got {
+		for k := range i {
+			at := differ(&got[k].value, &got[i].value, min(got[k].value.To, got[i].value.To))
+			if at != nil && (first == nil || at.Offset < first.Offset) {
+				first, one, other = at, got[k].from, got[i].from
+			}
+		}
+	}
+	for _, a := range got {
+		if s.passed != nil {
+			s.passed(a.from.url(), "disagrees")
+		}
+	}
+	what := fmt.Sprintf("no %d of the Scan services agree on the updates after offset %d: the first on which they differ is update %s at offset %d (%s), "+
+		"of which %s and %s send different contents", s.agree, max(0, after), first.ID, first.Offset, placeOf(first.Offset), one.url(), other.url())
+	if len(got) < len(s.peers) { // another one may agree when it answers
+		return &Error{Failure: jsonhttp.Unusable("updates", errors.New(what))}
+	}
+	return &ledger.Problem{
+		What: what,
+		Do: "find out which service is wrong, and take it out of --scan-url, or give --scan-url further services of the network; a service of an older " +
+			"release may leave out what newer ones send",
+	}
+}

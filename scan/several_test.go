@@ -1,0 +1,287 @@
+package scan
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// journal is what a logger wrote.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *journal) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// with returns the lines with a text.
+func (l *journal) with(text string) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, text) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// scans are services of one network.
+type scans struct {
+	*Several
+	networks []*network
+	urls     []string
+	asked    []*service
+	log      journal
+}
+
+// severalOf starts n services that have updates at certain positions.
+func severalOf(t *testing.T, n, agree int, at ...ledger.Offset) *scans {
+	t.Helper()
+	s := &scans{}
+	var readers []*Updates
+	for range n {
+		u, network, asked := networkOf(t, at...)
+		readers, s.networks, s.urls, s.asked = append(readers, u), append(s.networks, network), append(s.urls, u.url()), append(s.asked, asked)
+	}
+	s.Several = NewSeveral(readers, SeveralConfig{Agree: agree, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
+	s.patient = 100 * time.Millisecond
+	return s
+}
+
+// readAll reads all updates, as a loop does that tries again n times.
+func (s *scans) readAll(t *testing.T, to ledger.Offset) (all []ledger.Update) {
+	t.Helper()
+	for after := ledger.Offset(0); after < to; {
+		page, err := s.ReadUpdates(t.Context(), after, to)
+		require.NoError(t, err)
+		require.Equal(t, after, page.From)
+		require.Greater(t, page.To, after)
+		all, after = append(all, page.Updates...), page.To
+	}
+	return all
+}
+
+// What several services send alike is used, however they cut their pages, and whichever fails, lags behind, hangs or lies, as long as enough
+// are left. Each such service is named once.
+func TestServicesThatAgree(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 30, time.Second)
+	end := at[len(at)-1]
+	status := func(status int) func(*network) { return func(n *network) { n.status = status } }
+	for name, c := range map[string]struct {
+		agree   int
+		trouble map[int]func(*network)
+		says    map[int]string
+	}{
+		"all well":               {agree: 3},
+		"pages of any size":      {agree: 2, trouble: map[int]func(*network){0: func(n *network) { n.limit = 7 }, 1: func(n *network) { n.limit = 4 }}},
+		"alternatives":           {agree: 1, trouble: map[int]func(*network){0: status(503)}, says: map[int]string{0: "passed over: it failed"}},
+		"too many requests":      {agree: 2, trouble: map[int]func(*network){1: status(429)}, says: map[int]string{1: "passed over: it failed"}},
+		"one lags behind":        {agree: 2, trouble: map[int]func(*network){0: func(n *network) { n.behind = 12 }}, says: map[int]string{0: "passed over: it failed"}},
+		"one hangs":              {agree: 2, trouble: map[int]func(*network){1: func(n *network) { n.hangs = true }}, says: map[int]string{1: "passed over: it failed"}},
+		"one lies":               {agree: 2, trouble: map[int]func(*network){0: func(n *network) { n.lie = at[11] }}, says: map[int]string{0: "passed over: it disagrees"}},
+		"one sends what is none": {agree: 2, trouble: map[int]func(*network){0: func(n *network) { n.strange = true }}, says: map[int]string{0: "passed over: it failed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := severalOf(t, 3, c.agree, at...)
+			for i, change := range c.trouble {
+				change(s.networks[i])
+			}
+			party, err := s.Party(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "dso::1", party)
+			got := s.readAll(t, end)
+			require.Len(t, got, len(at))
+			for i := range got {
+				require.Equal(t, at[i], got[i].Offset)
+				require.Equal(t, "", *got[i].WorkflowID)
+			}
+			reached, err := s.LedgerEnd(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, end, reached)
+			update, _, err := s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", at[11]))
+			require.NoError(t, err)
+			require.True(t, ledger.Alike(&got[11], &update))
+			for i := range s.networks {
+				lines := s.log.with(s.urls[i])
+				if c.says[i] == "" {
+					require.Empty(t, lines)
+					continue
+				}
+				require.Len(t, lines, 1)
+				require.Contains(t, lines[0], c.says[i])
+				if c.says[i] == "passed over: it disagrees" {
+					require.Contains(t, lines[0], fmt.Sprintf("update_id=u%d", at[11]))
+				}
+			}
+		})
+	}
+}
+
+// Where too few services agree nothing is used: it waits for those that are away, and says so where all have answered.
+func TestServicesThatDoNotAgree(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
+	s := severalOf(t, 2, 2, at...)
+	s.networks[1].set(func() { s.networks[1].lie = at[3] })
+	page, err := s.ReadUpdates(t.Context(), 0, at[2])
+	require.NoError(t, err)
+	require.Len(t, page.Updates, 3)
+	read := func() error {
+		_, err := s.ReadUpdates(t.Context(), at[2], at[4])
+		return err
+	}
+	var problem *ledger.Problem
+	err = read()
+	require.ErrorAs(t, err, &problem)
+	require.ErrorContains(t, err, fmt.Sprintf("the first on which they differ is update u%d at offset %[1]d", at[3]))
+	require.ErrorContains(t, err, s.urls[0])
+	require.ErrorContains(t, err, s.urls[1])
+	_, _, err = s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", at[3]))
+	require.ErrorAs(t, err, &problem)
+	_, _, err = s.TailUpdates(t.Context(), at[2], 1, time.Second)
+	require.ErrorAs(t, err, &problem)
+
+	s.networks[1].set(func() { s.networks[1].lie, s.networks[1].status = 0, 503 })
+	require.ErrorContains(t, err, "agree")
+	err = read()
+	require.Equal(t, 503, retryable(t, err).Status)
+	require.ErrorContains(t, err, "1 of 2 Scan services answered, and --scan-agree wants 2")
+	s.networks[1].set(func() { s.networks[1].status = 0 })
+	require.NoError(t, read())
+
+	_, _, err = s.UpdateOfScope(t.Context(), "u17")
+	require.ErrorIs(t, err, ledger.ErrNotFound)
+
+	// Of three services two differ, and the third may agree with one of them when it answers.
+	s = severalOf(t, 3, 2, at...)
+	s.networks[1].set(func() { s.networks[1].lie = at[3] })
+	s.networks[2].set(func() { s.networks[2].status = 503 })
+	require.ErrorContains(t, retryable(t, read()), "agree")
+	s.networks[2].set(func() { s.networks[2].status = 0 })
+	require.NoError(t, read())
+}
+
+// Services of two networks are refused, and nothing of them is used, also if the other network's comes later.
+func TestServicesOfTwoNetworks(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
+	s := severalOf(t, 2, 1, at...)
+	s.networks[1].set(func() { s.networks[1].party = "dso::2" })
+	refused := func(err error) {
+		t.Helper()
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.Contains(t, problem.What, "the Scan services are of two networks")
+		require.Contains(t, problem.What, s.urls[0])
+		require.Contains(t, problem.What, s.urls[1])
+	}
+	_, err := s.Party(t.Context())
+	refused(err)
+	s = severalOf(t, 2, 1, at...)
+	_, err = s.ReadUpdates(t.Context(), 0, at[1])
+	require.NoError(t, err)
+	s.networks[0].set(func() { s.networks[0].status = 503 })
+	s.networks[1].set(func() { s.networks[1].party = "dso::2" })
+	_, err = s.ReadUpdates(t.Context(), at[1], at[2])
+	refused(err)
+}
+
+// At the end of the history an update is used when enough services have it, each is asked at most once a second while nothing comes, and
+// one that stays behind delays nobody.
+func TestTheTailOfSeveralServices(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
+	s := severalOf(t, 3, 2, at...)
+	for i := range s.networks {
+		s.networks[i].set(func() { s.networks[i].behind = 2 })
+	}
+	page, _, err := s.TailUpdates(t.Context(), at[0], 1, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, at[2], page.To)
+	s.networks[0].set(func() { s.networks[0].behind = 0 })
+	page, _, err = s.TailUpdates(t.Context(), at[2], 1, time.Millisecond)
+	require.NoError(t, err)
+	require.Equal(t, at[2], page.To, "one service has an update, and two are needed")
+	s.networks[2].set(func() { s.networks[2].behind = 1 })
+	page, full, err := s.TailUpdates(t.Context(), at[2], 1, 5*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, at[3], page.To)
+	require.True(t, full, "the first service has more")
+}
+
+// Changes grows with the first answer of a service, and with each new connection behind it; a service that is not used counts for nothing.
+func TestChangesOfSeveralServices(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
+	s := severalOf(t, 2, 1, at...)
+	read := func() int64 {
+		_, err := s.ReadUpdates(t.Context(), 0, at[2])
+		require.NoError(t, err)
+		return s.Changes()
+	}
+	first := read()
+	require.Equal(t, first, read())
+	s.networks[0].set(func() { s.networks[0].status = 503 })
+	other := read()
+	require.Greater(t, other, first)
+	require.Equal(t, other, read())
+	s.asked[1].CloseClientConnections()
+	_, _ = s.ReadUpdates(t.Context(), 0, at[2]) // fails, or not, as the client notices
+	require.Greater(t, read(), other)
+}
+
+// A snapshot is read from one service, to which its tokens lead again, and what created its contracts from as many as have to agree.
+func TestASnapshotOfSeveralServices(t *testing.T) {
+	t.Parallel()
+	var readers []*Updates
+	var services [2]*snapshotService
+	var asked [2]*service
+	for i := range services {
+		services[i] = &snapshotService{
+			snapshot: snapshotOf(`,"next_page_token":41`, listed("old", olderAt, "dso", ""), listed("a", createdAt, "dso", `,"created_in_update_id":"u1"`)),
+			updates:  map[string]string{"u1": creating("u1", 2, createdAt, "a"), "u0": creating("u0", 1, "2025-06-01T02:00:01.000000Z", "old")},
+			older:    []string{creating("u0", 1, "2025-06-01T02:00:01.000000Z", "old")},
+		}
+		var u *Updates
+		u, asked[i] = readerOf(t, services[i])
+		readers = append(readers, u)
+	}
+	s := NewSeveral(readers, SeveralConfig{Agree: 2, Logger: slog.New(slog.DiscardHandler)})
+	at := networkOffset(t, 2, takenAt)
+	page, err := s.ReadSnapshot(t.Context(), at, ledger.Token{})
+	require.NoError(t, err)
+	require.Len(t, page.Entries, 2)
+	require.Equal(t, "41@"+s.peers[0].mark(), page.Next.Value)
+	for _, of := range asked { // what one names the others have to show
+		all := strings.Join(of.requests(), "\n")
+		require.Contains(t, all, pathUpdates+"/u0")
+		require.Contains(t, all, pathUpdates+"/u1")
+	}
+	services[0].snapshot = snapshotOf("", listed("a", createdAt, "dso", `,"created_in_update_id":"u1"`))
+	services[1].updates["u1"] = strings.Replace(creating("u1", 2, createdAt, "a"), `"dso"`, `"dso","bob"`, 1)
+	_, err = s.ReadSnapshot(t.Context(), at, page.Next)
+	require.ErrorContains(t, err, "the first on which they differ is update u1")
+	services[1].updates["u1"] = creating("u1", 2, createdAt, "a")
+	page, err = s.ReadSnapshot(t.Context(), at, page.Next)
+	require.NoError(t, err)
+	require.True(t, page.Last)
+	_, err = s.ReadSnapshot(t.Context(), at, ledger.Token{Kind: ledger.TokenPage, Value: "41@abc"})
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.Do, "--restart")
+}
