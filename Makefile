@@ -120,6 +120,7 @@ image: ## build the container image (ledgerindexer:local)
 
 # The second time from another folder and with nothing that was compiled before, which takes some minutes.
 release: $(SBOM) ## build the archives of a release into release/, twice, and compare the bytes
+	@[ -z "$$(git status --porcelain --untracked-files=no)" ] || { echo "there are changes that are not committed: a release is of a commit" >&2; exit 1; }
 	SBOM="$(CURDIR)/$(SBOM)" .ci/release release
 	@again=$$(mktemp -d) && trap 'rm -rf "$$again"' EXIT && \
 	SBOM="$(CURDIR)/$(SBOM)" GOCACHE="$$again/cache" .ci/release "$$again/release" >/dev/null && \

@@ -62,7 +62,7 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	report := check.Run(ctx, check.Config{
 		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess.Domain("ledger"),
 		ScanURL: c.Of.ScanURL, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
-		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: !c.Of.Daemon.Migrate,
+		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: c.Of.Daemon.Migrate != "auto",
 		Args: args, BackfillArgs: backfillArgs,
 	})
 	if ctx.Err() != nil {
