@@ -18,7 +18,7 @@ COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image release tools clean
+.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,13 @@ image: ## build the container image (ledgerindexer:local)
 	CGO_ENABLED=0 GOOS=linux go build $(STAMPED) -trimpath -ldflags='-s -w' -o dist/ $(COMMANDS:%=./cmd/%)
 	cp -L "$(CERTIFICATES)" dist/ca-certificates.crt
 	docker build -t $(IMAGE) .
+
+# What a release needs before it is tagged, because its migrations never change again.
+fixture: ## keep a database of this schema, VERSION=vX.Y.Z, for the tests of the migrations of later versions
+	@[ -n "$(VERSION)" ] || { echo "say of which version: make fixture VERSION=vX.Y.Z" >&2; exit 1; }
+	mkdir -p internal/app/testdata/released
+	WRITE_DUMP="$(CURDIR)/internal/app/testdata/released/$(VERSION).dump" go test -count=1 -run '^TestManagedPostgreSQL$$' ./internal/app
+	xz -9 -f internal/app/testdata/released/$(VERSION).dump
 
 # The second time from another folder and with nothing that was compiled before, which takes some minutes.
 release: $(SBOM) ## build the archives of a release into release/, twice, and compare the bytes
