@@ -9,15 +9,19 @@ SQLC_VERSION := v1.31.1
 LINT_VERSION := v2.15.0
 SQLC := bin/sqlc-$(SQLC_VERSION)/sqlc
 LINT := bin/golangci-lint-$(LINT_VERSION)/golangci-lint
+SBOM_VERSION := v1.10.0
+SBOM := bin/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
+VULN_VERSION := v1.9.0
+VULN := bin/govulncheck-$(VULN_VERSION)/govulncheck
 
 COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint fmt sqlc sqlc-diff build image tools clean
+.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools clean
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The race detector needs cgo and a C compiler. RACE=on insists on it. With it a quarter of the random inputs are tried, and garbage
 # is collected less often, which saves a tenth of the time. Many tests wait, for a lock to be given up or for a server to come back:
@@ -79,6 +83,14 @@ docs: ## write docs/relations.md from the comments in migrations/, and docs/conf
 lint: $(LINT) ## find mistakes and imports against the architecture
 	$(LINT) run
 
+# What can't be asked says so and is no failure: commits must be possible without a network. Exit code 3 is what was found.
+vulnerabilities: $(VULN) ## look for known vulnerabilities in what the programs call (ARGS: flags of govulncheck)
+	@said=$$($(VULN) $(ARGS) ./... 2>&1); code=$$?; echo "$$said"; \
+	case "$$code $$said" in \
+	1*"fetching vulnerabilities: Get "*) echo "the database of vulnerabilities can't be reached: nothing was looked for" ;; \
+	*) exit $$code ;; \
+	esac
+
 fmt: ## format the Go code
 	gofmt -l -w .
 
@@ -106,7 +118,22 @@ image: ## build the container image (ledgerindexer:local)
 	cp -L "$(CERTIFICATES)" dist/ca-certificates.crt
 	docker build -t $(IMAGE) .
 
-tools: $(SQLC) $(LINT) ## build the tools, which takes a minute each the first time
+# What a release needs before it is tagged, because its migrations never change again.
+fixture: ## keep a database of this schema, VERSION=vX.Y.Z, for the tests of the migrations of later versions
+	@[ -n "$(VERSION)" ] || { echo "say of which version: make fixture VERSION=vX.Y.Z" >&2; exit 1; }
+	mkdir -p internal/app/testdata/released
+	WRITE_DUMP="$(CURDIR)/internal/app/testdata/released/$(VERSION).dump" go test -count=1 -run '^TestManagedPostgreSQL$$' ./internal/app
+	xz -9 -f internal/app/testdata/released/$(VERSION).dump
+
+# The second time from another folder and with nothing that was compiled before, which takes some minutes.
+release: $(SBOM) ## build the archives of a release into release/, twice, and compare the bytes
+	@[ -z "$$(git status --porcelain --untracked-files=no)" ] || { echo "there are changes that are not committed: a release is of a commit" >&2; exit 1; }
+	SBOM="$(CURDIR)/$(SBOM)" .ci/release release
+	@again=$$(mktemp -d) && trap 'rm -rf "$$again"' EXIT && \
+	SBOM="$(CURDIR)/$(SBOM)" GOCACHE="$$again/cache" .ci/release "$$again/release" >/dev/null && \
+	diff -r release "$$again/release" && echo "built twice: the same bytes"
+
+tools: $(SQLC) $(LINT) $(VULN) ## build the tools, which takes a minute each the first time
 
 # No cgo: sqlc then takes PostgreSQL's parser as WebAssembly, and any machine can
 # build it.
@@ -116,5 +143,11 @@ $(SQLC):
 $(LINT):
 	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D)" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
+$(SBOM):
+	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D)" go install -trimpath github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
+
+$(VULN):
+	CGO_ENABLED=0 GOBIN="$(CURDIR)/$(@D)" go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+
 clean: ## remove what was built
-	rm -rf bin dist
+	rm -rf bin dist release

@@ -13,16 +13,17 @@ import (
 var files embed.FS
 
 // For returns the migrations in order of their numbers, with what analysts read in a schema of this name; the files call it ledger.
-// Tables have no schema there: they are made in the first one of the connection's search path, which has to exist.
-func For(views string) fs.FS { return renamed(views) }
+// Tables have no schema there: they are made in the first one of the connection's search path, which has to exist. Each migration but the
+// first begins with the statements of begin, one a line.
+func For(views, begin string) fs.FS { return adapted{views, begin} }
 
-// renamed has another name where the files say ledger.
-type renamed string
+// adapted has another name where the files say ledger, and more at the beginning.
+type adapted struct{ views, begin string }
 
 // The schema in a name of something in it, and where it is made or spoken of.
 var ledgerSchema = regexp.MustCompile(`\bledger(\.[a-z_])|\b((?:schema|SCHEMA) )ledger\b`)
 
-func (r renamed) Open(name string) (fs.File, error) {
+func (a adapted) Open(name string) (fs.File, error) {
 	file, err := files.Open(name)
 	if err != nil || path.Ext(name) != ".sql" {
 		return file, err
@@ -31,12 +32,21 @@ func (r renamed) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return renamedFile{file, strings.NewReader(ledgerSchema.ReplaceAllString(string(text), "${2}"+string(r)+"${1}"))}, nil
+	adapted := ledgerSchema.ReplaceAllString(string(text), "${2}"+a.views+"${1}")
+	if !strings.HasPrefix(name, first) {
+		adapted = strings.Replace(adapted, upMark, upMark+a.begin, 1)
+	}
+	return adaptedFile{file, strings.NewReader(adapted)}, nil
 }
 
-type renamedFile struct {
+const (
+	first  = "00001_" // how the name of the first migration begins, which makes what begin needs
+	upMark = "\n-- +goose Up\n"
+)
+
+type adaptedFile struct {
 	fs.File
 	text *strings.Reader
 }
 
-func (f renamedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
+func (f adaptedFile) Read(p []byte) (int, error) { return f.text.Read(p) }

@@ -24,6 +24,12 @@ func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	if err != nil || !ok {
 		return nil, false, err
 	}
+	// Another version may have migrated the schema since this process started. It ends the terms that began before, so what is seen now
+	// holds for this one.
+	if err := s.CheckSchema(ctx); err != nil {
+		term.Close()
+		return nil, false, err
+	}
 	return &Leader{store: s, term: term}, true, nil
 }
 

@@ -22,7 +22,9 @@ import (
 )
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
-// processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem.
+// processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem. Each migration waits for
+// the writers' transactions, and ends the terms of the leaders: those of an older version can't lead again. It waits for its locks for a
+// moment only, and is tried again, so that readers and writers pass.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.CheckSchema(ctx); err == nil {
 		return nil, s.settled(ctx)
@@ -37,15 +39,21 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.createSchema(ctx); err != nil {
 		return nil, s.db.Unusable(err)
 	}
-	provider, err := newProvider(db, s.db.Config.Schemas)
+	provider, err := newProvider(db, s.db.Config.Schemas, migrationsOf(s.db.Config.Schemas))
 	if err != nil {
 		return nil, err
 	}
-	results, err := provider.Up(ctx)
 	var applied []string
-	for _, result := range results {
-		applied = append(applied, result.Source.Path)
-	}
+	err = patiently(ctx, lockPatience, func() error {
+		results, err := provider.Up(ctx)
+		if partial := new(goose.PartialError); errors.As(err, &partial) {
+			results = partial.Applied
+		}
+		for _, result := range results {
+			applied = append(applied, result.Source.Path)
+		}
+		return err
+	})
 	if err != nil {
 		return applied, s.db.Unusable(s.blocked(fmt.Errorf("migrate database %s: %w", s.Address(), err)))
 	}
@@ -200,7 +208,10 @@ func (s *Store) checkViews(ctx context.Context) error {
 	}
 }
 
-func newProvider(db *sql.DB, pair Schemas) (*goose.Provider, error) {
+// migrationsOf returns the migrations of a pair of schemas.
+func migrationsOf(pair Schemas) fs.FS { return migrations.For(pair.Views, beginning(pair)) }
+
+func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error) {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(pair.MigrationLock()),
 		lock.WithLockTimeout(1, 300), lock.WithUnlockTimeout(1, 60)) // seconds between tries, tries
 	if err != nil {
@@ -210,16 +221,28 @@ func newProvider(db *sql.DB, pair Schemas) (*goose.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("migration table %s: %w", pair.VersionTable(), err)
 	}
-	provider, err := goose.NewProvider("", db, migrations.For(pair.Views), goose.WithStore(versions), goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider("", db, files, goose.WithStore(versions), goose.WithSessionLocker(locker))
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded migrations: %w", err)
 	}
 	return provider, nil
 }
 
+// beginning returns the first statements of each migration. They exclude all writers until it is committed, as a repair does, and end
+// their terms.
+func beginning(pair Schemas) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "SET LOCAL lock_timeout = %d;\n", lockPatience.Milliseconds())
+	for _, role := range []Role{RoleRepair, RoleBackfill, RoleUpdates, RoleTransactions} { // in the order of leadership.Term.Exclude
+		fmt.Fprintf(&b, "SELECT pg_advisory_xact_lock(%d, %d);\n", session.TurnClass, pair.RoleNumber(role))
+	}
+	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
+	return b.String()
+}
+
 // SchemaVersion is the version of the schema that this program needs.
 func SchemaVersion() (int64, error) {
-	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views), ".")
+	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views, ""), ".")
 	if err != nil {
 		return 0, fmt.Errorf("read the embedded migrations: %w", err)
 	}

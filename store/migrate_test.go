@@ -1,8 +1,14 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
+	"io/fs"
+	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -10,6 +16,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -31,14 +38,10 @@ func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 			require.ErrorContains(t, err, "permission denied for database")
 
 			d.Exec("GRANT " + right + " TO " + pgx.Identifier{role}.Sanitize())
-			config, err := pgx.ParseConfig(as)
-			require.NoError(t, err)
-			config.RuntimeParams["search_path"] = session.DefaultSchemas.SearchPath()
-			db := stdlib.OpenDB(*config)
-			t.Cleanup(func() { require.NoError(t, db.Close()) })
+			db := pooled(t, as)
 			_, err = db.ExecContext(t.Context(), "CREATE SCHEMA indexer")
 			require.NoError(t, err)
-			provider, err := newProvider(db, session.DefaultSchemas)
+			provider, err := newProvider(db, session.DefaultSchemas, migrationsOf(session.DefaultSchemas))
 			require.NoError(t, err)
 			_, err = provider.UpTo(t.Context(), version)
 			require.NoError(t, err)
@@ -55,4 +58,66 @@ func TestMigrateWithoutTheRightToCreateSchemas(t *testing.T) {
 			require.Equal(t, "4", d.Watermark())
 		})
 	}
+}
+
+// pooled opens a database as goose takes it.
+func pooled(t *testing.T, url string) *sql.DB {
+	t.Helper()
+	config, err := pgx.ParseConfig(url)
+	require.NoError(t, err)
+	config.RuntimeParams["search_path"] = session.DefaultSchemas.SearchPath()
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// A newer version migrates while an older one leads: it waits for the transaction under way, and the older one writes nothing more and
+// never leads again.
+func TestAnOlderVersionStandsDown(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	older := d.started()
+	require.NoError(t, older.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
+	repairs := d.lead(d.store(), RoleRepair)
+	newest, err := SchemaVersion()
+	require.NoError(t, err)
+
+	files := fstest.MapFS{}
+	entries, err := fs.ReadDir(migrationsOf(session.DefaultSchemas), ".")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		text, err := fs.ReadFile(migrationsOf(session.DefaultSchemas), entry.Name())
+		require.NoError(t, err)
+		require.Equal(t, entry.Name() != entries[0].Name(), strings.Contains(string(text), "UPDATE leadership SET epoch = epoch + 1"), entry.Name())
+		files[entry.Name()] = &fstest.MapFile{Data: text}
+	}
+	files[fmt.Sprintf("%05d_newer.sql", newest+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning(session.DefaultSchemas) + "CREATE TABLE newer ();\n")}
+	provider, err := newProvider(pooled(t, d.URL), session.DefaultSchemas, files)
+	require.NoError(t, err)
+
+	migrated := make(chan error, 1)
+	require.NoError(t, older.term.Write(t.Context(), func(ctx context.Context, _ pgx.Tx) error {
+		_, err := provider.Up(ctx)
+		require.True(t, pg.HasCode(err, pg.LockNotAvailable), err)
+		go func() {
+			_, err := provider.Up(context.WithoutCancel(ctx))
+			migrated <- err
+		}()
+		return nil
+	}))
+	require.NoError(t, <-migrated)
+	require.Equal(t, "1", d.Row("SELECT count(*) FROM pg_tables WHERE tablename = 'newer'"))
+
+	require.ErrorIs(t, older.Append(t.Context(), storetest.Scope, storetest.EveryKind(4)), ErrNotLeader)
+	for _, leader := range []*Leader{older.Leader, repairs} { // also where nothing is written
+		select {
+		case <-leader.Lost():
+		case <-time.After(5 * time.Minute):
+			t.Fatal("the older version does not notice that its term has ended")
+		}
+		require.ErrorIs(t, leader.Err(), ErrNotLeader)
+		leader.Close()
+	}
+	_, _, err = d.store().LeadUpdates(t.Context())
+	storetest.RequireProblem(t, err, fmt.Sprintf("schema version %d, this program knows only %d", newest+1, newest), "newer release")
 }

@@ -23,9 +23,10 @@ func main() {
 
 // grammar is the command line.
 type grammar struct {
-	Snapshot snapshotCommand `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
-	History  historyCommand  `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
-	Network  networkCommands `cmd:"" help:"Do the same for the updates of a network."`
+	Snapshot   snapshotCommand   `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
+	History    historyCommand    `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
+	Network    networkCommands   `cmd:"" help:"Do the same for the updates of a network."`
+	Completion config.Completion `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	config.File
 	config.Log
 	version.Flag

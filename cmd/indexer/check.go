@@ -63,7 +63,7 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 	cfg := check.Config{
 		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess.Domain("ledger"),
 		ScanAgree: c.Of.ScanAgree, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
-		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: !c.Of.Daemon.Migrate,
+		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: c.Of.Daemon.Migrate != "auto",
 		Args: args, BackfillArgs: backfillArgs,
 	}
 	if len(c.Of.ScanURL) > 0 {

@@ -38,6 +38,7 @@ type grammar struct {
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	Config      configCommand      `cmd:"" help:"Print the settings of run that are in force, and where each comes from."`
+	Completion  config.Completion  `cmd:"" help:"Print a script that completes commands and flags in a shell."`
 	config.File
 	config.Log
 	version.Flag

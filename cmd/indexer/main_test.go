@@ -196,7 +196,7 @@ func TestBeforeMigration(t *testing.T) {
 		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"INDEXER_LISTEN": "",
 	}
-	for _, args := range [][]string{{"status", "--json"}, {"status"}, {"run", "--no-migrate", "--until-current"}} {
+	for _, args := range [][]string{{"status", "--json"}, {"status"}, {"run", "--migrate=check", "--until-current"}} {
 		code, stdout, stderr := command(t, environ, args...)
 		require.Equal(t, config.ExitProblem, code)
 		require.Contains(t, stderr, "has schema version 0")
@@ -304,7 +304,7 @@ func TestLastWordsInTheLog(t *testing.T) {
 		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"INDEXER_LISTEN": "", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "error",
 	}
-	code, _, stderr := command(t, environ, "run", "--no-migrate", "--until-current")
+	code, _, stderr := command(t, environ, "run", "--migrate=check", "--until-current")
 	require.Equal(t, config.ExitProblem, code)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal([]byte(stderr), &line), "one line and nothing else: %s", stderr)

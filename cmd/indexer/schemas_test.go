@@ -49,7 +49,7 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 			ends[name] = end
 		}
 		for _, args := range [][]string{
-			{"migrate"}, run, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"}, append(run, "--no-migrate"), {"verify", "--all", url},
+			{"migrate"}, run, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"}, append(run, "--migrate=check"), {"verify", "--all", url},
 		} {
 			code, stdout, stderr := command(t, environ, append(args, c.flags...)...)
 			require.Equal(t, config.ExitDone, code, "%s: %s: %s%s", name, args, stdout, stderr)

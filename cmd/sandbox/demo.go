@@ -158,7 +158,7 @@ func (d *demo) index(ctx context.Context) error {
 	indexer := app.Indexer{
 		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scans()}, Scope: scope,
 		Run: config.Run{ // the rest are the daemon's defaults
-			Start: "genesis", UntilCurrent: true, Migrate: true, LookupRate: 5, VerifyRate: 500, PackagesInterval: 10 * time.Minute,
+			Start: "genesis", UntilCurrent: true, Migrate: "auto", LookupRate: 5, VerifyRate: 500, PackagesInterval: 10 * time.Minute,
 		},
 	}
 	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(), d.ifScan(", and the transaction history"))

@@ -255,8 +255,12 @@ func (x *indexer) prepareSchemas(ctx context.Context) error {
 }
 
 func (x *indexer) prepareSchema(ctx context.Context) error {
-	if !x.cfg.Migrate {
-		return x.store.CheckSchema(ctx)
+	if x.cfg.Migrate != "auto" {
+		err := x.store.CheckSchema(ctx)
+		if x.cfg.Migrate == "off" && errors.Is(err, store.ErrSchemaOlder) {
+			return errors.New(err.Error() + " (--migrate=off waits for `indexer migrate`)") // no Problem, so that it is tried again
+		}
+		return err
 	}
 	applied, err := x.store.Migrate(ctx)
 	if len(applied) > 0 {

@@ -54,12 +54,12 @@ func (c *checker) checkPair(ctx context.Context, s section, name string, inspect
 		s.problem(name, fmt.Sprintf("version %d is newer than this program, which knows %d", facts.Version, facts.Wanted),
 			"run the newer release of the indexer that migrated this database; schemas are not migrated back")
 	case facts.Version < facts.Wanted && c.cfg.NoMigrate:
-		s.problem(name, fmt.Sprintf("version %d is not this program's, %d, and --no-migrate leaves it: `indexer run` would refuse", facts.Version, facts.Wanted),
-			"run `indexer migrate`, or leave out --no-migrate")
+		s.problem(name, fmt.Sprintf("version %d is not this program's, %d, and --migrate leaves it: `indexer run` would refuse it or wait", facts.Version, facts.Wanted),
+			"run `indexer migrate`, or leave out --migrate")
 	case facts.Version == 0:
 		s.ok(name, "none yet: the first start makes it")
 	case facts.Version < facts.Wanted:
-		s.note(name, "version %d; `indexer run` or `indexer migrate` brings it to %d. Stop processes of the older release before", facts.Version, facts.Wanted)
+		s.note(name, "version %d; `indexer run` or `indexer migrate` brings it to %d. Processes of the older release write nothing more then", facts.Version, facts.Wanted)
 		return facts, true
 	default:
 		s.ok(name, "version %d", facts.Version)

@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
 	require.Equal(t, Run{
-		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: true, ScanHistory: "transactions", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
+		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "transactions", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
 	require.Equal(t, ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true}, flags.Run.Domain())
@@ -90,14 +90,14 @@ func TestDefaults(t *testing.T) {
 func TestFlags(t *testing.T) {
 	t.Parallel()
 	flags, err := parseDaemon(t, nil, run("--parties=alice::12,bob::34", "--parties", "carol::56", "--templates=#a:M.N:T,#b:M:U",
-		"--interfaces=#i:M:I", "--shape=ledger-effects", "--blobs", "--no-reassignments", "--no-topology", "--no-migrate",
+		"--interfaces=#i:M:I", "--shape=ledger-effects", "--blobs", "--no-reassignments", "--no-topology", "--migrate=check",
 		"--start=17", "--until-current", "--listen=", "--lookup-rate=0", "--packages-interval=1h30m", "--verify-rate=0", "--log-format=json", "--log-level=debug")...)
 	require.NoError(t, err)
 	require.Equal(t, ledger.Scope{
 		Parties: []string{"alice::12", "bob::34", "carol::56"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: ledger.ShapeLedgerEffects, Blobs: true,
 	}, flags.Run.Domain())
-	require.Equal(t, Run{Start: "17", ScanHistory: "transactions", UntilCurrent: true, PackagesInterval: 90 * time.Minute}, flags.Run.Run)
+	require.Equal(t, Run{Start: "17", ScanHistory: "transactions", UntilCurrent: true, Migrate: "check", PackagesInterval: 90 * time.Minute}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "debug"}, flags.Log)
 }
 
@@ -108,7 +108,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		"INDEXER_LEDGER_TOKEN_FILE": "/run/token", "INDEXER_SCAN_URL": "https://scan", "INDEXER_SCAN_HISTORY": "both", "INDEXER_SCAN_CA_FILE": "/run/ca.pem", "INDEXER_PARTIES": "alice::12,bob::34", "INDEXER_TEMPLATES": "#a:M.N:T,#b:M:U",
 		"INDEXER_INTERFACES": "#i:M:I", "INDEXER_SHAPE": "ledger-effects", "INDEXER_BLOBS": "true", "INDEXER_REASSIGNMENTS": "false",
 		"INDEXER_TOPOLOGY": "false", "INDEXER_START": "latest", "INDEXER_UNTIL_CURRENT": "true", "INDEXER_LISTEN": "",
-		"INDEXER_MIGRATE": "false", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_VERIFY_RATE": "250", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
+		"INDEXER_MIGRATE": "off", "INDEXER_LOOKUP_RATE": "100", "INDEXER_PACKAGES_INTERVAL": "0", "INDEXER_VERIFY_RATE": "250", "INDEXER_LOG_FORMAT": "json", "INDEXER_LOG_LEVEL": "warn",
 		// The backfill's; the two share an environment.
 		"INDEXER_AT_OFFSET": "17", "INDEXER_RESTART": "true",
 	}
@@ -122,7 +122,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		Contracts: Contracts{Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"}, Blobs: true},
 		Shape:     "ledger-effects",
 	}, flags.Run.Scope)
-	require.Equal(t, Run{Start: "latest", ScanHistory: "both", UntilCurrent: true, LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
+	require.Equal(t, Run{Start: "latest", ScanHistory: "both", UntilCurrent: true, Migrate: "off", LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
 
 	var job jobFlags

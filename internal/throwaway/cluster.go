@@ -232,7 +232,7 @@ func (c *cluster) create(ctx context.Context, o Options) (string, error) {
 		return "", fmt.Errorf("write the server's settings: %w", err)
 	}
 
-	query := "host=" + strings.ReplaceAll(url.QueryEscape(c.folder), "%2F", "/") + "&port=" + strconv.Itoa(port)
+	query := "host=" + socketFolder(c.folder) + "&port=" + strconv.Itoa(port)
 	u := url.URL{Scheme: "postgres", User: url.User(superuser), Path: "/postgres", RawQuery: query}
 	if o.TCP {
 		u.User = url.UserPassword(superuser, password)

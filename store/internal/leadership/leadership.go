@@ -143,11 +143,14 @@ func (t *Term) keepLock(ctx context.Context) {
 		}
 		// Not ended by Close: that would end the connection, and the lock could not be freed over it.
 		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
-		err := t.lockConn.Ping(pingCtx)
+		now, err := t.db.Queries.LeadershipGet(pingCtx, t.lockConn, string(t.role))
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			t.lose(fmt.Errorf("%w: lost the lock of role %s: %w", session.ErrNotLeader, t.role, err))
 			return
+		}
+		if err == nil && now.Epoch != t.epoch { // the lock is still held, and is given up by Close
+			t.lose(fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader))
 		}
 	}
 }
