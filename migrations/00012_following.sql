@@ -36,7 +36,7 @@ COMMENT ON TABLE rewrites IS 'Changes of rows that readers may have read already
 CREATE VIEW ledger.rewrites AS
 SELECT r.rewrite, r.stream, r.from_exclusive, r.to_inclusive, r.reason, r.rewritten_at FROM rewrites r;
 COMMENT ON VIEW ledger.rewrites IS 'Ranges below the watermark, or of the transaction history, that changed after they were shown: a reader that keeps a copy reads them again. Changes of projections such as active_contracts by new updates are not listed.';
-COMMENT ON COLUMN ledger.rewrites.rewrite IS 'Number of the change; later changes have greater numbers. A change that continues the last one replaces its row, with a new number and the whole range.';
+COMMENT ON COLUMN ledger.rewrites.rewrite IS 'Number of the change; later changes have greater numbers. A change that continues the last one, but for a reset, replaces its row, with a new number and the whole range.';
 COMMENT ON COLUMN ledger.rewrites.stream IS 'What changed: updates (by offset), snapshot (rows of a snapshot, with offsets up to its own), transactions (the transaction history, by seq).';
 COMMENT ON COLUMN ledger.rewrites.from_exclusive IS 'The range begins after this offset or seq.';
 COMMENT ON COLUMN ledger.rewrites.to_inclusive IS 'The range ends with this offset or seq.';

@@ -35,6 +35,7 @@ type grammar struct {
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	Prune       pruneCommand       `cmd:"" help:"Remove what is older, but what was active then, and give its room on the disk back."`
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`
+	Publication publicationCommand `cmd:"" help:"Publish what is stored to other databases by logical replication."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	Config      configCommand      `cmd:"" help:"Print the settings of run that are in force, and where each comes from."`

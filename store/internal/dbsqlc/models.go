@@ -1397,7 +1397,7 @@ type LedgerReassignments struct {
 
 // Ranges below the watermark, or of the transaction history, that changed after they were shown: a reader that keeps a copy reads them again. Changes of projections such as active_contracts by new updates are not listed.
 type LedgerRewrites struct {
-	// Number of the change; later changes have greater numbers. A change that continues the last one replaces its row, with a new number and the whole range.
+	// Number of the change; later changes have greater numbers. A change that continues the last one, but for a reset, replaces its row, with a new number and the whole range.
 	Rewrite int64 `db:"rewrite"`
 	// What changed: updates (by offset), snapshot (rows of a snapshot, with offsets up to its own), transactions (the transaction history, by seq).
 	Stream string `db:"stream"`

@@ -14,7 +14,7 @@ WITH newest AS (
     SELECT r.rewrite, r.stream, r.reason, r.from_exclusive, r.to_inclusive FROM rewrites r ORDER BY r.rewrite DESC LIMIT 1
 ), merged AS (
     DELETE FROM rewrites r USING newest n
-    WHERE r.rewrite = n.rewrite AND n.stream = $1 AND n.reason = $4
+    WHERE r.rewrite = n.rewrite AND n.stream = $1 AND n.reason = $4 AND n.reason <> 'reset'
       AND n.from_exclusive <= $3::bigint AND n.to_inclusive >= $2::bigint
     RETURNING r.from_exclusive, r.to_inclusive
 )
@@ -31,7 +31,8 @@ type RewriteNoteParams struct {
 	Reason        string `db:"reason"`
 }
 
-// Adds a change. If it touches or overlaps the newest one, of the same stream and reason, it replaces that with the whole range.
+// Adds a change. If it touches or overlaps the newest one, of the same stream and reason, it replaces that with the whole range. A reset
+// does not: between two of them rows were read again.
 func (q *Queries) RewriteNote(ctx context.Context, db DBTX, arg RewriteNoteParams) error {
 	_, err := db.Exec(ctx, rewriteNote,
 		arg.Stream,

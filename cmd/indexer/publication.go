@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"ledgerindexer/internal/config"
+)
+
+// publicationCommand holds the commands for logical replication.
+type publicationCommand struct {
+	Enable  publicationEnable  `cmd:"" help:"Make the publications, or add what a newer schema has."`
+	Disable publicationDisable `cmd:"" help:"Remove the publications."`
+	Schema  publicationSchema  `cmd:"" help:"Print the statements that make the tables of a subscriber."`
+}
+
+// publicationFlags select the publication.
+type publicationFlags struct {
+	config.Database
+	Publication string `default:"ledger" env:"-" placeholder:"NAME" help:"Name of the publication. A second one, of the watermark, has _watermark behind it. Default: ${default}."`
+}
+
+type publicationEnable struct{ publicationFlags }
+
+// Help returns the text of the command's help above its flags.
+func (*publicationEnable) Help() string {
+	return "Publishes the inserts of every event, of snapshots and of names, so that a subscriber has them all and keeps what is pruned here, and the " +
+		"watermark. docs/replication.md says how a subscriber is made, and what it has to expect. Run it again after each upgrade."
+}
+
+// Run makes the publications.
+func (c *publicationEnable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := db.EnablePublication(ctx, c.Publication); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "published; run the statements of `indexer publication schema` on the subscriber, and then\n\n"+
+		"CREATE SUBSCRIPTION %[1]s CONNECTION '...' PUBLICATION %[1]s, %[1]s_watermark;\n", c.Publication)
+	return nil
+}
+
+type publicationDisable struct{ publicationFlags }
+
+// Run removes the publications.
+func (c *publicationDisable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	removed, err := db.DisablePublication(ctx, c.Publication)
+	if err != nil {
+		return err
+	}
+	if !removed {
+		fmt.Fprintf(out, "there is no publication %s\n", c.Publication)
+		return nil
+	}
+	fmt.Fprintf(out, "publication %s is removed\n", c.Publication)
+	return nil
+}
+
+type publicationSchema struct{ config.Database }
+
+// Run prints the statements.
+func (c *publicationSchema) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	db, err := openRead(ctx, c.Database, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	statements, err := db.SubscriberSchema(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(out, statements)
+	return err
+}

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// factRows are all rows of a table of facts, or of a subscriber's view of one.
+func factRows(t *testing.T, database, relation string) []string {
+	t.Helper()
+	return texts(t, database, fmt.Sprintf("SELECT (to_jsonb(t) - 'applied')::text FROM indexer.%s t ORDER BY 1", relation))
+}
+
+var publishedFacts = []string{
+	"updates", "created", "archived", "exercised", "interface_views", "reassignments", "topology_events", "unknown_elements", "exact_payloads",
+}
+
+// A subscriber has every row of the facts once, through crashes of both servers and resets, and keeps what is pruned.
+func TestSubscriber(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "starts two servers")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 31})
+	l.Grow(60)
+	ledgerURL := serve(t, l, sandbox.ServerOptions{})
+	publisher := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{"wal_level": "logical"}})
+	require.NoError(t, publisher.CreateDatabase(t.Context(), "published"))
+	from := publisher.URL("published")
+	index := func() {
+		t.Helper()
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(from, ledgerURL, everything("ledger-effects")), testLogger(t)))
+	}
+	index()
+
+	db, err := store.Open(store.Config{URL: from})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.EnablePublication(t.Context(), "ledger"))
+	require.NoError(t, db.EnablePublication(t.Context(), "ledger"), "again, as after an upgrade")
+	schema, err := db.SubscriberSchema(t.Context())
+	require.NoError(t, err)
+	subscriber := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{"wal_retrieve_retry_interval": "200ms"}})
+	require.NoError(t, subscriber.CreateDatabase(t.Context(), "copied"))
+	to := subscriber.URL("copied")
+	execute(t, to, schema)
+	copier, as := throwaway.Login(t, from, "REPLICATION")
+	_, err = db.Grant(t.Context(), store.Reader{Role: copier, AllParties: true})
+	require.NoError(t, err)
+	execute(t, from, "GRANT USAGE ON SCHEMA indexer TO "+pgx.Identifier{copier}.Sanitize())
+	execute(t, to, fmt.Sprintf("CREATE SUBSCRIPTION ledger CONNECTION '%s' PUBLICATION ledger, ledger_watermark", as))
+	defer execute(t, to, "DROP SUBSCRIPTION ledger")
+	eventuallyIn(t, to, "everything is copied", "NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubstate <> 'r') AND EXISTS (SELECT FROM pg_subscription_rel)")
+
+	const watermark = "SELECT c::text FROM indexer.checkpoints c WHERE c.stream = 'updates'" // and when it moved
+	arrived := func() {
+		t.Helper()
+		eventuallyIn(t, to, "the subscriber has the watermark", "$1 = ("+watermark+")", texts(t, from, watermark)[0])
+	}
+	requireCopied := func() {
+		t.Helper()
+		arrived()
+		for _, table := range publishedFacts {
+			require.Equal(t, factRows(t, from, table), factRows(t, to, "current_"+table), table)
+		}
+		require.Equal(t, texts(t, from, "SELECT parties::text FROM indexer.party_lists ORDER BY party_list_ref"),
+			texts(t, to, "SELECT parties::text FROM indexer.party_lists ORDER BY party_list_ref"))
+	}
+	requireCopied()
+	require.NoError(t, subscriber.Crash())
+	l.Grow(20)
+	index()
+	require.NoError(t, subscriber.Restart(t.Context()))
+	requireCopied()
+	require.NoError(t, publisher.Crash())
+	require.NoError(t, publisher.Restart(t.Context()))
+	l.Grow(20)
+	index()
+	requireCopied()
+
+	for _, back := range []ledger.Offset{30, 50} { // the second one leaves rows that were read again after the first
+		_, err = RunReset(t.Context(), config.Database{DatabaseURL: from}, back, testLogger(t))
+		require.NoError(t, err)
+		index()
+		requireCopied()
+	}
+
+	copied := map[string][]string{}
+	for _, table := range publishedFacts {
+		copied[table] = factRows(t, to, table)
+	}
+	last, floor := lastUpdate(l), ledger.Offset(lastUpdate(l)-10)
+	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: from}, store.PruneBefore{Offset: &floor}, true, testLogger(t))
+	require.NoError(t, err)
+	require.Empty(t, texts(t, from, "SELECT update_id FROM indexer.updates WHERE ledger_offset < $1", int64(floor)))
+	l.Grow(5)
+	index()
+	arrived()
+	for _, table := range publishedFacts { // what stays is not published again
+		added := texts(t, from, fmt.Sprintf("SELECT to_jsonb(t)::text FROM indexer.%s t WHERE t.ledger_offset > $1", table), last)
+		require.ElementsMatch(t, append(copied[table], added...), factRows(t, to, table), table)
+	}
+
+	removed, err := db.DisablePublication(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.True(t, removed)
+	require.Empty(t, texts(t, from, "SELECT pubname::text FROM pg_publication"))
+}
+
+func TestPublicationIsRefused(t *testing.T) {
+	t.Parallel()
+	database := throwaway.Migrated(t, migrate)
+	db, err := store.Open(store.Config{URL: database})
+	require.NoError(t, err)
+	defer db.Close()
+	removed, err := db.DisablePublication(t.Context(), "ledger")
+	require.NoError(t, err)
+	require.False(t, removed)
+	execute(t, database, "CREATE PUBLICATION theirs")
+	_, err = db.DisablePublication(t.Context(), "theirs")
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, "was not made by `indexer publication enable`")
+	if conn := open(t, database); levelOf(t, conn) != "logical" {
+		require.ErrorAs(t, db.EnablePublication(t.Context(), "ledger"), &problem)
+		require.Contains(t, problem.Do, "wal_level = logical")
+	}
+}
+
+func levelOf(t *testing.T, conn *pgx.Conn) (level string) {
+	t.Helper()
+	require.NoError(t, conn.QueryRow(t.Context(), "SHOW wal_level").Scan(&level))
+	return level
+}
