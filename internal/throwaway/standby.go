@@ -53,4 +53,6 @@ func startStandby(ctx context.Context, of *Server) (*Server, error) {
 }
 
 // socketFolder is a folder as the query of a URL has it.
-func socketFolder(folder string) string { return strings.ReplaceAll(url.QueryEscape(folder), "%2F", "/") }
+func socketFolder(folder string) string {
+	return strings.ReplaceAll(url.QueryEscape(folder), "%2F", "/")
+}
