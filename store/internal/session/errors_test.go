@@ -43,3 +43,14 @@ func TestWhatTheDatabaseRefuses(t *testing.T) {
 	require.Empty(t, refusalOf(errors.New("no answer")))
 	require.Empty(t, refusalOf(&pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type", Routine: "RevalidateCachedQuery"}))
 }
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"postgres://indexer@db/ledger": "db:5432 ledger", "postgres://indexer@a:1,b:2/ledger": "a:1,b:2 ledger", "host=/run/pg dbname=ledger": "/run/pg ledger",
+	} {
+		config, err := pgx.ParseConfig(url)
+		require.NoError(t, err)
+		require.Equal(t, want, (&Database{Conn: config}).Address())
+	}
+}
