@@ -56,16 +56,11 @@ func TestManagedPostgreSQL(t *testing.T) {
 	role, owner := throwaway.Login(t, primary.URL(name), "NOSUPERUSER NOCREATEROLE NOCREATEDB NOREPLICATION NOBYPASSRLS")
 	execute(t, primary.URL(name), "GRANT CREATE ON DATABASE "+pgx.Identifier{name}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
 	cfg := indexerFor(owner, ledgerURL, scope)
-	cfg.ScanURL, cfg.VerifyRate = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}, 100_000
-	daemon := startIndexer(t, cfg) // migrates
-	eventuallyOf(t, daemon, "everything is sealed", func() bool {
-		var sealed bool
-		conn, err := pgx.Connect(t.Context(), owner)
-		require.NoError(t, err)
-		defer conn.Close(t.Context())
-		err = conn.QueryRow(t.Context(), "SELECT coalesce("+allVerified+" AND ledger.verified_seq() > 0 AND ledger.latest_offset() >= $1, false)", lastUpdate(l)).Scan(&sealed)
-		return err == nil && sealed
-	})
+	cfg.ScanURL, cfg.VerifyRate = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}, 0
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t))) // migrates
+	cfg.VerifyRate = 100_000
+	daemon := startIndexer(t, cfg) // one that begins behind nothing new seals at once
+	eventuallyIn(t, primary.URL(name), "everything sealed", "coalesce("+allVerified+" AND ledger.verified_seq() > 0, false)")
 
 	if file := os.Getenv(dumpVariable); file != "" {
 		tool(t, "pg_dump", append(dumping, "--file="+file, owner)...)
@@ -105,6 +100,7 @@ func TestManagedPostgreSQL(t *testing.T) {
 	require.True(t, here)
 	require.Empty(t, sandbox.Diff(l.Truth(of, l.End()), relations(t, standby.URL(name))))
 	(&documented{ledger: l, database: standby.URL(name), conn: replica}).testFunctions(t)
+	requireVerified(t, standby.URL(name), ledgerURL)
 	require.NoError(t, daemon.finish())
 	require.Equal(t, []string{"false"}, texts(t, primary.URL(name), `SELECT bool_or(rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls)::text
 		FROM pg_roles WHERE rolname = $1`, role))

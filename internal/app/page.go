@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/statuspage"
 	"ledgerindexer/internal/version"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -75,12 +76,24 @@ func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *status
 }
 
 func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, flag, address string, handler http.Handler) error {
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", address)
+	listener, err := listenAt(ctx, flag, address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
+		return err
 	}
 	logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
 	group.Go(func() error { return admin.Serve(ctx, listener, handler) })
 	return nil
+}
+
+// listenAt listens on the address that a flag gives.
+func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &ledger.Problem{
+			What: flag, Err: err,
+			Do: fmt.Sprintf("give %s an address of this machine and a port that no other process, such as another indexer, has", flag),
+		}
+	}
+	return listener, nil
 }

@@ -118,5 +118,5 @@ func TestThePageNeedsItsAddress(t *testing.T) {
 	defer taken.Close()
 	cfg := indexerFor("postgres://nobody@127.0.0.1:1/nothing", "http://127.0.0.1:1", defaultScope())
 	cfg.Listen, cfg.PageListen = "127.0.0.1:0", taken.Addr().String()
-	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--page-listen: listen tcp ")
+	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "--page-listen: listen tcp ", "a port that no other process")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
@@ -15,10 +14,9 @@ func startPprof(ctx context.Context, cfg config.Profile, logger *slog.Logger) (e
 	if cfg.Pprof == "" {
 		return func() {}, nil
 	}
-	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", cfg.Pprof)
+	listener, err := listenAt(ctx, "--pprof", cfg.Pprof)
 	if err != nil {
-		return nil, fmt.Errorf("--pprof: %w", err)
+		return nil, err
 	}
 	logger.InfoContext(ctx, "profiles are served", "url", fmt.Sprintf("http://%s/debug/pprof/", listener.Addr()))
 	ctx, stop := context.WithCancel(ctx)

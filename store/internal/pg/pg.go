@@ -16,6 +16,7 @@ const (
 	ExclusionViolation    = "23P01"
 	SerializationFailure  = "40001"
 	LockNotAvailable      = "55P03"
+	ReadOnly              = "25006"
 	DeadlockDetected      = "40P01"
 	DuplicateSchema       = "42P06"
 	DuplicateTable        = "42P07" // or index

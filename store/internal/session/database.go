@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,11 +107,20 @@ func (d *Database) Ping(ctx context.Context) error {
 
 // Address names the database for people, without user and password.
 func (d *Database) Address() string {
-	host := d.Conn.Host
-	if !strings.HasPrefix(host, "/") {
-		host = fmt.Sprintf("%s:%d", host, d.Conn.Port)
+	hosts := []string{hostOf(d.Conn.Host, d.Conn.Port)}
+	for _, other := range d.Conn.Fallbacks { // the same host once more without TLS, and other hosts
+		if host := hostOf(other.Host, other.Port); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
 	}
-	return host + " " + d.Conn.Database
+	return strings.Join(hosts, ",") + " " + d.Conn.Database
+}
+
+func hostOf(host string, port uint16) string {
+	if strings.HasPrefix(host, "/") {
+		return host
+	}
+	return fmt.Sprintf("%s:%d", host, port)
 }
 
 // ReadOnly calls fn with a transaction that reads one snapshot of the database.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Errors that callers branch on. All of them mean: read the watermark, or the position, again before writing anything.
@@ -92,6 +93,8 @@ func (d *Database) Unusable(err error) error {
 	var problem *ledger.Problem
 	why := refusalOf(err)
 	switch {
+	case pg.HasCode(err, pg.ReadOnly):
+		return fmt.Errorf("database %s takes no writes, because it is a standby, or default_transaction_read_only is on (`indexer check` says where): %w", d.Address(), err)
 	case why == "" || errors.As(err, &problem):
 		return err
 	case why == refusalPooled:

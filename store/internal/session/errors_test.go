@@ -39,6 +39,18 @@ func TestWhatTheDatabaseRefuses(t *testing.T) {
 		require.Equal(t, c.want != "", errors.As((&Database{Conn: &pgx.ConnConfig{}}).Unusable(err), &problem), c)
 		require.True(t, c.want == "" || problem.Do != "", c)
 	}
+	require.ErrorContains(t, (&Database{Conn: &pgx.ConnConfig{}}).Unusable(&pgconn.PgError{Code: "25006"}), "is a standby, or default_transaction_read_only is on")
 	require.Empty(t, refusalOf(errors.New("no answer")))
 	require.Empty(t, refusalOf(&pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type", Routine: "RevalidateCachedQuery"}))
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"postgres://indexer@db/ledger": "db:5432 ledger", "postgres://indexer@a:1,b:2/ledger": "a:1,b:2 ledger", "host=/run/pg dbname=ledger": "/run/pg ledger",
+	} {
+		config, err := pgx.ParseConfig(url)
+		require.NoError(t, err)
+		require.Equal(t, want, (&Database{Conn: config}).Address())
+	}
 }
