@@ -282,7 +282,7 @@ CREATE TABLE exercised (
     extra                   jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
-CREATE INDEX exercised_contract_id ON exercised USING hash (contract_id);
+CREATE INDEX exercised_contract_id ON exercised (contract_id);
 CREATE INDEX exercised_record_time ON exercised USING brin (record_time);
 
 CREATE TABLE interface_views (
