@@ -184,55 +184,61 @@ COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
 
--- Record times grow with the offset within one synchronizer only, so each synchronizer is bisected. These functions read through views,
--- with the caller's rights: they reveal no time of an update that he may not see.
+-- Record times grow with the offset within one synchronizer only. So what is bisected, all synchronizers together, is some offset at which an
+-- update is later than the time; whichever update before it is later, too, is found by the block index of times and offsets. To bisect each
+-- synchronizer would read, for one with few updates, all that lie between two of them. These functions read through views, with the
+-- caller's rights: they reveal no time of an update that he may not see.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     floor  bigint := ledger.oldest_offset();
-    answer bigint := ledger.latest_offset();
-    of     text;
-    low    bigint; -- no update up to this offset is later than the time
-    upto   bigint; -- offsets left to search are lower than this
-    later  bigint; -- the lowest offset found of an update later than the time
+    latest bigint := ledger.latest_offset();
+    low    bigint := floor;
+    upto   bigint := latest + 1; -- offsets left to search are lower than this
+    later  bigint := latest;     -- an offset up to which the first later update is, if there is one
     middle bigint;
     found_offset bigint;
     found_time   timestamptz;
 BEGIN
     IF at_time IS NULL THEN
         RAISE EXCEPTION 'a time is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
-    ELSIF answer IS NULL THEN
+    ELSIF latest IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
     ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM ledger.synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
         RAISE EXCEPTION 'no update names the synchronizer %', synchronizer_id
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.number) FROM ledger.synchronizers s), 'none');
+    answer bigint;
     END IF;
-    FOR of IN SELECT s.synchronizer_id FROM ledger.synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
-        low := floor;
-        later := answer + 1;
-        upto := later;
-        WHILE low + 1 < upto LOOP
-            middle := low + (upto - low) / 2;
-            SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
-            FROM ledger.updates u
-            WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.synchronizer_id = of AND u.record_time IS NOT NULL
-            ORDER BY u.ledger_offset LIMIT 1;
-            IF NOT FOUND THEN
-                upto := middle;
-            ELSIF found_time > at_time THEN
-                later := found_offset;
-                upto := middle;
-            ELSE
-                low := found_offset;
-            END IF;
-        END LOOP;
-        answer := later - 1;
+    WHILE low + 1 < upto LOOP
+        middle := low + (upto - low) / 2;
+        SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
+        FROM ledger.updates u
+        WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.record_time IS NOT NULL
+        ORDER BY u.ledger_offset LIMIT 1;
+        IF NOT FOUND THEN
+            upto := middle;
+        ELSIF found_time > at_time THEN
+            later := found_offset;
+            upto := middle;
+        ELSE
+            low := found_offset;
+        END IF;
     END LOOP;
-    IF floor > 0 AND NOT EXISTS (SELECT FROM ledger.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
+    -- "+ 0" is what the block index has. Of plain offsets the planner would read all up to the lowest that is found.
+    SELECT min(u.ledger_offset + 0) - 1 INTO answer
+    FROM ledger.updates u WHERE u.record_time > at_time AND u.ledger_offset + 0 > floor AND u.ledger_offset + 0 <= later;
+    answer := coalesce(answer, latest);
+    IF synchronizer_id IS NOT NULL AND answer < latest THEN
+        SELECT u.ledger_offset - 1 INTO answer
+        FROM ledger.updates u
+        WHERE u.ledger_offset > answer AND u.synchronizer_id = offset_at.synchronizer_id AND u.record_time > at_time ORDER BY u.ledger_offset LIMIT 1;
+        answer := coalesce(answer, latest);
+    END IF;
+    IF floor > 0 AND NOT EXISTS (SELECT FROM ledger.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < latest THEN
         RAISE EXCEPTION 'the offset at % is not known: the first update after offset % is later', at_time, floor
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
     END IF;
