@@ -180,6 +180,14 @@ COMMENT ON FUNCTION ledger.contract_history(text) IS 'What happened to a contrac
 
 -- Time and offsets -----------------------------------------------------------------------------------------------
 CREATE VIEW ledger.synchronizers AS SELECT s.synchronizer_id, s.synchronizer_ref AS number FROM synchronizers s;
+-- An index on keys themselves would refuse long ones, or keep equal ones in a chain that each new one walks. So the one that is made on demand
+-- is on their hash, which only a query that says the same can use. PostgreSQL inlines this into the calling query.
+CREATE FUNCTION ledger.created_with_key(contract_key jsonb) RETURNS SETOF ledger.created_events LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT * FROM ledger.created_events c
+    WHERE jsonb_hash_extended(c.contract_key, 0) = jsonb_hash_extended(created_with_key.contract_key, 0) AND c.contract_key = created_with_key.contract_key; END;
+COMMENT ON FUNCTION ledger.created_with_key(jsonb) IS 'The rows of ledger.created_events with a contract key. It uses the index of keys where there is one (indexer index create TEMPLATE --key), which a condition on the column does not; without one it reads every creation event.';
+
 COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something stored names.';
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';

@@ -156,7 +156,7 @@ WHERE tpe_pk = :pqs_account AND (payload ->> 'limit')::numeric BETWEEN :limit AN
 
 -- # 29 Contracts by key
 -- ours
-SELECT contract_id, ledger_offset FROM ledger.created_events WHERE contract_key = :'key';
+SELECT contract_id, ledger_offset FROM ledger.created_with_key(:'key');
 -- fastest
 SELECT c.contract_id, c.ledger_offset FROM fastest.keys k JOIN indexer.created c USING (ledger_offset, node_id)
 WHERE k.contract_key_hash = :'key_hash' AND c.contract_key = :'key';
