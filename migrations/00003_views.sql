@@ -1,7 +1,8 @@
 -- The analysts' views. Names, columns and meaning are a contract: they do not change.
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
--- only queries that name it pay for it. Conditions on the watermark are true of almost every row. They have "+ 0", so that
--- the planner does not combine a scan of the whole primary key with the selective index.
+-- only queries that name it pay for it. Conditions on the watermark are true of almost every row, and the planner takes "btint8cmp(x, y) <> 1",
+-- which is x <= y, as that: of "<=" with a value that it doesn't know it expects a third of the rows, and so nested loops where there are
+-- many. Nor does it combine a scan of the whole primary key with the selective index.
 -- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. For a condition inside a union PostgreSQL would read the
 -- whole table even if a join needs few rows. So conditions are outside of unions, on shown_at, which is NULL for rows that are not shown.
 -- There the watermark is read from its table: planning the function again in each query takes as long as reading waiting_snapshot. No
@@ -102,7 +103,7 @@ SELECT u.ledger_offset, u.update_id, u.kind, s.synchronizer_id, u.record_time, u
        u.transaction_hash, u.extra
 FROM updates u
 LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
-WHERE u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 
 
 CREATE VIEW ledger.created_events AS
@@ -129,7 +130,7 @@ LEFT JOIN templates t ON t.template_ref = c.template_ref
 LEFT JOIN party_lists si ON si.party_list_ref = c.signatories_ref
 LEFT JOIN party_lists ob ON ob.party_list_ref = c.observers_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = c.witness_parties_ref
-WHERE c.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(c.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 CREATE VIEW ledger.archived_events AS
 SELECT a.ledger_offset, a.node_id, a.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
@@ -151,7 +152,7 @@ FROM (
 ) a
 LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = a.witness_parties_ref
-WHERE a.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(a.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 CREATE VIEW ledger.exercised_events AS
 SELECT e.ledger_offset, e.node_id, e.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,
@@ -164,7 +165,7 @@ FROM exercised e
 LEFT JOIN templates t ON t.template_ref = e.template_ref
 LEFT JOIN party_lists ac ON ac.party_list_ref = e.acting_parties_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = e.witness_parties_ref
-WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 
 CREATE VIEW ledger.reassignments AS
 SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
@@ -190,7 +191,7 @@ LEFT JOIN templates t ON t.template_ref = r.template_ref
 LEFT JOIN synchronizers so ON so.synchronizer_ref = r.source_ref
 LEFT JOIN synchronizers ta ON ta.synchronizer_ref = r.target_ref
 LEFT JOIN party_lists wi ON wi.party_list_ref = r.witness_parties_ref
-WHERE r.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(r.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 CREATE VIEW ledger.topology_events AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.party_id, e.participant_id, e.permission,
@@ -198,7 +199,7 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.party_id, e.participant_id, e.permi
        s.synchronizer_id, e.record_time, e.extra
 FROM topology_events e
 LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
-WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 
 CREATE VIEW ledger.active_contracts AS
 SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name,
@@ -214,19 +215,19 @@ SELECT a.contract_id, s.synchronizer_id, t.template_id, t.package_id, t.package_
 FROM active_contracts a
 LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
-WHERE a.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(a.activated_offset, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 -- Typed views join this with their events. It has no joins, which would be planned with each query.
 CREATE VIEW ledger.active_events AS
 SELECT a.activated_offset AS ledger_offset, a.activated_node_id AS node_id, a.template_ref AS template_number
 FROM active_contracts a
-WHERE a.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(a.activated_offset, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 CREATE VIEW ledger.active_counts AS
 SELECT t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, sum(a.contracts)::bigint AS contracts
 FROM (
     SELECT x.template_ref, count(*) AS contracts FROM active_contracts x
-    WHERE x.activated_offset + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')
+    WHERE btint8cmp(x.activated_offset, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1
     GROUP BY x.template_ref
 ) a
 JOIN templates t ON t.template_ref = a.template_ref
@@ -236,7 +237,7 @@ CREATE VIEW ledger.offset_checkpoints AS
 SELECT o.ledger_offset, s.synchronizer_id, o.record_time, o.extra
 FROM offset_checkpoints o
 JOIN synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
-WHERE o.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(o.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 
 CREATE VIEW ledger.unknown_updates AS
 SELECT e.ledger_offset, e.node_id, e.kind, e.raw,
@@ -244,8 +245,8 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.raw,
        s.synchronizer_id, e.record_time
 FROM unknown_elements e
 LEFT JOIN synchronizers s ON s.synchronizer_ref = e.synchronizer_ref
-WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1
 UNION ALL
 SELECT e.ledger_offset, NULL, e.kind, e.raw, NULL, NULL, NULL
 FROM shown_unknown_elements e
-WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;

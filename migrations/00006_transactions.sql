@@ -168,7 +168,7 @@ SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date,
        x.unit_word, x.extra
 FROM transactions x
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
 COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record''s number never changes and is never used again. Unique.';
@@ -190,7 +190,7 @@ SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round
        x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra
 FROM transfers x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender''s holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
@@ -222,7 +222,7 @@ CREATE VIEW ledger.transfer_receivers AS
 SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra
 FROM transfer_receivers x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.transfer_receivers IS 'One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.';
 COMMENT ON COLUMN ledger.transfer_receivers.seq IS 'Which transfer this belongs to.';
@@ -239,7 +239,7 @@ SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initi
        x.change_to_holding_fees_rate, x.extra
 FROM balance_changes x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.balance_changes IS 'One row per balance change that the service reported with a transfer: recent services report none. Taps, mints, expiry and everything else that is not a transfer have none, so their sum is not what a party holds: see ledger.reported_balance_at and ledger.holdings.';
 COMMENT ON COLUMN ledger.balance_changes.seq IS 'Which transfer this belongs to.';
@@ -256,7 +256,7 @@ CREATE VIEW ledger.mints AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
 FROM mints x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.mints IS 'One row per mint.';
 COMMENT ON COLUMN ledger.mints.seq IS 'Which record this is. Unique.';
@@ -271,7 +271,7 @@ CREATE VIEW ledger.taps AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
 FROM taps x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.taps IS 'One row per tap: coins that a party on a test network created for itself.';
 COMMENT ON COLUMN ledger.taps.seq IS 'Which record this is. Unique.';
@@ -286,7 +286,7 @@ CREATE VIEW ledger.aborted_transfer_instructions AS
 SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra
 FROM aborted_transfer_instructions x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.aborted_transfer_instructions IS 'One row per transfer instruction that was withdrawn or rejected.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.seq IS 'Which record this is. Unique.';
@@ -300,7 +300,7 @@ CREATE VIEW ledger.unknown_transactions AS
 SELECT x.seq, t.event_id, x.raw
 FROM unknown_transactions x
 LEFT JOIN transactions t ON t.seq = x.seq
-WHERE x.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + x.seq <= (SELECT h.shown_to FROM transactions_position h);
+WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
@@ -323,7 +323,7 @@ FROM (
     SELECT 'transactions', NULL, NULL, NULL, e.seq, e.field, e.exact FROM record_exact_payloads e
     WHERE e.seq > (SELECT h.shown_after FROM transactions_position h) AND e.seq <= (SELECT h.shown_to FROM transactions_position h)
 ) x
-WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset()) OR x.ledger_offset IS NULL;
+WHERE btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1 OR x.ledger_offset IS NULL;
 
 COMMENT ON VIEW ledger.exact_payloads IS 'One row per value that its own column cannot hold as the server sent it: JSON that jsonb refuses (a NUL, half of a surrogate pair, a number or a nesting beyond its limits), times finer than a microsecond, decimals that numeric writes in another way (leading zeros, -0), and descriptions with a character that no text can hold. Empty in the usual case.';
 COMMENT ON COLUMN ledger.exact_payloads.stream IS 'updates: the value belongs to the event relations. lookups: it belongs to the row of ledger.looked_up_contracts with the same (ledger_offset, node_id). transactions: it belongs to the record of the transaction history with the same seq.';

@@ -70,7 +70,7 @@ SELECT p.party, CASE WHEN p.sent THEN 'sent' ELSE 'received' END AS direction,
        (SELECT t.transfer_kind FROM transfers t WHERE t.seq = p.seq) AS transfer_kind
 FROM (
     SELECT * FROM party_transfers o
-    WHERE o.seq + 0 > (SELECT h.shown_after FROM transactions_position h) AND 0 + o.seq <= (SELECT h.shown_to FROM transactions_position h)
+    WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), o.seq) <> 1 AND btint8cmp(o.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1
     ORDER BY o.party DESC, o.date DESC, o.seq DESC, o.sent DESC
 ) p;
 

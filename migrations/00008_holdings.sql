@@ -60,7 +60,7 @@ FROM (
 ) v
 LEFT JOIN interface_names n ON n.interface_id = v.interface_id
 LEFT JOIN synchronizers s ON s.synchronizer_ref = v.synchronizer_ref
-WHERE v.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(v.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 COMMENT ON VIEW ledger.interface_views IS 'One row per interface view of a creation event: the contract as seen through an interface that --interfaces asked for. It belongs to the row of ledger.created_events with the same (ledger_offset, node_id).';
 COMMENT ON COLUMN ledger.interface_views.ledger_offset IS 'Offset of the creation event. Indexed.';
@@ -154,6 +154,8 @@ CREATE TABLE positions (
 );
 -- A hash index: an owner is any text, and a btree refuses long ones.
 CREATE INDEX positions_owner ON positions USING hash (owner);
+-- Without them a condition on both is expected to find next to nothing, and what follows is joined in nested loops.
+CREATE STATISTICS positions_instruments (mcv) ON instrument, instrument_admin FROM positions;
 COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.';
 
 -- What each contract holds ---------------------------------------------------------------------------------------
@@ -289,7 +291,7 @@ LEFT JOIN LATERAL (
     SELECT max(e.created_round) AS created_round, max(e.holding_fee_rate) AS holding_fee_rate, max(e.source) AS source FROM holding_events e
     WHERE e.ledger_offset = a.activated_offset AND e.node_id = a.activated_node_id
 ) d ON true
-WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset()) AND NOT EXISTS (
+WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1 AND NOT EXISTS (
     SELECT FROM active_contracts y
     WHERE y.contract_id = a.contract_id AND y.position_id IS NOT NULL AND y.reassignment_counter > 0
       AND (y.activated_offset, y.activated_node_id) > (a.activated_offset, a.activated_node_id));
@@ -308,7 +310,7 @@ SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, sum(a.amount) 
        coalesce(sum(a.amount) FILTER (WHERE NOT a.locked), 0) AS unlocked_amount, count(*) AS contracts
 FROM active_contracts a
 JOIN positions p ON p.position_id = a.position_id
-WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
   AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM superseded s)
 GROUP BY p.position_id;
 
@@ -338,13 +340,13 @@ FROM (
            NULL::bigint AS active_until, a.reassignment_counter
     FROM active_contracts a
     JOIN positions p ON p.position_id = a.position_id
-    WHERE a.position_id IS NOT NULL AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+    WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
     UNION ALL
     SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
            l.deactivated_offset, NULL
     FROM lifetimes l
     JOIN positions p ON p.position_id = l.position_id
-    WHERE l.position_id IS NOT NULL AND l.deactivated_offset + 0 <= (SELECT ledger.latest_offset())
+    WHERE l.position_id IS NOT NULL AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
@@ -391,11 +393,18 @@ BEGIN ATOMIC
     WHERE (SELECT ledger.state_offset(at_offset)) IS NOT NULL AND h.activated_offset <= (SELECT ledger.state_offset(at_offset))
       AND (h.active_until IS NULL OR h.active_until > (SELECT ledger.state_offset(at_offset)))
       AND NOT EXISTS (
-          SELECT FROM ledger.holding_lifetimes y
-          WHERE y.contract_id = h.contract_id AND y.activated_offset <= (SELECT ledger.state_offset(at_offset))
-            AND (y.active_until IS NULL OR y.active_until > (SELECT ledger.state_offset(at_offset)))
-            AND (y.active_until IS NOT NULL OR y.reassignment_counter > 0)
-            AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
+          SELECT
+          FROM (
+              SELECT a.contract_id, a.activated_offset, a.activated_node_id
+              FROM active_contracts a
+              WHERE a.position_id IS NOT NULL AND a.reassignment_counter > 0 AND a.activated_offset <= (SELECT ledger.state_offset(at_offset))
+              UNION ALL
+              SELECT l.contract_id, l.activated_offset, l.activated_node_id
+              FROM lifetimes l
+              WHERE l.position_id IS NOT NULL AND l.activated_offset <= (SELECT ledger.state_offset(at_offset))
+                AND l.deactivated_offset > (SELECT ledger.state_offset(at_offset)) AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
+          ) y
+          WHERE y.contract_id = h.contract_id AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
 
 COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract''s author wrote: check admin_signed before you rely on it. A value that can''t be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.';
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';

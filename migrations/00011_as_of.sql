@@ -27,7 +27,7 @@ FROM (
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 LEFT JOIN party_lists st ON st.party_list_ref = x.stakeholders_ref
-WHERE x.shown_at + 0 <= (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates');
+WHERE btint8cmp(x.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 COMMENT ON VIEW ledger.contract_lifetimes IS 'One row per contract, synchronizer and time in which the contract is active there. Active at offset N: active_from <= N and active_before > N, which is ledger.active_at(N). Lifetimes are complete from ledger.state_floor() on. It has no index on contract_id: for one contract use ledger.contract_history.';
 COMMENT ON COLUMN ledger.contract_lifetimes.contract_id IS 'The contract.';
 COMMENT ON COLUMN ledger.contract_lifetimes.synchronizer_id IS 'The synchronizer on which it is active. NULL: not served. Costs a look-up per row.';
@@ -71,7 +71,7 @@ SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name
                 (SELECT min(e.ledger_offset) FROM exercised e
                  WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset <= (SELECT ledger.latest_offset()))) AS archived_offset,
        ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
-             WHERE a.contract_id = c.contract_id AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+             WHERE a.contract_id = c.contract_id AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
              ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
 FROM (
     SELECT x.contract_id, x.template_ref, x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.created_at, x.origin,
@@ -83,7 +83,7 @@ FROM (
     FROM shown_created x
 ) c
 LEFT JOIN templates t ON t.template_ref = c.template_ref
-WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
   AND (c.origin = 'transaction' OR NOT EXISTS (
       SELECT FROM creations f
       WHERE f.contract_id = c.contract_id AND (f.ledger_offset < c.ledger_offset OR f.ledger_offset = c.ledger_offset AND f.node_id < c.node_id)));
@@ -124,31 +124,33 @@ SELECT x.ledger_offset, x.node_id,
 FROM (
     SELECT c.ledger_offset, c.node_id, CASE c.origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END AS kind, c.contract_id, c.template_ref,
            c.synchronizer_ref, c.record_time, NULL::text AS interface_id, NULL::text AS choice, NULL::boolean AS consuming, c.payload AS argument,
-           NULL::jsonb AS result, NULL::integer AS acting_parties_ref, c.witness_parties_ref, c.acs_delta
+           NULL::jsonb AS result, NULL::integer AS acting_parties_ref, c.witness_parties_ref, c.acs_delta, c.ledger_offset AS shown_at
     FROM created c
     UNION ALL
     SELECT c.ledger_offset, c.node_id, 'created', c.contract_id, c.template_ref, c.synchronizer_ref, NULL, NULL, NULL, NULL, c.payload, NULL, NULL,
-           c.witness_parties_ref, c.acs_delta
-    FROM shown_created c
+           c.witness_parties_ref, c.acs_delta,
+           CASE WHEN c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN c.ledger_offset END
+    FROM carried_created c
     UNION ALL
     SELECT e.ledger_offset, e.node_id, 'exercised', e.contract_id, e.template_ref, e.synchronizer_ref, e.record_time, e.interface_id, e.choice,
-           e.consuming, e.choice_argument, e.exercise_result, e.acting_parties_ref, e.witness_parties_ref, e.acs_delta
+           e.consuming, e.choice_argument, e.exercise_result, e.acting_parties_ref, e.witness_parties_ref, e.acs_delta, e.ledger_offset
     FROM exercised e
     UNION ALL
     SELECT a.ledger_offset, a.node_id, 'archived', a.contract_id, a.template_ref, a.synchronizer_ref, a.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
-           a.witness_parties_ref, true
+           a.witness_parties_ref, true, a.ledger_offset
     FROM archived a
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, r.record_time, NULL, NULL, NULL, NULL, NULL, NULL,
-           r.witness_parties_ref, NULL
-    FROM reassignments r WHERE r.kind = 'unassigned'
+           r.witness_parties_ref, NULL, CASE r.kind WHEN 'unassigned' THEN r.ledger_offset END
+    FROM reassignments r
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-           r.witness_parties_ref, NULL
-    FROM shown_reassignments r WHERE r.kind = 'unassigned'
+           r.witness_parties_ref, NULL,
+           CASE WHEN r.kind = 'unassigned' AND r.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN r.ledger_offset END
+    FROM carried_reassignments r
 ) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
-WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(x.shown_at, (SELECT k.ledger_offset FROM checkpoints k WHERE k.stream = 'updates')) <> 1;
 
 COMMENT ON VIEW ledger.events IS 'Creations, assignments, exercises, archivals and unassignments with the same columns. A transaction as a tree: WHERE ledger_offset = (SELECT ledger_offset FROM ledger.updates WHERE update_id = ...) ORDER BY node_id, with parent_node_id. A consuming exercise archives its contract and is one row here. The shape acs-delta has no exercises, so events have no parents.';
 COMMENT ON COLUMN ledger.events.ledger_offset IS 'Offset of the update. For a row of a snapshot: the event''s offset as the snapshot has it. Indexed.';
@@ -178,32 +180,42 @@ BEGIN ATOMIC
     SELECT * FROM ledger.events e WHERE e.contract_id = contract_history.contract_id ORDER BY e.ledger_offset, e.node_id; END;
 COMMENT ON FUNCTION ledger.contract_history(text) IS 'What happened to a contract, in the order of the ledger. No rows: nothing is known of it.';
 
+-- An index on keys themselves would refuse long ones, or keep equal ones in a chain that each new one walks. So the one that is made on demand
+-- is on their hash, which only a query that says the same can use. PostgreSQL inlines this into the calling query.
+CREATE FUNCTION ledger.created_with_key(contract_key jsonb) RETURNS SETOF ledger.created_events LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    SELECT * FROM ledger.created_events c
+    WHERE jsonb_hash_extended(c.contract_key, 0) = jsonb_hash_extended(created_with_key.contract_key, 0) AND c.contract_key = created_with_key.contract_key; END;
+COMMENT ON FUNCTION ledger.created_with_key(jsonb) IS 'The rows of ledger.created_events with a contract key. It uses the index of keys where there is one (indexer index create TEMPLATE --key), which a condition on the column does not; without one it reads every creation event.';
+
 -- Time and offsets -----------------------------------------------------------------------------------------------
 CREATE VIEW ledger.synchronizers AS SELECT s.synchronizer_id, s.synchronizer_ref AS number FROM synchronizers s;
 COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something stored names.';
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
 
--- Record times grow with the offset within one synchronizer only, so each synchronizer is bisected. These functions read through views,
--- with the caller's rights: they reveal no time of an update that he may not see.
+-- Record times grow with the offset within one synchronizer only. So what is bisected, all synchronizers together, is some offset at which an
+-- update is later than the time; whichever update before it is later, too, is found by the block index of times and offsets. To bisect each
+-- synchronizer would read, for one with few updates, all that lie between two of them. These functions read through views, with the
+-- caller's rights: they reveal no time of an update that he may not see.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     floor  bigint := ledger.oldest_offset();
-    answer bigint := ledger.latest_offset();
-    of     text;
-    low    bigint; -- no update up to this offset is later than the time
-    upto   bigint; -- offsets left to search are lower than this
-    later  bigint; -- the lowest offset found of an update later than the time
+    latest bigint := ledger.latest_offset();
+    low    bigint := floor;
+    upto   bigint := latest + 1; -- offsets left to search are lower than this
+    later  bigint := latest;     -- an offset up to which the first later update is, if there is one
     middle bigint;
     found_offset bigint;
     found_time   timestamptz;
+    answer bigint;
 BEGIN
     IF at_time IS NULL THEN
         RAISE EXCEPTION 'a time is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
-    ELSIF answer IS NULL THEN
+    ELSIF latest IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
     ELSIF synchronizer_id IS NOT NULL AND NOT EXISTS (SELECT FROM ledger.synchronizers s WHERE s.synchronizer_id = offset_at.synchronizer_id) THEN
@@ -211,28 +223,32 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.number) FROM ledger.synchronizers s), 'none');
     END IF;
-    FOR of IN SELECT s.synchronizer_id FROM ledger.synchronizers s WHERE offset_at.synchronizer_id IS NULL OR s.synchronizer_id = offset_at.synchronizer_id LOOP
-        low := floor;
-        later := answer + 1;
-        upto := later;
-        WHILE low + 1 < upto LOOP
-            middle := low + (upto - low) / 2;
-            SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
-            FROM ledger.updates u
-            WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.synchronizer_id = of AND u.record_time IS NOT NULL
-            ORDER BY u.ledger_offset LIMIT 1;
-            IF NOT FOUND THEN
-                upto := middle;
-            ELSIF found_time > at_time THEN
-                later := found_offset;
-                upto := middle;
-            ELSE
-                low := found_offset;
-            END IF;
-        END LOOP;
-        answer := later - 1;
+    WHILE low + 1 < upto LOOP
+        middle := low + (upto - low) / 2;
+        SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
+        FROM ledger.updates u
+        WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.record_time IS NOT NULL
+        ORDER BY u.ledger_offset LIMIT 1;
+        IF NOT FOUND THEN
+            upto := middle;
+        ELSIF found_time > at_time THEN
+            later := found_offset;
+            upto := middle;
+        ELSE
+            low := found_offset;
+        END IF;
     END LOOP;
-    IF floor > 0 AND NOT EXISTS (SELECT FROM ledger.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < ledger.latest_offset() THEN
+    -- "+ 0" is what the block index has. Of plain offsets the planner would read all up to the lowest that is found.
+    SELECT min(u.ledger_offset + 0) - 1 INTO answer
+    FROM ledger.updates u WHERE u.record_time > at_time AND u.ledger_offset + 0 > floor AND u.ledger_offset + 0 <= later;
+    answer := coalesce(answer, latest);
+    IF synchronizer_id IS NOT NULL AND answer < latest THEN
+        SELECT u.ledger_offset - 1 INTO answer
+        FROM ledger.updates u
+        WHERE u.ledger_offset > answer AND u.synchronizer_id = offset_at.synchronizer_id AND u.record_time > at_time ORDER BY u.ledger_offset LIMIT 1;
+        answer := coalesce(answer, latest);
+    END IF;
+    IF floor > 0 AND NOT EXISTS (SELECT FROM ledger.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < latest THEN
         RAISE EXCEPTION 'the offset at % is not known: the first update after offset % is later', at_time, floor
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
     END IF;

@@ -29,13 +29,14 @@ type FieldSubject struct {
 }
 
 // FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it. Without a path it
-// indexes all lifetimes by template, or all exercises by choice. An index of a field serves every template whose field has the same path
+// indexes all lifetimes by template, all exercises by choice, or all creations by contract key. An index of a field serves every template whose field has the same path
 // and type. A partial index for one template would need the numbers of its versions in the condition, which queries through a view don't
 // have.
 type FieldIndex struct {
-	Path     string         `json:"path"` // with dots between fields; empty: of no field
-	Type     string         `json:"type"` // of SQL; empty without a path
-	Subjects []FieldSubject `json:"for"`  // those that it was created for
+	Path     string         `json:"path"`          // with dots between fields; empty: of no field
+	Key      bool           `json:"key,omitempty"` // of contract keys; there is no path
+	Type     string         `json:"type"`          // of SQL; empty without a path
+	Subjects []FieldSubject `json:"for"`           // those that it was created for
 
 	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have their own names
 	Bytes      int64  `json:"-"` // size for all partitions and carried rows
@@ -47,6 +48,7 @@ type FieldIndex struct {
 type FieldIndexWanted struct {
 	Subject    FieldSubject
 	Path, Type string // empty: of no field
+	Key        bool   // of contract keys, without a path
 	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called without a path.
 	Expression func(column string) string
 	Anyway     bool // also index texts that are mostly the same
@@ -56,8 +58,10 @@ type FieldIndexWanted struct {
 // lifetimes have none.
 type fieldTables struct{ facts, carried, column string }
 
-func (s FieldSubject) tables(path string) fieldTables {
+func (s FieldSubject) tables(path string, key bool) fieldTables {
 	switch {
+	case key:
+		return fieldTables{facts: "created", carried: "carried_created"}
 	case s.Choice != "":
 		return fieldTables{facts: "exercised", column: "choice_argument"}
 	case path == "":
@@ -125,7 +129,7 @@ func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject
 			return w.describe(ctx, w.conn, index)
 		}
 		dropped = true
-		return w.drop(ctx, of.tables(index.Path), index)
+		return w.drop(ctx, of.tables(index.Path, index.Key), index)
 	})
 	if err != nil {
 		err = fmt.Errorf("drop index %s: %w", name, err)
@@ -175,7 +179,7 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
-	at := wanted.Subject.tables(wanted.Path)
+	at := wanted.Subject.tables(wanted.Path, wanted.Key)
 	var expression, definition string
 	if wanted.Path == "" {
 		definition = wholeDefinitions[at.facts]
@@ -185,12 +189,16 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 		definition = fieldDefinition(wanted.Type, expression)
 	}
 	hash := fieldHash(at.facts, expression)
-	name := fieldIndexName(at.facts, cmp.Or(wanted.Path, "all"), hash)
+	named := cmp.Or(wanted.Path, "all")
+	if wanted.Key {
+		named = "key"
+	}
+	name := fieldIndexName(at.facts, named, hash)
 	list, err := fieldIndexes(ctx, w.conn)
 	if err != nil {
 		return FieldIndex{}, false, err
 	}
-	index, changed := FieldIndex{Path: wanted.Path, Type: wanted.Type, Name: name}, false
+	index, changed := FieldIndex{Path: wanted.Path, Key: wanted.Key, Type: wanted.Type, Name: name}, false
 	exists := slices.ContainsFunc(list, func(x FieldIndex) bool {
 		if x.Name == name {
 			index = x
@@ -368,7 +376,10 @@ func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 }
 
 // wholeDefinitions are those of indexes of no field, by table. That of lifetimes has all columns that counting needs, also for limited roles.
+// That of creations is by contract key: ledger.created_with_key has its expression. A key is used again and again: the offset keeps equal
+// ones in order, so that each new one has its place at once.
 var wholeDefinitions = map[string]string{
+	"created":   "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
 	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, stakeholders_ref)",
 	"exercised": "USING btree (choice)",
 }

@@ -148,7 +148,7 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 	// lived is an update in which a contract is created, and the one of the update before archived by a choice.
 	lived := func(at, before ledger.Offset, actor string) ledger.Update {
 		u := owned(at, "alice", "1")
-		u.Created[0].NodeID = 1
+		u.Created[0].NodeID, u.Created[0].ContractKey = 1, ledger.JSON(fmt.Sprintf(`{"_1": %q}`, actor))
 		x := storetest.Exercise(0, fmt.Sprint("contract-", before), true, nil)
 		x.Choice, x.Argument = "Settle", ledger.JSON(fmt.Sprintf(`{"actor": %q}`, actor))
 		u.Exercised = []ledger.ExercisedEvent{x}
@@ -157,7 +157,7 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 	d.append(l, 0, owned(1, "alice", "1"), lived(2, 1, "bob"), lived(2_000_000, 2, "carol"))
 	settle := assets
 	settle.Choice = "Settle"
-	list := []FieldIndexWanted{{Subject: assets}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
+	list := []FieldIndexWanted{{Subject: assets}, {Subject: assets, Key: true}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
 		Expression: func(column string) string { return column + " ->> 'actor'" }}}
 	for _, wanted := range list {
 		index, changed, err := s.CreateFieldIndex(t.Context(), wanted)
@@ -181,18 +181,19 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 		"SELECT active_from FROM ledger.active_at(5) WHERE package_name = 'asset' AND entity_name = 'Asset'":                                   {`lifetimes_p\d+_(field|template_ref)`, []string{"2"}},
 		"SELECT ledger_offset FROM ledger.exercised_events WHERE choice = 'Settle'":                                                            {`exercised_p\d+_(field|choice)`, []string{"2", "2000000", "9000000"}},
 		"SELECT ledger_offset FROM ledger.exercised_events WHERE choice_argument ->> 'actor' = 'bob' AND choice IS NOT DISTINCT FROM 'Settle'": {`exercised_p\d+_(field|expr)`, []string{"2", "9000000"}},
+		`SELECT ledger_offset FROM ledger.created_with_key('{"_1": "bob"}') WHERE package_name = 'asset'`:                                      {`created_p\d+_(field|jsonb)`, []string{"2", "9000000"}},
 	} {
 		require.Equal(t, wanted.rows, storetest.Sorted(d.Rows(query)), query)
 		plan := d.plan(query)
 		require.Regexp(t, "Index( Only)? Scan using "+wanted.index, plan, query)
-		require.NotRegexp(t, `Seq Scan on (exercised|lifetimes)`, plan, query)
+		require.NotRegexp(t, `Seq Scan on (exercised|lifetimes|created)`, plan, query)
 	}
 	for _, wanted := range list {
 		indexes, err := s.FieldIndexes(t.Context())
 		require.NoError(t, err)
 		require.NotEmpty(t, indexes)
 		for _, index := range indexes {
-			if index.Path == wanted.Path && index.Subjects[0] == wanted.Subject {
+			if index.Path == wanted.Path && index.Key == wanted.Key && index.Subjects[0] == wanted.Subject {
 				dropped, err := s.DropFieldIndex(t.Context(), index.Name, wanted.Subject)
 				require.NoError(t, err)
 				require.True(t, dropped)

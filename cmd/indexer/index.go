@@ -15,7 +15,7 @@ import (
 
 // indexCommand makes indexes of fields, and of templates and choices.
 type indexCommand struct {
-	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or a choice's exercises."`
+	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or its keys, or a choice's exercises."`
 	List   indexList   `cmd:"" help:"List the indexes that were made, and their size."`
 	Drop   indexDrop   `cmd:"" help:"Drop an index."`
 }
@@ -26,10 +26,11 @@ type indexChosen struct {
 	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
 	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
 	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
+	Key      bool   `env:"-" help:"The index is of contract keys."`
 }
 
 func (c *indexChosen) index() app.Index {
-	return app.Index{Database: c.Database, Template: c.Template, Choice: c.Choice, Path: c.Path}
+	return app.Index{Database: c.Database, Template: c.Template, Choice: c.Choice, Path: c.Path, Key: c.Key}
 }
 
 // Validate refuses names that are empty.
@@ -74,6 +75,8 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	switch {
 	case r.Type == "text":
 		serves = "conditions with = and IN"
+	case r.Key:
+		serves = "ledger.created_with_key"
 	case of == exercises:
 		serves = "conditions on the choice"
 	case of == lifetimes:
@@ -83,13 +86,15 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	return nil
 }
 
-const lifetimes, exercises = "lifetimes by template", "exercises by choice"
+const lifetimes, exercises, keys = "lifetimes by template", "exercises by choice", "contract keys"
 
 // indexedOf says what an index is of.
 func indexedOf(r app.IndexReport) string {
 	switch {
 	case r.Path != "":
 		return r.Path
+	case r.Key:
+		return keys
 	case len(r.Subjects) > 0 && r.Subjects[0].Choice != "":
 		return exercises
 	}

@@ -22,6 +22,7 @@ type Index struct {
 	Template string // template or interface, by its name; see typed.Find
 	Choice   string // one of its choices; empty: none
 	Path     string // of a field of its payload, view or argument; see typed.Shape.Field. Empty: of lifetimes by template, or exercises by choice
+	Key      bool   // of contract keys, without a path
 	Anyway   bool   // also where most values are the same
 }
 
@@ -33,8 +34,8 @@ type IndexReport struct {
 	Took    time.Duration
 }
 
-// CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, or of all exercises
-// by choice, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
+// CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, of all exercises
+// by choice, or of all creations by contract key, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
 	w, err := openTypes(ctx, Views{Database: cfg.Database}, logger)
 	if err != nil {
@@ -49,7 +50,10 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 	if err != nil {
 		return IndexReport{}, err
 	}
-	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Anyway: cfg.Anyway}
+	if cfg.Key && subject.Kind != typed.Template {
+		return IndexReport{}, &config.UsageError{Err: fmt.Errorf("%s is no template: only contracts have keys", subject)}
+	}
+	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Key: cfg.Key, Anyway: cfg.Anyway}
 	if cfg.Path != "" {
 		shape, err := w.packages.Shape(subject)
 		if err != nil {
@@ -118,7 +122,7 @@ func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report Inde
 		if !slices.Contains(index.Subjects, of) {
 			continue
 		}
-		if index.Path == cfg.Path {
+		if index.Path == cfg.Path && index.Key == cfg.Key {
 			dropped, err = db.DropFieldIndex(ctx, index.Name, of)
 			return reportIndex(index), dropped, err
 		}
@@ -177,10 +181,16 @@ func subjectOf(s store.FieldSubject) *typed.Subject {
 // ErrNoTemplateForIndex is returned where no template is named.
 var ErrNoTemplateForIndex = errors.New("name a template or an interface")
 
-// Validate refuses a configuration that names nothing.
+// ErrKeyOrOther is returned where an index of keys is asked for, and one of something else too.
+var ErrKeyOrOther = errors.New("--key is of the contract keys of a template: name no field and no choice with it")
+
+// Validate refuses a configuration that names nothing, or two things.
 func (i Index) Validate() error {
-	if i.Template == "" {
+	switch {
+	case i.Template == "":
 		return ErrNoTemplateForIndex
+	case i.Key && (i.Path != "" || i.Choice != ""):
+		return ErrKeyOrOther
 	}
 	return nil
 }

@@ -91,8 +91,9 @@ FROM (
 
 -- # 15 The exercise that created a contract
 -- ours
-SELECT p.ledger_offset, p.choice, p.contract_id FROM ledger.events c JOIN ledger.events p ON p.ledger_offset = c.ledger_offset AND p.node_id = c.parent_node_id
-WHERE c.contract_id = :'child' AND c.kind = 'created';
+SELECT p.ledger_offset, p.choice, p.contract_id FROM ledger.created_events c
+JOIN ledger.exercised_events p ON p.ledger_offset = c.ledger_offset AND p.node_id < c.node_id AND p.last_descendant_node_id >= c.node_id
+WHERE c.contract_id = :'child' ORDER BY p.node_id DESC LIMIT 1;
 -- fastest
 SELECT p.ledger_offset, p.choice, p.contract_id FROM indexer.created c CROSS JOIN LATERAL (
     SELECT * FROM indexer.exercised e WHERE e.ledger_offset = c.ledger_offset AND e.node_id < c.node_id AND e.last_descendant_node_id >= c.node_id ORDER BY e.node_id DESC LIMIT 1
@@ -136,10 +137,12 @@ FROM (
 
 -- # 22 Contracts that one update created and archived, by template
 -- ours
-SELECT c.package_name, c.entity_name, count(*) FROM ledger.created_events c JOIN ledger.archived_events a USING (ledger_offset, contract_id) GROUP BY 1, 2;
+SELECT c.package_name, c.entity_name, count(*) FROM ledger.created_events c JOIN ledger.archived_events a USING (ledger_offset, contract_id)
+WHERE c.acs_delta IS NOT TRUE AND a.acs_delta IS NOT TRUE GROUP BY 1, 2;
 -- fastest
 SELECT t.package_name, t.entity_name, sum(x.n)::bigint
-FROM (SELECT c.template_ref, count(*) AS n FROM indexer.created c JOIN indexer.exercised e USING (ledger_offset, contract_id) WHERE e.consuming GROUP BY 1) x
+FROM (SELECT c.template_ref, count(*) AS n FROM indexer.created c JOIN indexer.exercised e USING (ledger_offset, contract_id)
+      WHERE e.consuming AND c.acs_delta IS NOT TRUE AND e.acs_delta IS NOT TRUE GROUP BY 1) x
 JOIN indexer.templates t USING (template_ref) GROUP BY 1, 2;
 -- pqs
 SELECT t.package_name, t.entity_name, count(*) FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk

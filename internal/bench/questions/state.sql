@@ -78,7 +78,7 @@ FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') d
 -- ours
 SELECT package_name, entity_name, count(*) FILTER (WHERE active_from > :half AND active_from <= :later) AS began,
        count(*) FILTER (WHERE active_until > :half AND active_until <= :later) AS ended
-FROM ledger.contract_lifetimes WHERE active_from > :half AND active_from <= :later OR active_until > :half AND active_until <= :later GROUP BY 1, 2;
+FROM ledger.contract_lifetimes WHERE active_before > :half AND active_from <= :later AND (active_from > :half OR active_before <= :later) GROUP BY 1, 2;
 -- fastest
 SELECT t.package_name, t.entity_name, sum(a.began)::bigint, sum(a.ended)::bigint
 FROM (
@@ -156,7 +156,7 @@ WHERE tpe_pk = :pqs_account AND (payload ->> 'limit')::numeric BETWEEN :limit AN
 
 -- # 29 Contracts by key
 -- ours
-SELECT contract_id, ledger_offset FROM ledger.created_events WHERE contract_key = :'key';
+SELECT contract_id, ledger_offset FROM ledger.created_with_key(:'key');
 -- fastest
 SELECT c.contract_id, c.ledger_offset FROM fastest.keys k JOIN indexer.created c USING (ledger_offset, node_id)
 WHERE k.contract_key_hash = :'key_hash' AND c.contract_key = :'key';

@@ -253,23 +253,23 @@ type CoverageCopy struct {
 type Created struct {
 	LedgerOffset      int64              `db:"ledger_offset"`
 	NodeID            int32              `db:"node_id"`
-	Origin            string             `db:"origin"`
-	ContractID        string             `db:"contract_id"`
 	TemplateRef       int32              `db:"template_ref"`
-	SynchronizerRef   *int32             `db:"synchronizer_ref"`
 	RecordTime        pgtype.Timestamptz `db:"record_time"`
 	CreatedAt         pgtype.Timestamptz `db:"created_at"`
-	ACSDelta          *bool              `db:"acs_delta"`
-	Payload           []byte             `db:"payload"`
-	ContractKey       []byte             `db:"contract_key"`
-	ContractKeyHash   []byte             `db:"contract_key_hash"`
+	SynchronizerRef   *int32             `db:"synchronizer_ref"`
 	SignatoriesRef    *int32             `db:"signatories_ref"`
 	ObserversRef      *int32             `db:"observers_ref"`
 	WitnessPartiesRef *int32             `db:"witness_parties_ref"`
-	CreatedEventBlob  []byte             `db:"created_event_blob"`
-	Extra             []byte             `db:"extra"`
 	// Signatories and observers. NULL: not served.
-	StakeholdersRef *int32 `db:"stakeholders_ref"`
+	StakeholdersRef  *int32 `db:"stakeholders_ref"`
+	ACSDelta         *bool  `db:"acs_delta"`
+	Origin           string `db:"origin"`
+	ContractID       string `db:"contract_id"`
+	Payload          []byte `db:"payload"`
+	ContractKey      []byte `db:"contract_key"`
+	ContractKeyHash  []byte `db:"contract_key_hash"`
+	CreatedEventBlob []byte `db:"created_event_blob"`
+	Extra            []byte `db:"extra"`
 }
 
 // Holdings as their creation events describe them, also those of the snapshot that waits.
@@ -322,19 +322,19 @@ type ExactPayloads struct {
 type Exercised struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
 	NodeID                int32              `db:"node_id"`
-	ContractID            string             `db:"contract_id"`
 	TemplateRef           int32              `db:"template_ref"`
-	SynchronizerRef       *int32             `db:"synchronizer_ref"`
 	RecordTime            pgtype.Timestamptz `db:"record_time"`
-	InterfaceID           *string            `db:"interface_id"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	ActingPartiesRef      *int32             `db:"acting_parties_ref"`
+	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	LastDescendantNodeID  int32              `db:"last_descendant_node_id"`
+	Consuming             bool               `db:"consuming"`
+	ACSDelta              *bool              `db:"acs_delta"`
 	Choice                string             `db:"choice"`
+	ContractID            string             `db:"contract_id"`
+	InterfaceID           *string            `db:"interface_id"`
 	ChoiceArgument        []byte             `db:"choice_argument"`
 	ExerciseResult        []byte             `db:"exercise_result"`
-	ActingPartiesRef      *int32             `db:"acting_parties_ref"`
-	Consuming             bool               `db:"consuming"`
-	LastDescendantNodeID  int32              `db:"last_descendant_node_id"`
-	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
-	ACSDelta              *bool              `db:"acs_delta"`
 	ImplementedInterfaces []string           `db:"implemented_interfaces"`
 	Extra                 []byte             `db:"extra"`
 }
