@@ -129,7 +129,12 @@ func (n *networkSource) identify(ctx context.Context) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}, nil
+	return identityOf(party), nil
+}
+
+// identityOf returns the identity of the network that a party operates.
+func identityOf(party string) identity {
+	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}
 }
 
 // refusal implements source. A problem that has a cause is the database's own.
@@ -138,9 +143,14 @@ func (n *networkSource) refusal(err error, database string) error {
 	if !errors.As(err, &problem) || problem.Err != nil {
 		return err
 	}
+	return otherNetwork(err, database, "the Scan service", "--scan-url")
+}
+
+// otherNetwork is the error for a database of another network than that of what a flag names.
+func otherNetwork(err error, database, of, flag string) error {
 	return &ledger.Problem{
-		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of the Scan service", config.NetworkSchemas.Views, database),
-		Do:   "correct --scan-url or --database-url; each network needs a database of its own",
+		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of %s", config.NetworkSchemas.Views, database, of),
+		Do:   fmt.Sprintf("correct %s or --database-url; each network needs a database of its own", flag),
 		Err:  err,
 	}
 }

@@ -222,6 +222,11 @@ type Snapshot struct {
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
 }
 
+// Files selects the bulk files of a network.
+type Files struct {
+	Files string `env:"-" placeholder:"DIR" help:"Read the updates from the bulk files in this folder, after downloading those that it lacks from the Scan service if --scan-url is given."`
+}
+
 // Fill holds the settings of a history backfill.
 type Fill struct {
 	From         *int64 `env:"-" placeholder:"OFFSET" help:"Begin after this offset. Default: the beginning of the ledger, or what the participant is pruned up to."`
