@@ -100,7 +100,7 @@ func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *
 	if unfinished != nil {
 		return ingest.Filled{}, &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d is not finished, and history is filled in below it", unfinished.At),
-			Do:   fmt.Sprintf("run `%s` again: it continues where it was", seedingOf(cfg.Schemas.Domain())),
+			Do:   fmt.Sprintf("run `%s` again: it continues where it was", f.db.Commands().Backfill),
 		}
 	}
 	if err := resume(ctx, f.db, from); err != nil {

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/scan"
+	"ledgerindexer/store"
 	"ledgerindexer/verify"
 )
 
@@ -85,6 +86,35 @@ func (p *participantSource) resumes(ledger.Offset) {}
 
 // networkSource implements source.
 type networkSource struct{ scan.Source }
+
+// Network is the Scan services of a network.
+type Network struct{ from *networkSource }
+
+// OpenNetwork returns the services that a configuration names. It sends nothing.
+func OpenNetwork(cfg config.Scan, logger *slog.Logger) (*Network, error) {
+	from, err := newNetworkSource(cfg, logger, observation{})
+	if err != nil {
+		return nil, err
+	}
+	return &Network{from}, nil
+}
+
+// Close ends all requests.
+func (n *Network) Close() { n.from.Close() }
+
+// SameNetwork refuses services of another network than that of the database.
+func (n *Network) SameNetwork(ctx context.Context, db *store.Store) error {
+	_, err := belongs(ctx, db, n.from)
+	return err
+}
+
+// UpdateOfScope reads an update by its id; see [scan.Source].
+func (n *Network) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
+	return n.from.UpdateOfScope(ctx, updateID)
+}
+
+// PrunedOffset returns ledger.ErrNotOffered.
+func (n *Network) PrunedOffset(ctx context.Context) (ledger.Offset, error) { return n.from.PrunedOffset(ctx) }
 
 func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*networkSource, error) {
 	var services []*scan.Updates

@@ -61,6 +61,7 @@ func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) sto
 	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}
 	if schemas == NetworkSchemas {
 		cfg.OffsetsPerUpdate = networkOffsets
+		cfg.Commands = store.Commands{Run: "indexer run --scan-history=updates", Backfill: "backfill network"}
 	}
 	return cfg
 }
