@@ -63,11 +63,11 @@ func (b *bulkFiles) put(t *testing.T, key string, lines []byte) {
 	t.Helper()
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
-	defer encoder.Close()
 	var object []byte
 	for frame := range slices.Chunk(lines, 333) {
 		object = encoder.EncodeAll(frame, object)
 	}
+	require.NoError(t, encoder.Close())
 	b.is(key, object)
 }
 
@@ -138,7 +138,8 @@ func TestBulkFilesAreRead(t *testing.T) {
 		require.Equal(t, len(want), len(got))
 		require.True(t, slices.Equal(want, got))
 	}
-	for page := range f.Pages(t.Context(), ledger.Range{To: f.End()}) { // the reader may stop
+	for page, err := range f.Pages(t.Context(), ledger.Range{To: f.End()}) { // the reader may stop
+		require.NoError(t, err)
 		require.NotEmpty(t, page.Updates)
 		break
 	}

@@ -170,7 +170,7 @@ func (s *Several) pass(ctx context.Context, m *peer, reason string, why ...any) 
 	}
 	if !m.said {
 		m.said = true
-		s.log.WarnContext(ctx, "a Scan service is passed over: it "+reason, append([]any{"scan", m.url()}, why...)...)
+		s.log.WarnContext(ctx, "a Scan service is passed over", append([]any{"scan", m.url(), "reason", reason}, why...)...)
 	}
 }
 
