@@ -147,7 +147,10 @@ func (s *Several) heard(ctx context.Context, m *peer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		m.failures, m.until = 0, time.Time{}
+		if m.lies && time.Now().Before(m.until) {
+			return
+		}
+		m.failures, m.until, m.lies = 0, time.Time{}, false
 		if m.said && m.behind.IsZero() {
 			m.said = false
 			s.log.InfoContext(ctx, "a Scan service answers again", "scan", m.url())

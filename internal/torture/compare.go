@@ -232,7 +232,7 @@ func (r *round) verify(ctx context.Context) error {
 		x.plan.listLimit = usual
 		x.release(x.version)
 	}()
-	for _, arguments := range [][]string{{"verify", "--all"}, {"verify", "--offline"}, {"verify", "--all", "--network"}, {"verify", "--offline", "--network"}} {
+	for _, arguments := range [][]string{{"verify", "--all"}, {"verify", "--offline"}, {"verify", "--all", "--network"}} {
 		cmd := exec.CommandContext(ctx, r.path("indexer"), arguments...)
 		cmd.Env = append(cmd.Environ(), r.environment()...)
 		if out, err := cmd.CombinedOutput(); err != nil {
