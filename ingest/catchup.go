@@ -65,6 +65,9 @@ func (c *catchUp) run(ctx context.Context) error {
 
 // extend asks for the ledger's end when everything is planned, and extends the plan if the end is far away.
 func (c *catchUp) extend(ctx context.Context) {
+	if c.load.feed != nil { // what the files have is all
+		c.final = true
+	}
 	if c.final || c.asking || c.load.unread != nil {
 		return
 	}

@@ -37,6 +37,8 @@ type Fill struct {
 	NewestFirst bool           // downwards, so that the history floor goes down with each window
 	// Snapshot, if set, carries a snapshot at From, so that the active contracts are known from there on. Fill sets its offset.
 	Snapshot *Snapshot
+	// Files, if set, are read first, as far as they reach; only what is missing then is requested.
+	Files PageSource
 	// Check, if set, checks before each try that source and sink belong together.
 	Check func(context.Context) error
 	// MaxRequests limits the requests in flight; 0 means DefaultMaxRequests.
@@ -143,17 +145,26 @@ func (r *fillRun) fill(ctx context.Context) error {
 		"missing_offsets", all)
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "updates", End: all}, r.Progress)
 	defer meter.Rest()
+	written := func(b batch) {
+		done += int64(b.to() - b.pages[0].From)
+		r.filled.Updates += int64(b.updates)
+		meter.Add(ctx, done, b.updates)
+	}
+	if r.Files != nil {
+		if err := r.fillFromFiles(ctx, missing, written); err != nil {
+			return err
+		}
+		if missing, err = r.Sink.Unfilled(ctx, r.filled.Range); err != nil || len(missing) == 0 {
+			return err
+		}
+	}
 	load := loader{
 		pace: &r.pace, source: r.Source, scope: r.Scope, fork: r.fork,
 		plan: &plan{sizes: &r.sizes, missing: missing, limit: math.MaxInt64, newestFirst: r.NewestFirst},
 	}
 	return load.run(ctx, func(reading context.Context) {
 		load.fetch(reading, true)
-		load.write(ctx, r.Sink.Fill, func(b batch) {
-			done += int64(b.to() - b.pages[0].From)
-			r.filled.Updates += int64(b.updates)
-			meter.Add(ctx, done, b.updates)
-		})
+		load.write(ctx, r.Sink.Fill, written)
 	})
 }
 

@@ -47,6 +47,8 @@ type loader struct {
 	scope  ledger.Scope
 	fork   *forkCheck
 	plan   *plan
+	// feed, if not nil, is read in place of the source: page after page, without a plan.
+	feed *feed
 	// ordered: pages are written at once, in one transaction after the other.
 	ordered bool
 
@@ -79,6 +81,9 @@ func (l *loader) resting() bool { return l.fetching == 0 && l.writing == 0 && le
 // fetch asks for the plan's next windows, as many as the limiter and the memory budget allow. If further is false, only windows
 // below the highest fetched offset are requested. It reports whether the plan is exhausted.
 func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
+	if l.feed != nil {
+		return l.pull(ctx, further)
+	}
 	for ctx.Err() == nil && !l.pausing && l.limit.allows(l.fetching) {
 		window, ok := l.plan.next(l.limit.most)
 		if !ok {

@@ -18,12 +18,18 @@ type request struct {
 	query     url.Values
 	body      any
 	maxBytes  int64 // the largest answer that is read
+
+	object bool // the answer is a bulk file, and not JSON
 }
 
 // do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
 // is refused is replaced once, and the request sent again. All errors are *Error.
 func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
-	a, err := c.http.Do(ctx, jsonhttp.Request{Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: r.maxBytes, SilenceTimeout: c.silence})
+	send := jsonhttp.Request{Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: r.maxBytes, SilenceTimeout: c.silence, Binary: r.object}
+	if r.object {
+		send.AnswerTimeout = objectTimeout
+	}
+	a, err := c.http.Do(ctx, send)
 	if err == nil && a.Status == http.StatusOK {
 		return a, nil
 	}

@@ -54,6 +54,7 @@ type peer struct {
 	changes  int64     // of the service, when an answer was last used; -1: none was yet
 	until    time.Time // asked after the others until then
 	failures int       // in a row
+	lies     bool      // it rests because it disagreed, and answering does not end that
 	said     bool      // that it is passed over
 	behind   time.Time // since when it is behind others at the end of the history; zero: it is not
 }

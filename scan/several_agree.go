@@ -51,9 +51,9 @@ func (s *Several) settle(ctx context.Context, got []reply[ledger.Page], page *le
 		}
 		s.mu.Lock()
 		m := got[i].from
-		m.said = false // a difference is always said
+		m.said = m.said && m.lies // a difference is said also of one that has failed before
 		s.pass(ctx, m, "disagrees", "update_id", at.ID, "offset", int64(at.Offset), "place", placeOf(at.Offset))
-		m.until = time.Now().Add(longestRest)
+		m.until, m.lies = time.Now().Add(longestRest), true
 		s.mu.Unlock()
 	}
 }

@@ -147,7 +147,10 @@ func (s *Several) heard(ctx context.Context, m *peer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		m.failures, m.until = 0, time.Time{}
+		if m.lies && time.Now().Before(m.until) {
+			return
+		}
+		m.failures, m.until, m.lies = 0, time.Time{}, false
 		if m.said && m.behind.IsZero() {
 			m.said = false
 			s.log.InfoContext(ctx, "a Scan service answers again", "scan", m.url())
@@ -170,7 +173,7 @@ func (s *Several) pass(ctx context.Context, m *peer, reason string, why ...any) 
 	}
 	if !m.said {
 		m.said = true
-		s.log.WarnContext(ctx, "a Scan service is passed over: it "+reason, append([]any{"scan", m.url()}, why...)...)
+		s.log.WarnContext(ctx, "a Scan service is passed over", append([]any{"scan", m.url(), "reason", reason}, why...)...)
 	}
 }
 

@@ -119,12 +119,12 @@ func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, befor
 }
 
 func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
-	address := s.Address()
+	address, by := s.Address(), s.db.Config.Commands
 	switch {
 	case !extent.Started:
 		return &ledger.Problem{
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to prune", address),
-			Do:   "run `indexer run` or `backfill`",
+			Do:   fmt.Sprintf("run `%s` or `%s`", by.Run, by.Backfill),
 		}
 	case floor >= extent.Watermark:
 		return &ledger.Problem{
@@ -134,13 +134,13 @@ func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
 	case extent.StateFloor == nil:
 		return &ledger.Problem{
 			What: fmt.Sprintf("indexing into database %s began at offset %d without a snapshot: it is not known what is active, and so what has to stay", address, extent.HistoryFloor),
-			Do:   "run `backfill history`, to the beginning of the ledger or with --with-snapshot; then what was active is known",
+			Do:   fmt.Sprintf("run `%s history`, to the beginning of the ledger or with --with-snapshot; then what was active is known", by.Backfill),
 		}
 	case floor > extent.HistoryFloor && floor < *extent.StateFloor:
 		return &ledger.Problem{
 			What: fmt.Sprintf("what was active is known from offset %d on in database %s, and not at offset %d, up to which history was filled in without a snapshot",
 				*extent.StateFloor, address, floor),
-			Do: fmt.Sprintf("give --before an offset of more than %d, or run `backfill history --with-snapshot` first", *extent.StateFloor),
+			Do: fmt.Sprintf("give --before an offset of more than %d, or run `%s history --with-snapshot` first", *extent.StateFloor, by.Backfill),
 		}
 	}
 	return nil

@@ -65,25 +65,25 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 }
 
 func (l *UpdatesWriter) refuseReset(extent *Extent, to ledger.Offset) error {
-	address := l.store.Address()
+	address, by := l.store.Address(), l.store.db.Config.Commands
 	switch {
 	case !extent.Started:
 		return &ledger.Problem{
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to reset", address),
-			Do:   "run `indexer run` or `backfill`; an unfinished snapshot is dropped with `backfill --restart`",
+			Do:   fmt.Sprintf("run `%s` or `%s`; an unfinished snapshot is dropped with `%[2]s --restart`", by.Run, by.Backfill),
 		}
 	case to < extent.HistoryFloor:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds nothing to go back to at offset %d: its events begin after offset %d", address, to, extent.HistoryFloor),
 			Do: fmt.Sprintf("choose an offset of at least %d, or begin again: with an empty database, "+
-				"run `backfill --at-offset %d` to seed it from a snapshot there, or `indexer run --start %[2]d`", extent.HistoryFloor, to),
+				"run `%s --at-offset %d` to seed it from a snapshot there, or `%s` to read it from its beginning", extent.HistoryFloor, by.Backfill, to, by.Run),
 		}
 	case to < extent.ProjectedFrom:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s can't go back to offset %d: history was filled in there, and what was active is known from offset %d on",
 				address, to, extent.ProjectedFrom),
-			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`backfill history`), "+
-				"or from there on with a snapshot (`backfill history --from %d --with-snapshot`)", extent.ProjectedFrom, to),
+			Do: fmt.Sprintf("choose an offset of at least %d, or fill in history to the beginning of the ledger first (`%s history`), "+
+				"or from there on with a snapshot (`%[2]s history --from %d --with-snapshot`)", extent.ProjectedFrom, by.Backfill, to),
 		}
 	case to > extent.Watermark:
 		return &ledger.Problem{

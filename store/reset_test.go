@@ -85,7 +85,7 @@ func TestResetRefusals(t *testing.T) {
 	require.NoError(t, l.Start(t.Context(), "", storetest.Scope, 100, false))
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(100)))
 	_, err = l.Reset(t.Context(), 99)
-	storetest.RequireProblem(t, err, "its events begin after offset 100", "at least 100", "backfill --at-offset 99", "--start 99")
+	storetest.RequireProblem(t, err, "its events begin after offset 100", "at least 100", "`backfill --at-offset 99`", "`indexer run`")
 	_, err = l.Reset(t.Context(), 105)
 	storetest.RequireProblem(t, err, "holds nothing after offset 104", "from 100 up to 104")
 	require.Equal(t, []string{"100 104"}, d.Coverage())

@@ -73,11 +73,17 @@ func (s *Store) Close() { s.db.Close() }
 // Ping says whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
+// Commands returns how messages call the programs that fill these schemas.
+func (s *Store) Commands() Commands { return s.db.Config.Commands }
+
 // Address names the database for people, without user and password.
 func (s *Store) Address() string { return s.db.Address() }
 
 // Database is the way to the database, for package audit.
 func (s *Store) Database() *session.Database { return s.db }
+
+// Commands are how messages call the programs that fill these schemas.
+type Commands = session.Commands
 
 // textOf is a text, empty for NULL.
 func textOf(text *string) string {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"ledgerindexer/internal/app"
@@ -23,12 +25,25 @@ func (*networkSnapshotCommand) Logged() {}
 // Help returns the text of the command's help above its flags.
 func (*networkSnapshotCommand) Help() string {
 	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to --at-offset. " +
-		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there."
+		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there. With --files it reads " +
+		"all updates from the service's bulk files instead, from the beginning of the history on, which takes no request for any of them."
 }
 
 // Run seeds the database.
 func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
 	c.Show = bar.Show
+	if c.Files.Files != "" {
+		loaded, err := app.RunNetworkFiles(ctx, c.NetworkBackfill, logger)
+		if errors.Is(err, context.Canceled) {
+			return fmt.Errorf("stopped with %d updates stored; run the same command again to go on", loaded.Updates)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "stored %d updates from the bulk files, which end at offset %d; events are complete up to offset %d, where `indexer run --scan-history=updates` continues\n",
+			loaded.Updates, loaded.End, loaded.Watermark)
+		return nil
+	}
 	stored, err := app.RunNetworkBackfill(ctx, c.NetworkBackfill, logger, nil)
 	return printSeeded(out, stored, err, "indexer run --scan-history=updates")
 }

@@ -131,6 +131,10 @@ func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 
 // askLedger asks for the creation event. A ledger that can't answer is part of the report, and its error is returned.
 func (c *contractCommand) askLedger(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope, r *contractOnLedger) error {
+	if c.OfNetwork() {
+		r.Error = "not asked: a Scan service can't be asked for a contract"
+		return nil
+	}
 	if c.LedgerURL == "" {
 		r.Error = "not asked: --ledger-url is not given"
 		return nil

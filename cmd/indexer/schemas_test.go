@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +38,7 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 		url := "--ledger-url=" + participantOf(t, l, sandbox.ServerOptions{})
 		run := []string{"run", "--until-current", "--listen=", url}
 		ends[name] = l.End()
+		id, contract := l.UpdateID(l.Len()-1), ""
 		if name == "network" {
 			scan := sandbox.NewScan(l, sandbox.ScanOptions{})
 			server := httptest.NewServer(scan)
@@ -44,12 +46,17 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 			url = "--scan-url=" + server.URL
 			run = []string{"run", "--until-current", "--listen=", "--scan-history=updates", url}
 			updates := scan.NetworkTruth()["updates"]
+			id, contract = fmt.Sprint(updates[len(updates)-1]["update_id"]), fmt.Sprint(scan.NetworkTruth()["created_events"][0]["contract_id"])
 			end, err := updates[len(updates)-1]["ledger_offset"].(json.Number).Int64()
 			require.NoError(t, err)
 			ends[name] = end
 		}
+		code, _, stderr := command(t, environ, append([]string{"migrate"}, c.flags...)...)
+		require.Zero(t, code, stderr)
+		_, _, stderr = command(t, environ, append([]string{"reset", "--to-offset=5"}, c.flags...)...)
+		require.Equal(t, name == "network", strings.Contains(stderr, "`indexer run --scan-history=updates` or `backfill network`"), stderr)
 		for _, args := range [][]string{
-			{"migrate"}, run, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"}, append(run, "--migrate=check"), {"verify", "--all", url},
+			run, {"verify", "--all", url}, {"check", url}, {"reset", "--to-offset=5"}, append(run, "--migrate=check"), {"verify", "--all", url},
 		} {
 			code, stdout, stderr := command(t, environ, append(args, c.flags...)...)
 			require.Equal(t, config.ExitDone, code, "%s: %s: %s%s", name, args, stdout, stderr)
@@ -57,6 +64,18 @@ func TestASecondLedgerInTheDatabase(t *testing.T) {
 		code, stdout, stderr := command(t, environ, append([]string{"status"}, c.flags...)...)
 		require.Zero(t, code, stderr)
 		require.Contains(t, stdout, fmt.Sprint(ends[name]))
+		code, stdout, stderr = command(t, environ, append([]string{"update", id, url}, c.flags...)...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "stored as the ledger shows it")
+		if contract != "" {
+			code, stdout, stderr = command(t, environ, append([]string{"contract", contract}, c.flags...)...)
+			require.Zero(t, code, stderr)
+			require.Contains(t, stdout, "a Scan service can't be asked for a contract")
+			require.Contains(t, stdout, contract)
+			code, _, stderr = command(t, environ, append([]string{"update", id}, c.flags...)...)
+			require.Equal(t, config.ExitUsage, code)
+			require.Contains(t, stderr, "--scan-url is missing")
+		}
 	}
 	conn, err := pgx.Connect(t.Context(), database)
 	require.NoError(t, err)

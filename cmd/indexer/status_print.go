@@ -29,7 +29,11 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("last leader", "%s, since %s", r.Leader, r.LeaderSince.Format(time.RFC3339))
 	}
 	if r.Snapshot != nil {
-		line("snapshot", "unfinished at offset %d, %d entries stored; run `backfill` to go on", r.Snapshot.At, r.Snapshot.Entries)
+		backfill := "backfill"
+		if network {
+			backfill = "backfill network"
+		}
+		line("snapshot", "unfinished at offset %d, %d entries stored; run `%s` to go on", r.Snapshot.At, r.Snapshot.Entries, backfill)
 	}
 	for _, w := range r.UnderWay {
 		line("under way", "%s, %s (%s ago)", w.Title(), progress.Pace(w.Progress), progress.Brief(w.Age))

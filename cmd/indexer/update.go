@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -17,7 +18,7 @@ import (
 type updateCommand struct {
 	ID string `arg:"" help:"Update id."`
 	config.Database
-	config.Ledger
+	config.Sources
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
 
@@ -29,7 +30,13 @@ func (c *updateCommand) Validate() error {
 	if err := c.Database.Validate(); err != nil {
 		return err
 	}
-	return c.Ledger.Validate()
+	if !c.OfNetwork() {
+		return c.Ledger().Validate()
+	}
+	if len(c.ScanURL) == 0 {
+		return errors.New("--scan-url is missing: the updates of a network are those of a Scan service")
+	}
+	return c.Scan().Validate()
 }
 
 // result is the result of comparing the ledger with the database.
@@ -88,7 +95,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to compare with", db.Address()),
-			Do:   "run `indexer run` or `backfill` first",
+			Do:   fmt.Sprintf("run `%s` or `%s` first", db.Commands().Run, db.Commands().Backfill),
 		}
 	}
 	r := updateReport{UpdateID: c.ID, Differences: []findings.Difference{}}
@@ -112,20 +119,48 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	return nil
 }
 
+// updateSource is where an update is looked up.
+type updateSource struct {
+	lookUp
+	same func(ctx context.Context, db *store.Store) error // refuses a ledger that the database does not belong to
+}
+
+type lookUp interface {
+	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
+	PrunedOffset(ctx context.Context) (ledger.Offset, error)
+	Close()
+}
+
+// open opens the participant or, for the updates of a network, the Scan service.
+func (c *updateCommand) open(scope ledger.Scope, logger *slog.Logger) (updateSource, error) {
+	if c.OfNetwork() {
+		network, err := app.OpenNetwork(c.Scan(), logger)
+		if err != nil {
+			return updateSource{}, err
+		}
+		return updateSource{network, network.SameNetwork}, nil
+	}
+	client, err := openLedger(c.Ledger(), scope, logger)
+	if err != nil {
+		return updateSource{}, err
+	}
+	return updateSource{client, func(ctx context.Context, db *store.Store) error { return sameLedger(ctx, db, client, scope) }}, nil
+}
+
 // compare fills the report. A ledger that can't answer is part of it, and its error is returned as failed.
 func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *store.Store, scope ledger.Scope, r *updateReport) (failed, err error) {
-	client, err := openLedger(c.Ledger, scope, logger)
+	from, err := c.open(scope, logger)
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
+	defer from.Close()
 	asking, cancel := context.WithTimeout(ctx, lookupPatience)
 	defer cancel()
 	update, raw, failed := func() (ledger.Update, ledger.JSON, error) {
-		if err := sameLedger(asking, db, client, scope); err != nil {
+		if err := from.same(asking, db); err != nil {
 			return ledger.Update{}, nil, err
 		}
-		return client.UpdateOfScope(asking, c.ID)
+		return from.UpdateOfScope(asking, c.ID)
 	}()
 	var record audit.UpdateRecord
 	switch {
@@ -139,7 +174,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 		if errors.Is(failed, ledger.ErrNotOffered) {
 			failed = &ledger.Problem{
 				What: "the server does not offer to look updates up, so nothing was compared", Err: failed,
-				Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has one",
+				Do: "check --ledger-url: it must be the base of the participant's JSON API, with its path prefix where it has one; for a network --scan-url, mostly https://HOST/api/scan",
 			}
 		}
 		r.Ledger.Error = errorText(failed)
@@ -152,7 +187,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 	if r.update == nil && failed == nil && len(record.Offsets) > 0 {
 		// What is stored may be older than what the participant still has. One that does not tell has not pruned, as far
 		// as is known.
-		r.Ledger.Pruned, err = client.PrunedOffset(asking)
+		r.Ledger.Pruned, err = from.PrunedOffset(asking)
 		if err != nil && !errors.Is(err, ledger.ErrNotOffered) {
 			r.Ledger.Error, failed = errorText(err), err
 		}

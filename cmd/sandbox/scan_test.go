@@ -45,6 +45,15 @@ func TestServesAScanService(t *testing.T) {
 	require.NotContains(t, records, `"change_to_holding_fees_rate"`)
 	require.NoError(t, stop())
 
+	_, url, stop = start(t, "--updates", "200", "--scan-page-limit", "3", "--scan-updates-lag", "20", "--scan-bulk-every", "10s", "--scan-lie-about", "9")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/api/scan/v0/history/bulk/updates",
+		strings.NewReader(`{"start_record_time":"0001-01-01T00:00:00Z","end_record_time":"2030-01-01T00:00:00Z","page_size":1000}`))
+	require.NoError(t, err)
+	status, listed := send(t, r, nil)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, listed, "/api/scan/v0/history/bulk/download/0001-01-01T00:00:00Z~")
+	require.NoError(t, stop())
+
 	_, url, stop = start(t, "--updates", "5", "--scan-release", "0.7.1")
 	status, _ = history(t, url+"/api/scan")
 	require.Equal(t, http.StatusNotFound, status)

@@ -27,8 +27,9 @@ type Backfill struct {
 // NetworkBackfill is the configuration of the snapshot backfill of a network.
 type NetworkBackfill struct {
 	config.Database
-	config.Network
+	config.Scan
 	config.Snapshot
+	config.Files
 	config.Profile
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
@@ -51,9 +52,12 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 
 // RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service.
 func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
+	if len(cfg.ScanURL) == 0 {
+		return ledger.SnapshotProgress{}, &config.UsageError{Err: errors.New("--scan-url is missing")}
+	}
 	logger = ofNetwork(logger)
 	cfg.Schemas.Network = true
-	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	open := func() (source, error) { return newNetworkSource(cfg.Scan, logger, observation{}) }
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 

@@ -9,6 +9,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
+	"ledgerindexer/scan"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
@@ -23,6 +24,8 @@ type Fill struct {
 	config.Profile
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
+
+	files *scan.Files // of a network; nil: none
 }
 
 // NetworkFill is the configuration of a history backfill of a network.
@@ -30,6 +33,7 @@ type NetworkFill struct {
 	config.Database
 	config.Network
 	config.Fill
+	config.Files
 	config.Pace
 	config.Profile
 	// Show, if set, is called with the progress, about four times a second.
@@ -53,7 +57,14 @@ func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (
 	logger = ofNetwork(logger)
 	cfg.Schemas.Network = true
 	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
-	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show}, logger)
+	var files *scan.Files
+	if cfg.Files.Files != "" {
+		var err error
+		if files, err = fetchFiles(ctx, cfg.Scan(), cfg.Files.Files, logger); err != nil {
+			return ingest.Filled{}, err
+		}
+	}
+	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show, files: files}, logger)
 }
 
 // fillIn fills in history from a source. Of the configuration all counts but what the source is made of.
@@ -79,6 +90,9 @@ func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *
 		return ingest.Filled{}, err
 	}
 	f.scope = known.scope
+	if err := ofFiles(cfg.files, known.id); err != nil {
+		return ingest.Filled{}, err
+	}
 	unfinished, err := f.db.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return ingest.Filled{}, err
@@ -86,7 +100,7 @@ func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *
 	if unfinished != nil {
 		return ingest.Filled{}, &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d is not finished, and history is filled in below it", unfinished.At),
-			Do:   fmt.Sprintf("run `%s` again: it continues where it was", seedingOf(cfg.Schemas.Domain())),
+			Do:   fmt.Sprintf("run `%s` again: it continues where it was", f.db.Commands().Backfill),
 		}
 	}
 	if err := resume(ctx, f.db, from); err != nil {
@@ -135,6 +149,9 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 			_, err := belongs(ctx, f.db, f.from)
 			return err
 		},
+	}
+	if f.cfg.files != nil {
+		loop.Files = f.cfg.files
 	}
 	if f.cfg.WithSnapshot {
 		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: tell}

@@ -109,7 +109,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	at := quietOffset(t, l)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 25, Latency: time.Millisecond})
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{
-		BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond, MigrateAfter: 300, SnapshotEvery: 5 * time.Second,
+		BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond, MigrateAfter: 300, SnapshotEvery: 5 * time.Second, BulkEvery: 20 * time.Second, BulkLines: 20,
 	})
 	for name, c := range map[string]struct {
 		env      []string
@@ -128,6 +128,11 @@ func TestKilledAtAnyPoint(t *testing.T) {
 				require.NoError(t, err)
 				migration, taken := ledger.Offset(at).NetworkPosition()
 				require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
+			},
+		},
+		"bulk files": {
+			[]string{"INDEXER_SCAN_HISTORY=updates"}, []string{"network", "--files", t.TempDir()}, func(t *testing.T, database string) {
+				require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 			},
 		},
 	} {

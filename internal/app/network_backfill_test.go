@@ -20,7 +20,7 @@ import (
 )
 
 func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
-	b := NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: []string{scanURL}}}
+	b := NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Scan: config.Scan{ScanURL: []string{scanURL}}}
 	if at >= 0 {
 		b.AtOffset = &at
 	}

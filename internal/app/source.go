@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/scan"
+	"ledgerindexer/store"
 	"ledgerindexer/verify"
 )
 
@@ -86,6 +87,35 @@ func (p *participantSource) resumes(ledger.Offset) {}
 // networkSource implements source.
 type networkSource struct{ scan.Source }
 
+// Network is the Scan services of a network.
+type Network struct{ from *networkSource }
+
+// OpenNetwork returns the services that a configuration names. It sends nothing.
+func OpenNetwork(cfg config.Scan, logger *slog.Logger) (*Network, error) {
+	from, err := newNetworkSource(cfg, logger, observation{})
+	if err != nil {
+		return nil, err
+	}
+	return &Network{from}, nil
+}
+
+// Close ends all requests.
+func (n *Network) Close() { n.from.Close() }
+
+// SameNetwork refuses services of another network than that of the database.
+func (n *Network) SameNetwork(ctx context.Context, db *store.Store) error {
+	_, err := belongs(ctx, db, n.from)
+	return err
+}
+
+// UpdateOfScope reads an update by its id; see [scan.Source].
+func (n *Network) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
+	return n.from.UpdateOfScope(ctx, updateID)
+}
+
+// PrunedOffset returns ledger.ErrNotOffered.
+func (n *Network) PrunedOffset(ctx context.Context) (ledger.Offset, error) { return n.from.PrunedOffset(ctx) }
+
 func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*networkSource, error) {
 	var services []*scan.Updates
 	for _, url := range cfg.ScanURL {
@@ -129,7 +159,12 @@ func (n *networkSource) identify(ctx context.Context) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}, nil
+	return identityOf(party), nil
+}
+
+// identityOf returns the identity of the network that a party operates.
+func identityOf(party string) identity {
+	return identity{party, ledger.Scope{Parties: []string{party}, Shape: ledger.ShapeLedgerEffects, Reassignments: true}}
 }
 
 // refusal implements source. A problem that has a cause is the database's own.
@@ -138,9 +173,14 @@ func (n *networkSource) refusal(err error, database string) error {
 	if !errors.As(err, &problem) || problem.Err != nil {
 		return err
 	}
+	return otherNetwork(err, database, "the Scan service", "--scan-url")
+}
+
+// otherNetwork is the error for a database of another network than that of what a flag names.
+func otherNetwork(err error, database, of, flag string) error {
 	return &ledger.Problem{
-		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of the Scan service", config.NetworkSchemas.Views, database),
-		Do:   "correct --scan-url or --database-url; each network needs a database of its own",
+		What: fmt.Sprintf("schema %s of database %s holds the updates of another network than that of %s", config.NetworkSchemas.Views, database, of),
+		Do:   fmt.Sprintf("correct %s or --database-url; each network needs a database of its own", flag),
 		Err:  err,
 	}
 }

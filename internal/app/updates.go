@@ -8,7 +8,6 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
-	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -74,16 +73,9 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 		return "", false, err
 	}
 	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to go on with it",
-		unfinished.At, unfinished.Entries, seedingOf(u.schemas)), false, nil
+		unfinished.At, unfinished.Entries, u.store.Commands().Backfill), false, nil
 }
 
-// seedingOf returns the command that seeds a pair of schemas from a snapshot.
-func seedingOf(schemas store.Schemas) string {
-	if schemas == config.NetworkSchemas {
-		return "backfill network"
-	}
-	return "backfill"
-}
 
 func (u *updates) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
 	writer, ok, err := u.store.LeadUpdates(ctx)

@@ -182,11 +182,11 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	}
 	p := ledger.Problem{
 		What: fmt.Sprintf("nothing has been indexed into database %s, so there is nothing to verify", v.db.Address()),
-		Do:   "run `indexer run` or `backfill` first",
+		Do:   fmt.Sprintf("run `%s` or `%s` first", v.db.Commands().Run, v.db.Commands().Backfill),
 	}
 	if unfinished != nil {
 		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())
-		p.Do = fmt.Sprintf("run `%s` again: it continues where it was", seedingOf(v.cfg.Schemas.Domain()))
+		p.Do = fmt.Sprintf("run `%s` again: it continues where it was", v.db.Commands().Backfill)
 	}
 	return &p
 }

@@ -61,6 +61,7 @@ func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) sto
 	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}
 	if schemas == NetworkSchemas {
 		cfg.OffsetsPerUpdate = networkOffsets
+		cfg.Commands = store.Commands{Run: "indexer run --scan-history=updates", Backfill: "backfill network"}
 	}
 	return cfg
 }
@@ -220,6 +221,11 @@ type Profile struct {
 type Snapshot struct {
 	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or the offset of an unfinished snapshot."`
 	Restart  bool   `help:"Drop an unfinished snapshot and begin again."`
+}
+
+// Files selects the bulk files of a network.
+type Files struct {
+	Files string `env:"-" placeholder:"DIR" help:"Read the updates from the bulk files in this folder, after downloading those that it lacks from the Scan service if --scan-url is given."`
 }
 
 // Fill holds the settings of a history backfill.

@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// truth returns what every relation must hold. It needs the stored rows to choose between releases.
+// truth returns what every relation of the participant must hold. It needs the stored rows to choose between releases.
 func (r *round) truth(got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	end := r.ledger.End()
 	of := func(version string) map[string][]sandbox.Row {
@@ -86,12 +86,11 @@ func text(row sandbox.Row) string {
 	return string(b)
 }
 
-// stored reads every relation that the truth knows.
-func stored(ctx context.Context, conn *pgx.Conn) (rows map[string][]sandbox.Row, n int, err error) {
+// stored reads relations of a schema.
+func stored(ctx context.Context, conn *pgx.Conn, schema string, relations ...string) (rows map[string][]sandbox.Row, n int, err error) {
 	rows = map[string][]sandbox.Row{}
-	relations := append(sandbox.Relations(), sandbox.HistoryRelations()...)
-	for _, relation := range append(relations, "holdings", "holding_totals") {
-		rows[relation], err = rowsOf(ctx, conn, relation, "ledger."+relation)
+	for _, relation := range relations {
+		rows[relation], err = rowsOf(ctx, conn, relation, schema+"."+relation)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -127,12 +126,13 @@ func (r *round) compare(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it was only read from
-	got, n, err := stored(ctx, conn)
+	relations := append(sandbox.Relations(), sandbox.HistoryRelations()...)
+	got, n, err := stored(ctx, conn, "ledger", append(relations, "holdings", "holding_totals")...)
 	if err != nil {
 		return err
 	}
 	difference := sandbox.Diff(unequal(r.truth(got), got))
-	for _, more := range []func(context.Context, *pgx.Conn) (string, int, error){r.compareCoverage, r.comparePast, r.compareBalances} {
+	for _, more := range []func(context.Context, *pgx.Conn) (string, int, error){r.compareCoverage, r.comparePast, r.compareBalances, r.compareNetwork} {
 		found, rows, err := more(ctx, conn)
 		if err != nil {
 			return err
@@ -145,6 +145,25 @@ func (r *round) compare(ctx context.Context) error {
 		return errors.New("the database is not what the ledger is:\n" + difference)
 	}
 	return nil
+}
+
+// compareNetwork compares the updates of the network, which are a ledger of their own.
+func (r *round) compareNetwork(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
+	got, n, err := stored(ctx, conn, "network", sandbox.Relations()...)
+	if err != nil {
+		return "", 0, err
+	}
+	if difference = sandbox.Diff(unequal(r.scan.NetworkTruth(), got)); difference != "" {
+		difference = "of the network: " + difference
+	}
+	var coverage int
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM network_indexer.coverage WHERE from_exclusive = 0").Scan(&coverage); err != nil {
+		return "", 0, fmt.Errorf("read the network's coverage: %w", err)
+	}
+	if coverage != 1 {
+		difference += fmt.Sprintf("of the network: one row of coverage from the beginning on is wanted, and there are %d\n", coverage)
+	}
+	return difference, n, nil
 }
 
 // compareCoverage checks that all updates are covered, once.
@@ -213,7 +232,7 @@ func (r *round) verify(ctx context.Context) error {
 		x.plan.listLimit = usual
 		x.release(x.version)
 	}()
-	for _, arguments := range [][]string{{"verify", "--all"}, {"verify", "--offline"}} {
+	for _, arguments := range [][]string{{"verify", "--all"}, {"verify", "--offline"}, {"verify", "--all", "--network"}} {
 		cmd := exec.CommandContext(ctx, r.path("indexer"), arguments...)
 		cmd.Env = append(cmd.Environ(), r.environment()...)
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -30,6 +30,7 @@ type plan struct {
 	latency        time.Duration
 	scanPage       int
 	balanceChanges bool
+	otherScans     int // Scan services beside the one that faults hit
 }
 
 // newPlan returns the plan of a round's seed.
@@ -62,8 +63,12 @@ func newPlan(seed uint64) plan {
 			p.listLimit = wholeSnapshot
 		}
 	}
+	p.otherScans = random.IntN(3)
 	return p
 }
+
+// agree returns how many Scan services have to agree: one less than there are.
+func (p plan) agree() int { return max(1, p.otherScans) }
 
 // randomOf returns a source of random numbers for one purpose of a seed.
 func randomOf(seed uint64, purpose string) *rand.Rand {
@@ -93,6 +98,9 @@ func (p plan) String() string {
 	start := "genesis"
 	if p.snapshot {
 		start = "a snapshot"
+	}
+	if p.otherScans > 0 {
+		fmt.Fprintf(&b, ", %d Scans", 1+p.otherScans)
 	}
 	fmt.Fprintf(&b, ", from %s, %d updates growing by %d in each of %d stages", start, p.updates, p.growth, p.stages)
 	return b.String()

@@ -32,6 +32,7 @@ type round struct {
 	at          int64 // the snapshot's offset; 0: genesis
 	participant *participant
 	history     *front
+	others      []*front // further Scan services, which have no faults
 	folder      string
 	outages     atomic.Int64 // faults of the database so far, delivered or not
 }
@@ -48,6 +49,11 @@ func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Ta
 	}
 	defer r.participant.close()
 	defer r.history.close()
+	defer func() {
+		for _, other := range r.others {
+			other.close()
+		}
+	}()
 	if r.plan.snapshot {
 		if err := r.backfill(ctx); err != nil {
 			return err
@@ -86,10 +92,21 @@ func (r *round) prepare(ctx context.Context) error {
 		return err
 	}
 	r.history = &front{}
-	r.scan = sandbox.NewScan(r.ledger, sandbox.ScanOptions{
+	options := sandbox.ScanOptions{
 		BalanceChanges: r.plan.balanceChanges, PageLimit: r.plan.scanPage, Latency: r.plan.latency, Fault: r.history.fault,
-	})
+		MigrateAfter: r.plan.updates / 2, SnapshotEvery: 10 * time.Second,
+	}
+	r.scan = sandbox.NewScan(r.ledger, options)
 	r.history.turnTo(r.scan)
+	for range r.plan.otherScans {
+		other := &front{}
+		options.PageLimit, options.Fault = options.PageLimit+13, nil
+		other.turnTo(sandbox.NewScan(r.ledger, options))
+		if err := other.open(ctx); err != nil {
+			return err
+		}
+		r.others = append(r.others, other)
+	}
 	return r.history.open(ctx)
 }
 
@@ -109,9 +126,13 @@ func (r *round) path(command string) string { return filepath.Join(r.Programs, c
 
 // environment configures the programs.
 func (r *round) environment() []string {
-	return append(r.plan.environment(),
+	scans := "http://" + r.history.address
+	for _, other := range r.others {
+		scans += ",http://" + other.address
+	}
+	return append(r.plan.environment(), "INDEXER_SCAN_HISTORY=both", fmt.Sprintf("INDEXER_SCAN_AGREE=%d", r.plan.agree()),
 		"INDEXER_DATABASE_URL="+r.postgres.wire.URL(), "INDEXER_LEDGER_URL=http://"+r.participant.address,
-		"INDEXER_LEDGER_TOKEN_FILE="+r.participant.tokenFile, "INDEXER_SCAN_URL=http://"+r.history.address,
+		"INDEXER_LEDGER_TOKEN_FILE="+r.participant.tokenFile, "INDEXER_SCAN_URL="+scans,
 		"INDEXER_LISTEN=", "INDEXER_PACKAGES_INTERVAL=1s", "INDEXER_LOOKUP_RATE=50",
 	)
 }

@@ -24,6 +24,8 @@ type Config struct {
 	// OffsetsPerUpdate is about how many offsets go by from one update of the ledger to the next; 0: 1. Partitions are that many times
 	// as wide.
 	OffsetsPerUpdate int64
+	// Commands are how messages call the programs that fill these schemas; by default those for a participant.
+	Commands Commands
 	// Holder names this process in table leadership, for people to read, such as "host pid 123".
 	Holder string
 	// Observe, if set, is called with how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
@@ -34,6 +36,9 @@ type Config struct {
 	// Shown, if set, is called with the record time of the last update up to the watermark, when that has moved.
 	Shown func(recordTime time.Time)
 }
+
+// Commands are command lines.
+type Commands struct{ Run, Backfill string }
 
 // Database is a way to the database, and what all work on it shares. It is safe for concurrent use.
 type Database struct {
@@ -58,6 +63,9 @@ var textForms = map[string]string{
 func Open(cfg Config) (*Database, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Commands == (Commands{}) {
+		cfg.Commands = Commands{Run: "indexer run", Backfill: "backfill"}
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(string, time.Duration) {}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+)
+
+var inBulk = sandbox.ScanOptions{BulkEvery: 20 * time.Second, BulkLines: 15, SnapshotEvery: 5 * time.Second}
+
+// filesFor is a configuration that reads bulk files.
+func filesFor(databaseURL, folder string, scanURL ...string) NetworkBackfill {
+	return NetworkBackfill{Database: config.Database{DatabaseURL: databaseURL}, Scan: config.Scan{ScanURL: scanURL}, Files: config.Files{Files: folder}}
+}
+
+// Bulk files are downloaded and read, and the daemon goes on where they end: the rows are those of the network. A
+// second database is made of the same files without the service, and history below a snapshot too.
+func TestANetworkIsReadFromBulkFiles(t *testing.T) {
+	t.Parallel()
+	_, scan := scanOf(95, 500, inBulk)
+	url, database, folder := serveScan(t, scan), throwaway.Database(t), t.TempDir()
+	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, folder, url), testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, loaded.End, loaded.Watermark)
+	stored := count(t, database, "network.updates")
+	require.Greater(t, stored, len(scan.NetworkTruth()["updates"])/2)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+	requireNetworkFloors(t, database, 0)
+	loaded, err = RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
+	require.NoError(t, err)
+	require.Zero(t, loaded.Updates, "everything is stored")
+
+	database = throwaway.Database(t)
+	loaded, err = RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
+	require.NoError(t, err)
+	require.EqualValues(t, stored, loaded.Updates)
+	require.Equal(t, stored, count(t, database, "network.updates"))
+
+	database = throwaway.Database(t)
+	_, err = RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.8)), testLogger(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	fill := networkFillFor(database, url)
+	fill.Files.Files = folder
+	filled, err := RunNetworkFill(t.Context(), fill, testLogger(t))
+	require.NoError(t, err)
+	require.Positive(t, filled.Updates)
+	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+	requireNetworkFloors(t, database, 0)
+	requireNetworkVerified(t, database, url)
+}
+
+// A bulk file that is damaged, ends early, or is of another network stops the reading with an error that names it. Nothing of it is stored,
+// and when it is mended nothing is lost.
+func TestBulkFilesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads files again and again")
+	_, scan := scanOf(96, 250, inBulk)
+	_, other := scanOf(97, 150, inBulk)
+	database, folder := throwaway.Database(t), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "other"), 0o755))
+	all, err := RunNetworkFiles(t.Context(), filesFor(throwaway.Database(t), folder, serveScan(t, scan)), testLogger(t))
+	require.NoError(t, err)
+	_, err = RunNetworkFiles(t.Context(), filesFor(throwaway.Database(t), folder, serveScan(t, other)), testLogger(t))
+	require.ErrorContains(t, err, "has the bulk files of the network that")
+	names, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
+	require.NoError(t, err)
+	require.Greater(t, len(names), 3)
+	name := names[2]
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
+	stored := -1
+	for what, damaged := range map[string][]byte{"ends early": whole[:len(whole)-10], "has another byte": append([]byte{whole[0] ^ 1}, whole[1:]...), "is empty": {}} {
+		require.NoError(t, os.WriteFile(name, damaged, 0o600))
+		_, err = RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem, what)
+		require.Contains(t, problem.What, "the digest of file "+name)
+		now := count(t, database, "network.updates")
+		require.True(t, stored < 0 || stored == now, "nothing more is stored")
+		stored = now
+	}
+	require.Positive(t, stored)
+	require.Less(t, stored, int(all.Updates))
+	require.NoError(t, os.WriteFile(name, whole, 0o600))
+	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, all.Updates, int64(stored)+loaded.Updates)
+
+	elsewhere := t.TempDir()
+	_, err = RunNetworkFiles(t.Context(), filesFor(throwaway.Database(t), elsewhere, serveScan(t, other)), testLogger(t))
+	require.NoError(t, err)
+	_, err = RunNetworkFiles(t.Context(), filesFor(database, elsewhere), testLogger(t))
+	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
+	fill := networkFillFor(database, serveScan(t, scan))
+	fill.Files.Files = elsewhere
+	_, err = RunNetworkFill(t.Context(), fill, testLogger(t))
+	require.ErrorContains(t, err, "has the bulk files of the network that")
+	require.Equal(t, int(all.Updates), count(t, database, "network.updates"))
+}
+
+// A download that fails is tried again, and one that brings other bytes than the digest says is not kept.
+func TestADownloadOfBulkFilesThatFails(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits after failures")
+	var downloads atomic.Int64
+	options := inBulk
+	options.RewriteObject = func(_ string, object []byte) []byte {
+		if downloads.Add(1) <= 2 {
+			return object[:len(object)/2]
+		}
+		return object
+	}
+	_, scan := scanOf(98, 150, options)
+	database := throwaway.Database(t)
+	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, t.TempDir(), serveScan(t, scan)), testLogger(t))
+	require.NoError(t, err)
+	require.Positive(t, loaded.Updates)
+	require.Equal(t, 1, count(t, database, fmt.Sprint("network.latest_offset() w WHERE w = ", int64(loaded.End))))
+}

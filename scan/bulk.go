@@ -1,0 +1,202 @@
+package scan
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
+)
+
+const (
+	pathBulkUpdates  = "/v0/history/bulk/updates"
+	pathBulkDownload = "/v0/history/bulk/download/"
+
+	// beginning is the earliest time of a service's first folder.
+	beginning = "0001-01-01T00:00:00Z"
+	// maxObject is the largest bulk file that is downloaded, in bytes: services make them of about 128 MiB.
+	maxObject     = 1 << 30
+	objectTimeout = time.Hour
+	// A download is tried again so many times before that of all files fails.
+	downloadTries = 3
+)
+
+// bulkRequest is the body of POST /v0/history/bulk/updates.
+type bulkRequest struct {
+	Start string `json:"start_record_time"`
+	End   string `json:"end_record_time"`
+	Size  int    `json:"page_size"`
+	Token string `json:"next_page_token,omitzero"`
+}
+
+// bulkRef is what a service says of a bulk file.
+type bulkRef struct {
+	URL    string `json:"url"`
+	Digest string `json:"digest"` // sha256 of the file, in hexadecimal digits
+}
+
+// key returns the key of a file: folder and name. The files are always asked for at the service itself, wherever the address leads, so that
+// no token is sent elsewhere.
+func (r *bulkRef) key() (string, error) {
+	address, err := url.Parse(r.URL)
+	if err != nil {
+		return "", fmt.Errorf("the address of a bulk file is none: %w", err)
+	}
+	_, key, ok := strings.Cut(address.Path, pathBulkDownload)
+	if !ok || !filepath.IsLocal(key) {
+		return "", fmt.Errorf("the address of a bulk file does not end in a key: %q", r.URL)
+	}
+	return key, nil
+}
+
+// DownloadFiles makes a folder hold the bulk files of the service that are written up to now, with the list [OpenFiles] needs. Files that
+// are there are not asked for again. Each file's digest is checked before it gets its name. got, if set, is called after each file, with
+// how many of all there are then.
+//
+// Errors: a *ledger.Problem where the service has no bulk files, another network's are in the folder, or a digest has changed; an *Error,
+// which may be tried again, for the rest.
+func (u *Updates) DownloadFiles(ctx context.Context, folder string, got func(n, of int)) error {
+	party, err := u.Party(ctx)
+	if err != nil {
+		return err
+	}
+	refs, err := u.listFiles(ctx)
+	if err != nil {
+		return fmt.Errorf("list the bulk files: %w", err)
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return filesProblem(err)
+	}
+	list, err := readList(folder)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		list = fileList{Party: party}
+	case err != nil:
+		return err
+	case list.Party != party:
+		return &ledger.Problem{
+			What: fmt.Sprintf("folder %s has the bulk files of the network that %s operates, and the Scan service is of that of %s", folder, list.Party, party),
+			Do:   "give --files a folder for each network, or correct --scan-url",
+		}
+	}
+	if err := list.add(folder, refs); err != nil {
+		return err
+	}
+	if err := list.write(folder); err != nil {
+		return err
+	}
+	for i := range list.Refs {
+		key, err := list.Refs[i].key()
+		if err != nil {
+			return filesProblem(err)
+		}
+		if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(key))); err != nil {
+			if err := u.download(ctx, folder, key, list.Refs[i].Digest); err != nil {
+				return fmt.Errorf("download bulk file %s: %w", key, err)
+			}
+		}
+		if got != nil {
+			got(i+1, len(list.Refs))
+		}
+	}
+	return nil
+}
+
+// download downloads a file, and tries again what may pass.
+func (u *Updates) download(ctx context.Context, folder, key, digest string) error {
+	for try := 0; ; try++ {
+		err := u.downloadOnce(ctx, folder, key, digest)
+		var passes *Error
+		if !errors.As(err, &passes) || lasts(err) || try == downloadTries {
+			return err
+		}
+		if err := wait(ctx, max(time.Second<<try, min(passes.RetryAfter, MaxIdle))); err != nil {
+			return err
+		}
+	}
+}
+
+// listFiles lists the files that are written.
+func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
+	q := purpose{method: http.MethodPost, path: pathBulkUpdates}
+	r := bulkRequest{Start: beginning, End: time.Now().UTC().Format(recordTimeForm), Size: MaxPage}
+	for {
+		asked := request{operation: "bulk-updates", path: pathBulkUpdates, body: r, maxBytes: u.client.maxBody}
+		a, err := u.client.do(ctx, asked)
+		var refused *Error
+		if errors.As(err, &refused) && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
+			err = fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
+		} else if err != nil {
+			err = u.client.explain(err, q)
+		}
+		if errors.Is(err, ledger.ErrNotOffered) {
+			return nil, &ledger.Problem{
+				What: "the Scan service offers no bulk files (POST " + pathBulkUpdates + ")", Err: err,
+				Do: "leave --files out, and read the updates with `indexer run --scan-history=updates`; or give another service of the network",
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Refs  []bulkRef `json:"object_refs"`
+			Token string    `json:"next_page_token"`
+		}
+		err = json.Unmarshal(a.Body, &page)
+		jsonhttp.Release(a.Body)
+		if err != nil {
+			return nil, u.client.misread(asked.operation, a, fmt.Errorf("%s: %w", asked.operation, err))
+		}
+		if refs = append(refs, page.Refs...); page.Token == "" || len(page.Refs) == 0 || page.Token == r.Token { // what follows is not written yet
+			return refs, nil
+		}
+		r.Token = page.Token
+	}
+}
+
+// downloadOnce downloads a file, and gives it its name when its digest is right.
+func (u *Updates) downloadOnce(ctx context.Context, folder, key, digest string) error {
+	const operation = "bulk-download"
+	path := pathBulkDownload + url.PathEscape(key)
+	a, err := u.client.do(ctx, request{operation: operation, path: path, maxBytes: maxObject, object: true})
+	if err != nil {
+		return u.client.explain(err, purpose{method: http.MethodGet, path: path})
+	}
+	defer jsonhttp.Release(a.Body)
+	if sum := sha256.Sum256(a.Body); hex.EncodeToString(sum[:]) != strings.ToLower(digest) {
+		return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("its digest is %x, and should be %s", sum, digest))}
+	}
+	to := filepath.Join(folder, filepath.FromSlash(key))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return filesProblem(err)
+	}
+	return writeFile(to, a.Body)
+}
+
+// writeFile writes a file that gets its name when it is complete.
+func writeFile(to string, content []byte) error {
+	part, err := os.CreateTemp(filepath.Dir(to), ".part-*")
+	if err != nil {
+		return filesProblem(err)
+	}
+	_, err = part.Write(content)
+	err = errors.Join(err, part.Sync(), part.Close())
+	if err == nil {
+		err = os.Rename(part.Name(), to)
+	}
+	if err != nil {
+		return filesProblem(errors.Join(err, os.Remove(part.Name())))
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package scan
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerindexer/ledger"
+)
+
+// listName is the name of the list of files in their folder.
+const listName = "objects.json"
+
+// fileList says which files a folder has, in the form in which services say so.
+type fileList struct {
+	Party string    `json:"dso_party_id"`
+	Refs  []bulkRef `json:"object_refs"`
+}
+
+// filesProblem is the error for files that can't be read or written, or are not what they should be.
+func filesProblem(err error) error {
+	return &ledger.Problem{What: "the bulk files can't be used: " + err.Error(), Err: err, Do: "see to the folder that --files names; nothing that is stored is lost, and the same command continues"}
+}
+
+// readList reads the list of a folder. The error wraps os.ErrNotExist where there is none.
+func readList(folder string) (list fileList, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, listName))
+	if err != nil {
+		return list, err
+	}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return list, filesProblem(fmt.Errorf("%s: %w", filepath.Join(folder, listName), err))
+	}
+	return list, nil
+}
+
+func (l *fileList) write(folder string) error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(folder, listName), text)
+}
+
+// add adds files that are not in the list.
+func (l *fileList) add(folder string, refs []bulkRef) error {
+	known := map[string]string{}
+	for i := range l.Refs {
+		key, err := l.Refs[i].key()
+		if err != nil {
+			return filesProblem(err)
+		}
+		known[key] = l.Refs[i].Digest
+	}
+	for i := range refs {
+		key, err := refs[i].key()
+		if err != nil {
+			return filesProblem(err)
+		}
+		switch digest, there := known[key]; {
+		case !there:
+			l.Refs = append(l.Refs, refs[i])
+		case !strings.EqualFold(digest, refs[i].Digest):
+			return &ledger.Problem{
+				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, refs[i].Digest, folder, digest),
+				Do:   "find out which is right; give --files another folder to download all files anew",
+			}
+		}
+	}
+	return nil
+}
+
+// Files are the bulk files of a network in a folder.
+type Files struct {
+	party string
+	files []file
+	last  ledger.Offset // of the last update
+}
+
+// file is a bulk file.
+type file struct {
+	path, key, digest string
+	start, end        string // of its folder
+	number            int    // in its folder
+}
+
+// OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
+// are checked when they are read, but that of the last one now.
+//
+// All errors are a *ledger.Problem.
+func OpenFiles(folder string) (*Files, error) {
+	list, err := readList(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, &ledger.Problem{
+			What: fmt.Sprintf("folder %s has no %s, which lists the files with their digests", folder, listName), Err: err,
+			Do: "let `backfill network --files` download the files, with --scan-url; or write the list: {\"dso_party_id\": …, \"object_refs\": [{\"url\": …, \"digest\": …}]}, as the service lists them",
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &Files{party: list.Party}
+	if list.Party == "" {
+		return nil, filesProblem(fmt.Errorf("%s does not say of which network they are (dso_party_id)", filepath.Join(folder, listName)))
+	}
+	for i := range list.Refs {
+		key, err := list.Refs[i].key()
+		if err != nil {
+			return nil, filesProblem(err)
+		}
+		one := file{path: filepath.Join(folder, filepath.FromSlash(key)), key: key, digest: list.Refs[i].Digest}
+		if err := one.parse(); err != nil {
+			return nil, filesProblem(err)
+		}
+		f.files = append(f.files, one)
+	}
+	if err := f.arrange(); err != nil {
+		return nil, err
+	}
+	if len(f.files) == 0 {
+		return f, nil
+	}
+	bounds, err := f.check(len(f.files) - 1)
+	f.last = bounds.last
+	return f, err
+}
+
+// parse reads folder and number from the key.
+func (f *file) parse() error {
+	folder, name, _ := strings.Cut(f.key, "/")
+	var ok bool
+	if f.start, f.end, ok = strings.Cut(folder, "~"); ok {
+		digits, begins := strings.CutPrefix(strings.TrimSuffix(name, ".zstd"), "updates_")
+		var err error
+		if f.number, err = strconv.Atoi(digits); err == nil && begins && strings.HasSuffix(name, ".zstd") && f.number >= 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not the key of a file of updates, START~END/updates_N.zstd", f.key)
+}
+
+// arrange puts the files in the order of the history: folder after folder, each of which begins where another ends.
+func (f *Files) arrange() error {
+	folders := map[string][]file{}
+	for _, one := range f.files {
+		folders[one.start] = append(folders[one.start], one)
+	}
+	var order []file
+	at := beginning
+	for ; folders[at] != nil; at = order[len(order)-1].end {
+		of := folders[at]
+		delete(folders, at)
+		slices.SortFunc(of, func(a, b file) int { return a.number - b.number })
+		for i, one := range of {
+			if one.number != i || one.end != of[0].end {
+				return missing(fmt.Sprintf("%s~%s/updates_%d.zstd", one.start, of[0].end, i))
+			}
+		}
+		order = append(order, of...)
+	}
+	if len(order) < len(f.files) {
+		return missing(fmt.Sprintf("those of the folder that begins at %s", at))
+	}
+	f.files = order
+	return nil
+}
+
+func missing(what string) error {
+	return &ledger.Problem{
+		What: "of the bulk files some are missing: " + what,
+		Do:   "let `backfill network --files` download them, with --scan-url, or add them and their digests to " + listName,
+	}
+}
+
+// Party returns the party that operates the network.
+func (f *Files) Party() string { return f.party }
+
+// End returns the offset of the last update; 0 if there is none.
+func (f *Files) End() ledger.Offset { return f.last }
+
+// bounds are the first and the last update of a file; 0: it has none.
+type bounds struct{ first, last ledger.Offset }
+
+// check reads a file whole, and checks its digest, its compression, and that it ends with a whole line: nothing is taken from a file
+// that is damaged anywhere.
+func (f *Files) check(i int) (b bounds, err error) {
+	one := &f.files[i]
+	source, err := os.Open(one.path)
+	if err != nil {
+		return b, filesProblem(err)
+	}
+	defer source.Close()
+	sum := sha256.New()
+	tee := io.TeeReader(source, sum)
+	decoder, err := zstd.NewReader(tee)
+	if err != nil {
+		return b, filesProblem(fmt.Errorf("file %s: %w", one.path, err))
+	}
+	defer decoder.Close()
+	var ends lineEnds
+	_, unreadable := io.Copy(&ends, decoder)
+	if _, err := io.Copy(io.Discard, tee); err != nil { // what was not decompressed
+		return b, filesProblem(err)
+	}
+	if digest := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(digest, one.digest) {
+		return b, &ledger.Problem{
+			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", one.path, digest, one.digest),
+			Do:   "remove the file, and download it again (`backfill network --files` with --scan-url); nothing of it was stored",
+		}
+	}
+	if unreadable == nil && !ends.whole() {
+		unreadable = errors.New("its last line has no end")
+	}
+	if unreadable != nil {
+		return b, &ledger.Problem{
+			What: fmt.Sprintf("file %s has the right digest and ends early: %v", one.path, unreadable), Err: unreadable,
+			Do: "ask who runs the service that lists it, and take another service's files; nothing of it was stored",
+		}
+	}
+	if len(ends.last) == 0 {
+		return b, nil
+	}
+	for line, to := range map[*[]byte]*ledger.Offset{&ends.first: &b.first, &ends.last: &b.last} {
+		update, err := ledger.DecodeNetworkUpdate(*line, f.party)
+		if err != nil {
+			return b, fmt.Errorf("file %s: %w", one.path, err)
+		}
+		*to = update.Offset
+	}
+	return b, nil
+}
+
+// lineEnds keeps the first and the last line of what is written to it.
+type lineEnds struct {
+	first, last, open []byte
+}
+
+// Write implements io.Writer.
+func (l *lineEnds) Write(p []byte) (int, error) {
+	n := len(p)
+	end := bytes.LastIndexByte(p, '\n')
+	if end < 0 {
+		l.open = append(l.open, p...)
+		return n, nil
+	}
+	if l.first == nil {
+		to := bytes.IndexByte(p, '\n')
+		l.first = append(bytes.Clone(l.open), p[:to]...)
+	}
+	begin := bytes.LastIndexByte(p[:end], '\n')
+	if begin < 0 {
+		l.last = append(append(l.last[:0], l.open...), p[:end]...)
+	} else {
+		l.last = append(l.last[:0], p[begin+1:end]...)
+	}
+	l.open = append(l.open[:0], p[end+1:]...)
+	return n, nil
+}
+
+func (l *lineEnds) whole() bool { return len(l.open) == 0 }
+
+// firstOf returns the offset of the first update of a file, without reading the rest; 0: it has none.
+func (f *Files) firstOf(i int) (ledger.Offset, error) {
+	source, err := os.Open(f.files[i].path)
+	if err != nil {
+		return 0, filesProblem(err)
+	}
+	defer source.Close()
+	decoder, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return 0, filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
+	}
+	defer decoder.Close()
+	line, err := bufio.NewReader(decoder).ReadBytes('\n')
+	switch {
+	case len(line) == 0 && errors.Is(err, io.EOF):
+		return 0, nil
+	case err != nil: // check says more
+		_, checked := f.check(i)
+		return 0, errors.Join(checked, filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err)))
+	}
+	update, err := ledger.DecodeNetworkUpdate(line, f.party)
+	if err != nil {
+		return 0, fmt.Errorf("file %s: %w", f.files[i].path, err)
+	}
+	return update.Offset, nil
+}

@@ -1,0 +1,205 @@
+package scan
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"runtime"
+
+	"github.com/klauspost/compress/zstd"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// A block of lines is decoded at a time: so many updates, or so many bytes.
+	blockUpdates, blockBytes = 1000, 1 << 20
+	// longestLine is the largest update that is read, in bytes of JSON.
+	longestLine = maxBody
+)
+
+// Pages reads the updates of a range, which must not reach beyond [Files.End], in order. The pages are adjacent, from the beginning of the
+// range to its end. Each file is checked whole before anything of it is returned. Files whose updates lie below are not read.
+//
+// After an error nothing follows. Errors: a *ledger.Problem for files that are missing, damaged or of another order; a
+// *ledger.DecodeError for an update that can't be understood; ctx's error.
+func (f *Files) Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Page, error] {
+	return func(yield func(ledger.Page, error) bool) {
+		at, read := r.From, ledger.Offset(0) // returned up to here; read up to here
+		err := f.pages(ctx, r, func(i int, updates []ledger.Update, bytes int64) error {
+			for k := range updates {
+				if updates[k].Offset <= read {
+					return filesProblem(fmt.Errorf("file %s: update %s at offset %d (%s) comes after offset %d: updates must come in the order of migration id and record time",
+						f.files[i].path, updates[k].ID, updates[k].Offset, placeOf(updates[k].Offset), read))
+				}
+				read = updates[k].Offset
+			}
+			page := cutAt(ledger.Page{From: at, To: read, Updates: updates, Bytes: bytes}, min(read, r.To))
+			for len(page.Updates) > 0 && page.Updates[0].Offset <= at {
+				page.Updates = page.Updates[1:]
+			}
+			if page.To <= at {
+				return nil
+			}
+			if at = page.To; !yield(page, nil) {
+				return errEnough
+			}
+			if at == r.To {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(ledger.Page{}, err)
+		}
+	}
+}
+
+// errEnough ends the reading of files.
+var errEnough = errors.New("enough was read")
+
+// pages calls take with the updates of each block of each file that may have some in a range, in order.
+func (f *Files) pages(ctx context.Context, r ledger.Range, take func(i int, updates []ledger.Update, bytes int64) error) error {
+	begins, err := f.fileOf(r.From)
+	if err != nil {
+		return err
+	}
+	for i := begins; i < len(f.files); i++ {
+		if _, err := f.check(i); err != nil {
+			return err
+		}
+		if err := f.read(ctx, i, take); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileOf returns the file in which to read on after an offset.
+func (f *Files) fileOf(at ledger.Offset) (int, error) {
+	if at == 0 {
+		return 0, nil
+	}
+	low, high := 0, len(f.files) // the first update of file low is not above at, or low is 0
+	for low+1 < high {
+		middle := (low + high) / 2
+		first, err := f.firstOf(middle)
+		for k := middle + 1; err == nil && first == 0 && k < high; k++ { // an empty file
+			first, err = f.firstOf(k)
+		}
+		if err != nil {
+			return 0, err
+		}
+		if first != 0 && first <= at {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, nil
+}
+
+// block is some lines of a file, and what they are.
+type block struct {
+	updates []ledger.Update
+	bytes   int64
+	err     error
+}
+
+// read decodes a file, several blocks at a time, and calls take with each, in order.
+func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledger.Update, bytes int64) error) error {
+	source, err := os.Open(f.files[i].path)
+	if err != nil {
+		return filesProblem(err)
+	}
+	defer source.Close()
+	decoder, err := zstd.NewReader(source)
+	if err != nil {
+		return filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
+	}
+	defer decoder.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	blocks := make(chan chan block, runtime.GOMAXPROCS(0))
+	ended := make(chan error, 1)
+	go func() {
+		defer close(blocks)
+		ended <- f.split(ctx, i, bufio.NewReaderSize(decoder, blockBytes), blocks)
+	}()
+	err = func() error {
+		for next := range blocks {
+			b := <-next
+			if b.err != nil {
+				return b.err
+			}
+			if err := take(i, b.updates, b.bytes); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	cancel()
+	for range blocks { // so that split ends
+	}
+	if split := <-ended; err == nil {
+		err = split
+	}
+	return err
+}
+
+// split cuts a file into blocks, and begins to decode each.
+func (f *Files) split(ctx context.Context, i int, lines *bufio.Reader, blocks chan<- chan block) error {
+	const head, tail = `{"transactions":[`, `]}`
+	for line, ends := 0, false; !ends; {
+		body, n, first := append(make([]byte, 0, blockBytes+blockBytes/8), head...), 0, line
+		for n < blockUpdates && len(body) < blockBytes && !ends {
+			begun := len(body)
+			if n > 0 {
+				body = append(body, ',')
+			}
+			for {
+				part, err := lines.ReadSlice('\n')
+				body = append(body, part...)
+				if err == nil {
+					break
+				}
+				if errors.Is(err, io.EOF) {
+					ends = true
+					body = body[:begun]
+					break
+				}
+				if !errors.Is(err, bufio.ErrBufferFull) {
+					return filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
+				}
+				if len(body)-begun > longestLine {
+					return filesProblem(fmt.Errorf("file %s: line %d is larger than any update", f.files[i].path, line+1))
+				}
+			}
+			if !ends {
+				n++
+				line++
+			}
+		}
+		if n == 0 {
+			break
+		}
+		next := make(chan block, 1)
+		select {
+		case blocks <- next:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		body = append(body, tail...)
+		go func() {
+			updates, err := ledger.DecodeNetworkUpdates(body, 0, f.party)
+			if err != nil {
+				err = fmt.Errorf("file %s, after line %d: %w", f.files[i].path, first, err)
+			}
+			next <- block{updates, int64(len(body)), err}
+		}()
+	}
+	return nil
+}
