@@ -17,7 +17,7 @@ CREATE FUNCTION amulet_of(payload jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PA
 RETURN coalesce(payload -> 'amulet', payload);
 COMMENT ON FUNCTION amulet_of(jsonb) IS 'The amulet that a payload is: its own, or that of a locked one.';
 
-CREATE VIEW splice_templates AS
+CREATE VIEW splice_templates WITH (security_invoker = true) AS
 SELECT t.template_ref, t.entity_name FROM templates t WHERE t.package_name LIKE 'splice-%';
 COMMENT ON VIEW splice_templates IS 'Templates of Splice''s packages.';
 

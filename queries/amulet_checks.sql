@@ -16,12 +16,5 @@ VALUES (@from_exclusive, @to_inclusive, @updates, @unbalanced, @unproved, sqlc.n
 ON CONFLICT (only_row) DO UPDATE SET from_exclusive = excluded.from_exclusive, to_inclusive = excluded.to_inclusive, updates = excluded.updates,
     unbalanced = excluded.unbalanced, unproved = excluded.unproved, first_offset = excluded.first_offset;
 
--- name: AmuletWindow :one
--- The offset of the last of so many updates after one offset up to another; the other one if there are fewer.
-SELECT coalesce((
-    SELECT u.ledger_offset FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive
-    ORDER BY u.ledger_offset OFFSET @beyond LIMIT 1
-), @to_inclusive)::bigint AS to_inclusive;
-
 -- name: AmuletUpdateID :one
 SELECT coalesce(u.update_id, '')::text AS update_id FROM updates u WHERE u.ledger_offset = @ledger_offset;

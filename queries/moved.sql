@@ -1,5 +1,5 @@
 -- name: MovedExercises :many
--- The exercises of some choices of Splice's packages after one offset up to another, the first so many of them.
+-- The exercises of some choices of Splice's packages after one offset up to another.
 SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.contract_id, t.module_name, t.entity_name, e.choice, e.choice_argument,
     e.exercise_result, u.update_id, u.effective_at, s.synchronizer_id
 FROM exercised e
@@ -8,17 +8,21 @@ JOIN updates u ON u.ledger_offset = e.ledger_offset
 LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 WHERE e.ledger_offset > @from_exclusive AND e.ledger_offset <= @to_inclusive AND e.choice = ANY (@choices::text[])
     AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
-ORDER BY e.ledger_offset, e.node_id
-LIMIT @at_most;
+ORDER BY e.ledger_offset, e.node_id;
 
--- name: MovedLast :many
--- The offsets of the last so many of these exercises, the latest first.
-SELECT e.ledger_offset
-FROM exercised e
-WHERE e.ledger_offset > @from_exclusive AND e.ledger_offset <= @to_inclusive AND e.choice = ANY (@choices::text[])
-    AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
-ORDER BY e.ledger_offset DESC, e.node_id DESC
-LIMIT @at_most;
+-- name: UpdatesBack :one
+-- The offset before the last so many updates after one offset up to another; the first one if there are fewer.
+SELECT coalesce((
+    SELECT u.ledger_offset - 1 FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive
+    ORDER BY u.ledger_offset DESC OFFSET @beyond LIMIT 1
+), @from_exclusive)::bigint AS from_exclusive;
+
+-- name: UpdatesWindow :one
+-- The offset of the last of so many updates after one offset up to another; the other one if there are fewer.
+SELECT coalesce((
+    SELECT u.ledger_offset FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive
+    ORDER BY u.ledger_offset OFFSET @beyond LIMIT 1
+), @to_inclusive)::bigint AS to_inclusive;
 
 -- name: MovedAmulets :many
 -- The amulets that updates create and archive, with their payloads where they are known.

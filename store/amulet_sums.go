@@ -92,7 +92,7 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sum
 		return before, watermark, nil
 	}
 	q := s.db.Queries
-	to, err := q.AmuletWindow(ctx, tx, dbsqlc.AmuletWindowParams{FromExclusive: int64(before.To), ToInclusive: int64(watermark), Beyond: checkedAtOnce - 1})
+	to, err := q.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{FromExclusive: int64(before.To), ToInclusive: int64(watermark), Beyond: checkedAtOnce - 1})
 	if err != nil {
 		return before, 0, fmt.Errorf("look for the updates after offset %d: %w", before.To, err)
 	}

@@ -12,41 +12,47 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// MovedUpdates returns the stored updates after an offset that move amulets, in order, up to the watermark. through is how far
-// they were read: of more than about atMost exercises the rest is left out.
+// MovedUpdates returns which of so many updates after an offset, up to the watermark, move amulets, in order. through is how far they were
+// read: no further than after, if there are none.
 func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, watermark, err := s.movedBounds(ctx, tx)
 		if err != nil {
 			return err
 		}
-		list, through, err = s.movedUpdates(ctx, tx, max(after, floor), watermark, atMost)
+		after = max(after, floor)
+		to, err := s.db.Queries.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{
+			FromExclusive: int64(after), ToInclusive: int64(max(after, watermark)), Beyond: int32(atMost - 1),
+		})
+		if err != nil {
+			return fmt.Errorf("look for the updates after offset %d: %w", after, err)
+		}
+		through = ledger.Offset(to)
+		list, err = s.movedUpdates(ctx, tx, after, through)
 		return err
 	})
 	return list, through, err
 }
 
-// NewestMoved returns an offset after which the last so many exercises are that move amulets, or all that are above another offset, and
-// the watermark.
-func (s *Store) NewestMoved(ctx context.Context, above ledger.Offset, exercises int) (after, watermark ledger.Offset, all bool, err error) {
+// BeforeLast returns the offset before the last so many updates up to the watermark, none of which is at or below another offset, and the
+// watermark. all reports that there are no more.
+func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		var floor ledger.Offset
 		if floor, watermark, err = s.movedBounds(ctx, tx); err != nil {
 			return err
 		}
-		after = max(above, floor)
-		offsets, err := s.db.Queries.MovedLast(ctx, tx, dbsqlc.MovedLastParams{
-			FromExclusive: int64(after), ToInclusive: int64(watermark), Choices: ledger.MovingChoices(), AtMost: int32(exercises),
+		above = max(above, floor)
+		at, err := s.db.Queries.UpdatesBack(ctx, tx, dbsqlc.UpdatesBackParams{
+			FromExclusive: int64(above), ToInclusive: int64(watermark), Beyond: int32(updates - 1),
 		})
 		if err != nil {
-			return fmt.Errorf("read the last updates that move amulets: %w", err)
+			return fmt.Errorf("look for the last updates up to offset %d: %w", watermark, err)
 		}
-		if all = len(offsets) < exercises; !all {
-			after = ledger.Offset(offsets[len(offsets)-1] - 1)
-		}
+		before, all = ledger.Offset(at), ledger.Offset(at) == above
 		return nil
 	})
-	return after, watermark, all, err
+	return before, watermark, all, err
 }
 
 // UpdateOffset returns the offset of a stored update.
@@ -86,26 +92,13 @@ func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark le
 	return ledger.Offset(max(floors.HistoryFloor, floors.PrunedTo)), watermark, nil
 }
 
-func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Offset, atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
+func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
 	q := s.db.Queries
-	var exercises []dbsqlc.MovedExercisesRow
-	for ; ; atMost *= 2 { // until it is more than those of one update
-		exercises, err = q.MovedExercises(ctx, tx, dbsqlc.MovedExercisesParams{
-			FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(), AtMost: int32(atMost),
-		})
-		if err != nil {
-			return nil, 0, fmt.Errorf("read the updates after offset %d that move amulets: %w", after, err)
-		}
-		if through = to; len(exercises) < atMost {
-			break
-		}
-		last := exercises[len(exercises)-1].LedgerOffset
-		for len(exercises) > 0 && exercises[len(exercises)-1].LedgerOffset == last { // perhaps not all of it
-			exercises = exercises[:len(exercises)-1]
-		}
-		if through = ledger.Offset(last - 1); len(exercises) > 0 {
-			break
-		}
+	exercises, err := q.MovedExercises(ctx, tx, dbsqlc.MovedExercisesParams{
+		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the updates after offset %d that move amulets: %w", after, err)
 	}
 	byOffset := map[int64]int{}
 	var contracts []string
@@ -135,13 +128,13 @@ func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Of
 	}
 	amulets, err := q.MovedAmulets(ctx, tx, wanted)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
+		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
 	}
 	for _, a := range amulets {
 		u := &list[byOffset[a.LedgerOffset]]
 		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
 	}
-	return list, through, s.movedContracts(ctx, tx, list, contracts)
+	return list, s.movedContracts(ctx, tx, list, contracts)
 }
 
 func movedUpdate(x *dbsqlc.MovedExercisesRow) ledger.MovedUpdate {

@@ -25,7 +25,7 @@ type derivedHistory struct {
 }
 
 const (
-	derivedAtOnce    = 2_000 // exercises
+	derivedAtOnce    = 2_000 // updates
 	newestRemembered = 100   // records
 )
 
@@ -112,7 +112,7 @@ func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.Tra
 			}
 			records, after = records[at+1:], ""
 		}
-		if len(records) > 0 || through <= from || len(updates) == 0 {
+		if len(records) > 0 || through <= from {
 			return records, nil
 		}
 		from = through
@@ -123,21 +123,22 @@ func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.Tra
 func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for exercises := 4 * max(n, newestRemembered); ; exercises *= 4 {
-		after, watermark, all, err := d.store.NewestMoved(ctx, d.upTo, exercises)
+	for updates := 4 * max(n, newestRemembered); ; updates *= 4 {
+		after, watermark, all, err := d.store.BeforeLast(ctx, d.upTo, updates)
 		if err != nil {
 			return nil, err
 		}
 		var fresh []ledger.Transaction
 		for at := after; at < watermark; {
-			updates, through, err := d.store.MovedUpdates(ctx, at, derivedAtOnce)
+			moved, through, err := d.store.MovedUpdates(ctx, at, derivedAtOnce)
 			if err != nil {
 				return nil, err
 			}
-			fresh = append(fresh, recordsOf(updates)...)
-			if at = through; len(updates) == 0 {
+			fresh = append(fresh, recordsOf(moved)...)
+			if through <= at { // a reset took them away
 				break
 			}
+			at = through
 		}
 		if !all && len(fresh) < n {
 			continue

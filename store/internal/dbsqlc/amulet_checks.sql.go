@@ -108,24 +108,3 @@ func (q *Queries) AmuletUpdateID(ctx context.Context, db DBTX, ledgerOffset int6
 	err := row.Scan(&update_id)
 	return update_id, err
 }
-
-const amuletWindow = `-- name: AmuletWindow :one
-SELECT coalesce((
-    SELECT u.ledger_offset FROM updates u WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2
-    ORDER BY u.ledger_offset OFFSET $3 LIMIT 1
-), $2)::bigint AS to_inclusive
-`
-
-type AmuletWindowParams struct {
-	FromExclusive int64 `db:"from_exclusive"`
-	ToInclusive   int64 `db:"to_inclusive"`
-	Beyond        int32 `db:"beyond"`
-}
-
-// The offset of the last of so many updates after one offset up to another; the other one if there are fewer.
-func (q *Queries) AmuletWindow(ctx context.Context, db DBTX, arg AmuletWindowParams) (int64, error) {
-	row := db.QueryRow(ctx, amuletWindow, arg.FromExclusive, arg.ToInclusive, arg.Beyond)
-	var to_inclusive int64
-	err := row.Scan(&to_inclusive)
-	return to_inclusive, err
-}

@@ -99,14 +99,12 @@ LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 WHERE e.ledger_offset > $1 AND e.ledger_offset <= $2 AND e.choice = ANY ($3::text[])
     AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
 ORDER BY e.ledger_offset, e.node_id
-LIMIT $4
 `
 
 type MovedExercisesParams struct {
 	FromExclusive int64    `db:"from_exclusive"`
 	ToInclusive   int64    `db:"to_inclusive"`
 	Choices       []string `db:"choices"`
-	AtMost        int32    `db:"at_most"`
 }
 
 type MovedExercisesRow struct {
@@ -124,14 +122,9 @@ type MovedExercisesRow struct {
 	SynchronizerID       *string            `db:"synchronizer_id"`
 }
 
-// The exercises of some choices of Splice's packages after one offset up to another, the first so many of them.
+// The exercises of some choices of Splice's packages after one offset up to another.
 func (q *Queries) MovedExercises(ctx context.Context, db DBTX, arg MovedExercisesParams) ([]MovedExercisesRow, error) {
-	rows, err := db.Query(ctx, movedExercises,
-		arg.FromExclusive,
-		arg.ToInclusive,
-		arg.Choices,
-		arg.AtMost,
-	)
+	rows, err := db.Query(ctx, movedExercises, arg.FromExclusive, arg.ToInclusive, arg.Choices)
 	if err != nil {
 		return nil, err
 	}
@@ -175,48 +168,6 @@ func (q *Queries) MovedFirst(ctx context.Context, db DBTX, seq int64) (int64, er
 	return ledger_offset, err
 }
 
-const movedLast = `-- name: MovedLast :many
-SELECT e.ledger_offset
-FROM exercised e
-WHERE e.ledger_offset > $1 AND e.ledger_offset <= $2 AND e.choice = ANY ($3::text[])
-    AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
-ORDER BY e.ledger_offset DESC, e.node_id DESC
-LIMIT $4
-`
-
-type MovedLastParams struct {
-	FromExclusive int64    `db:"from_exclusive"`
-	ToInclusive   int64    `db:"to_inclusive"`
-	Choices       []string `db:"choices"`
-	AtMost        int32    `db:"at_most"`
-}
-
-// The offsets of the last so many of these exercises, the latest first.
-func (q *Queries) MovedLast(ctx context.Context, db DBTX, arg MovedLastParams) ([]int64, error) {
-	rows, err := db.Query(ctx, movedLast,
-		arg.FromExclusive,
-		arg.ToInclusive,
-		arg.Choices,
-		arg.AtMost,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []int64
-	for rows.Next() {
-		var ledger_offset int64
-		if err := rows.Scan(&ledger_offset); err != nil {
-			return nil, err
-		}
-		items = append(items, ledger_offset)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const movedOffset = `-- name: MovedOffset :one
 SELECT u.ledger_offset FROM updates u WHERE u.update_id = $1::text LIMIT 1
 `
@@ -227,4 +178,46 @@ func (q *Queries) MovedOffset(ctx context.Context, db DBTX, updateID string) (in
 	var ledger_offset int64
 	err := row.Scan(&ledger_offset)
 	return ledger_offset, err
+}
+
+const updatesBack = `-- name: UpdatesBack :one
+SELECT coalesce((
+    SELECT u.ledger_offset - 1 FROM updates u WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2
+    ORDER BY u.ledger_offset DESC OFFSET $3 LIMIT 1
+), $1)::bigint AS from_exclusive
+`
+
+type UpdatesBackParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+	Beyond        int32 `db:"beyond"`
+}
+
+// The offset before the last so many updates after one offset up to another; the first one if there are fewer.
+func (q *Queries) UpdatesBack(ctx context.Context, db DBTX, arg UpdatesBackParams) (int64, error) {
+	row := db.QueryRow(ctx, updatesBack, arg.FromExclusive, arg.ToInclusive, arg.Beyond)
+	var from_exclusive int64
+	err := row.Scan(&from_exclusive)
+	return from_exclusive, err
+}
+
+const updatesWindow = `-- name: UpdatesWindow :one
+SELECT coalesce((
+    SELECT u.ledger_offset FROM updates u WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2
+    ORDER BY u.ledger_offset OFFSET $3 LIMIT 1
+), $2)::bigint AS to_inclusive
+`
+
+type UpdatesWindowParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+	Beyond        int32 `db:"beyond"`
+}
+
+// The offset of the last of so many updates after one offset up to another; the other one if there are fewer.
+func (q *Queries) UpdatesWindow(ctx context.Context, db DBTX, arg UpdatesWindowParams) (int64, error) {
+	row := db.QueryRow(ctx, updatesWindow, arg.FromExclusive, arg.ToInclusive, arg.Beyond)
+	var to_inclusive int64
+	err := row.Scan(&to_inclusive)
+	return to_inclusive, err
 }
