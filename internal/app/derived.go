@@ -83,6 +83,12 @@ func (d *derivedHistory) beginsBelow(ctx context.Context, at ledger.Transactions
 	return ok && offset < shown, err
 }
 
+// pruned reports whether some of the updates that records follow from may be gone, so that the records can't be compared with them.
+func (d *derivedHistory) pruned(ctx context.Context) bool {
+	bounds, _, err := d.store.Bounds(ctx)
+	return err != nil || bounds.PrunedTo > 0
+}
+
 // updateOf is the id of the update that a record with this cursor follows from.
 func updateOf(cursor ledger.TransactionsCursor) string {
 	id, _, _ := strings.Cut(strings.TrimPrefix(string(cursor), "#"), ":")

@@ -334,10 +334,6 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 // derivedHistory compares the records that follow from the updates of a network with these, as far as they are all there.
 func (v *verification) derivedHistory(ctx context.Context) error {
 	derived := newDerivedHistory(v.db.Store, nil)
-	bounds, _, err := v.db.Bounds(ctx)
-	if err != nil {
-		return err
-	}
 	at, _, err := v.db.TransactionsPosition(ctx)
 	if err != nil {
 		return err
@@ -346,7 +342,7 @@ func (v *verification) derivedHistory(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case bounds.PrunedTo > 0:
+	case derived.pruned(ctx):
 		v.note("the records that follow from the updates, with the updates: some of these were pruned")
 	case below:
 		v.note("the records that follow from the updates, with the updates: history was filled in below them, and `indexer run` has not derived them again yet")
