@@ -33,6 +33,8 @@ type Transaction struct {
 
 	Raw   JSON // the whole record if the kind is unknown; else nil
 	Extra JSON // the record's members that this version does not know, as one object
+
+	Derived bool // from an update of the network, rather than served
 }
 
 // Transfer is a payment of one sender to any number of receivers.

@@ -64,7 +64,8 @@ CREATE TABLE transactions (
     round            bigint,
     unit_word        text,
     fingerprint      bigint NOT NULL,
-    extra            jsonb
+    extra            jsonb,
+    derived          boolean NOT NULL DEFAULT false
 );
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
 CREATE INDEX transactions_date ON transactions USING brin (date);
@@ -165,29 +166,32 @@ COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which i
 
 CREATE VIEW ledger.transactions AS
 SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
-       x.unit_word, x.extra
+       x.unit_word, x.extra,
+       CASE WHEN x.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM transactions x
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
 
 COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
 COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record''s number never changes and is never used again. Unique.';
-COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed.';
+COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed. Of a record that is derived from updates the node id is that of exercised_events, which all Scan services number alike; the history''s was of the service''s participant.';
 COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the record''s update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Computed per row and not indexed: to find records by it add a condition on date, which is the update''s effective_at.';
 COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.';
 COMMENT ON COLUMN ledger.transactions.date IS 'When it took place (ledger time). Roughly in the order of seq. Microseconds, UTC. NULL only where the kind is unknown.';
 COMMENT ON COLUMN ledger.transactions.domain_id IS 'The synchronizer. NULL: the service did not say.';
-COMMENT ON COLUMN ledger.transactions.offset_text IS 'Offset in the ledger of the service''s own participant, as it was sent. It means nothing elsewhere, and differs between services. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.transactions.offset_text IS 'Offset in the ledger of the service''s own participant, as it was sent. It means nothing elsewhere, and differs between services. NULL: the service did not say, or the record is derived from updates, in which it is not.';
 COMMENT ON COLUMN ledger.transactions.round IS 'The mining round. NULL where the service did not say, as for mints and aborted instructions.';
 COMMENT ON COLUMN ledger.transactions.transaction_type IS 'The service''s own name of the kind, such as devnet_tap. NULL: it sent none.';
 COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the unit of value in the names of its fields: coin or amulet. NULL: the record has no such field.';
 COMMENT ON COLUMN ledger.transactions.extra IS 'Fields of the record that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.transactions.source IS 'Where the record is from: transactions, as a Scan service of Splice 0.6 or earlier served it; updates, derived from the stored updates of the network.';
 
 CREATE VIEW ledger.transfers AS
 SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,
        x.input_amount, x.input_app_reward_amount, x.input_validator_reward_amount, x.input_sv_reward_amount,
        x.input_validator_faucet_amount, x.description, x.transfer_kind, x.instruction_receiver, x.instruction_amount,
-       x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra
+       x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra,
+       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM transfers x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -197,13 +201,13 @@ COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.transfers.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.transfers.update_id IS 'Id of the transfer''s update, as in ledger.transactions. Not indexed.';
 COMMENT ON COLUMN ledger.transfers.date IS 'When it took place. Microseconds, UTC.';
-COMMENT ON COLUMN ledger.transfers.round IS 'The mining round. NULL: the service did not say.';
+COMMENT ON COLUMN ledger.transfers.round IS 'The mining round. NULL: the service did not say. Services say 0 of a choice of the token standard that sums nothing up (Splice 0.5.16 and later); derived from updates it is the round of what was created, NULL if that is not known.';
 COMMENT ON COLUMN ledger.transfers.sender IS 'The party that pays. Not indexed here: see ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.sender_change_fee IS 'Fee for the sender''s change. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.sender_change_amount IS 'What the sender gets back as change. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.sender_fee IS 'The fees that the sender pays for the contracts that the transfer creates. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.holding_fees IS 'Holding fees that fell due on what the sender put in. NULL: left out.';
-COMMENT ON COLUMN ledger.transfers.input_amount IS 'What the sender put in from its holdings. NULL: left out.';
+COMMENT ON COLUMN ledger.transfers.input_amount IS 'What the sender put in from its holdings. NULL: left out. Of a choice that sums nothing up services say the amount moved, or 0 of an instruction; derived from updates it is what was archived, NULL where the creation of a part of it is not stored.';
 COMMENT ON COLUMN ledger.transfers.input_app_reward_amount IS 'What the sender put in from app rewards. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.input_validator_reward_amount IS 'What the sender put in from validator rewards. NULL: left out.';
 COMMENT ON COLUMN ledger.transfers.input_sv_reward_amount IS 'What the sender put in from super-validator rewards. NULL: left out.';
@@ -214,12 +218,14 @@ COMMENT ON COLUMN ledger.transfers.instruction_receiver IS 'Receiver of the tran
 COMMENT ON COLUMN ledger.transfers.instruction_amount IS 'Amount of that instruction. NULL: there is none.';
 COMMENT ON COLUMN ledger.transfers.instruction_cid IS 'Contract id of that instruction. NULL: there is none.';
 COMMENT ON COLUMN ledger.transfers.receivers IS 'How many rows ledger.transfer_receivers has of it. NULL: the service left the list out.';
-COMMENT ON COLUMN ledger.transfers.balance_changes IS 'How many rows ledger.balance_changes has of it: 0 with recent services. NULL: the service left the list out.';
+COMMENT ON COLUMN ledger.transfers.balance_changes IS 'How many rows ledger.balance_changes has of it: 0 with recent services. NULL: the service left the list out, or, derived from updates, the creation of a part of what was archived is not stored.';
 COMMENT ON COLUMN ledger.transfers.sender_extra IS 'Fields of the sender that the service sent and this version does not know. NULL: none.';
 COMMENT ON COLUMN ledger.transfers.extra IS 'Fields of the transfer that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.transfers.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.transfer_receivers AS
-SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra
+SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra,
+       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM transfer_receivers x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -233,6 +239,7 @@ COMMENT ON COLUMN ledger.transfer_receivers.amount IS 'What is sent to it, befor
 COMMENT ON COLUMN ledger.transfer_receivers.receiver_fee IS 'Its part of the fees, which is taken off amount. NULL: left out.';
 COMMENT ON COLUMN ledger.transfer_receivers.net_amount IS 'What it gets: amount less receiver_fee, exactly. NULL: receiver_fee was left out.';
 COMMENT ON COLUMN ledger.transfer_receivers.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.transfer_receivers.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.balance_changes AS
 SELECT x.seq, t.event_id, x.ordinal, x.date, x.round, x.party, x.change_to_initial_amount_as_of_round_zero,
@@ -253,7 +260,8 @@ COMMENT ON COLUMN ledger.balance_changes.change_to_holding_fees_rate IS 'What is
 COMMENT ON COLUMN ledger.balance_changes.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
 
 CREATE VIEW ledger.mints AS
-SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
+SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra,
+       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM mints x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -266,9 +274,11 @@ COMMENT ON COLUMN ledger.mints.round IS 'The mining round. NULL where the servic
 COMMENT ON COLUMN ledger.mints.owner IS 'The party that owns what was minted.';
 COMMENT ON COLUMN ledger.mints.amount IS 'How much was minted.';
 COMMENT ON COLUMN ledger.mints.extra IS 'Fields of the mint that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.mints.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.taps AS
-SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra
+SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra,
+       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM taps x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -281,9 +291,11 @@ COMMENT ON COLUMN ledger.taps.round IS 'The mining round. NULL: the service did 
 COMMENT ON COLUMN ledger.taps.owner IS 'The party that owns what was tapped.';
 COMMENT ON COLUMN ledger.taps.amount IS 'How much was tapped.';
 COMMENT ON COLUMN ledger.taps.extra IS 'Fields of the tap that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.taps.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.aborted_transfer_instructions AS
-SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra
+SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra,
+       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM aborted_transfer_instructions x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -295,9 +307,11 @@ COMMENT ON COLUMN ledger.aborted_transfer_instructions.date IS 'When it took pla
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.instruction_cid IS 'Contract id of the transfer instruction. Equals ledger.transfers.instruction_cid of the transfer that made the instruction, if that is stored.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.abort_kind IS 'withdraw, by the sender, or reject, by the receiver; or what later services send. NULL: left out.';
 COMMENT ON COLUMN ledger.aborted_transfer_instructions.extra IS 'Fields that the service sent and this version does not know. NULL: none.';
+COMMENT ON COLUMN ledger.aborted_transfer_instructions.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.unknown_transactions AS
-SELECT x.seq, t.event_id, x.raw
+SELECT x.seq, t.event_id, x.raw,
+       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
 FROM unknown_transactions x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -306,6 +320,7 @@ COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind u
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.unknown_transactions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
 COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.unknown_transactions.source IS 'As in ledger.transactions.';
 
 -- Values that their own column cannot hold, of all streams ---------------------------------------------------------
 

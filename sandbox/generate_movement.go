@@ -16,7 +16,7 @@ type offered struct{ instruction, locked int32 } // activations
 // scenes is the cycle of the certain movements: a transfer by default, and a tap where nobody has an amulet to move.
 var scenes = [...]movementKind{
 	0: moveTap, 1: moveMint, 2: moveOffer, 4: moveOffer, 6: moveOffer, 7: moveAccept, 8: movePreapproved, 9: moveWithdraw,
-	10: moveOffer, 11: moveReject,
+	10: moveOffer, 11: moveReject, 12: moveTraffic,
 }
 
 // wrappedScene is the one with two transfers below an exercise.
@@ -40,7 +40,7 @@ func (g *generator) scene(t *tx) {
 				g.spend(t, below, position, kind, node)
 			}
 		})
-	case kind.isTransfer() && kind != moveAccept:
+	case kind == moveTraffic || kind.isTransfer() && kind != moveAccept:
 		g.spend(t, witnesses{}, position, kind, -1)
 	default: // no offer to settle
 		g.spend(t, witnesses{}, position, moveOffer, -1)
@@ -118,7 +118,9 @@ func (g *generator) moveAmulet(t *tx, seen witnesses, position int) {
 	case locked || t.left < 2 || g.rng.chance(40):
 		g.expire(t, seen, position)
 	default:
-		kinds := [...]movementKind{moveTransfer, moveTransfer, movePreapproved, moveOffer}
+		kinds := [...]movementKind{
+			moveTransfer, moveTransfer, moveTransfer, moveTransfer, movePreapproved, movePreapproved, moveOffer, moveOffer, moveTraffic,
+		}
 		g.spend(t, seen, position, kinds[g.rng.intn(len(kinds))], -1)
 	}
 }
@@ -153,7 +155,7 @@ func (g *generator) unlock(t *tx, seen witnesses, position int) {
 	c := g.contracts[g.activations[a].contract]
 	m := g.begin(t, moveUnlock, -1)
 	at := g.consumed(t, seen, a, choiceUnlock, c.parties[c.signatories-1])
-	g.amulet(t, seen.with(c.parties[:c.signatories]...), g.worth(&c), c.parties[1])
+	g.amulet(t, seen.with(c.parties[:c.signatories]...), c.amount, c.parties[1])
 	g.events[at].last = t.node - 1
 	g.finish(m)
 }
@@ -161,6 +163,14 @@ func (g *generator) unlock(t *tx, seen witnesses, position int) {
 // worth returns the value of an amulet in the current update.
 func (g *generator) worth(c *contract) int64 {
 	return c.amount - holdingFee(c.amount, g.createdRound(c), g.round())
+}
+
+// usable is what a transfer has of an amulet.
+func (g *generator) usable(q *terms, c *contract) int64 {
+	if q.direct {
+		return c.amount
+	}
+	return g.worth(c)
 }
 
 func (g *generator) round() int64 { return roundOf(&update{record: g.record}) }
@@ -193,7 +203,7 @@ func (g *generator) spend(t *tx, seen witnesses, position int, kind movementKind
 	positions := g.inputs(t, position)
 	var available int64
 	for _, p := range positions {
-		available += g.worth(&g.contracts[g.activations[g.pool[t.synchronizer][p]].contract])
+		available += g.usable(&q, &g.contracts[g.activations[g.pool[t.synchronizer][p]].contract])
 	}
 	if available < leastTransfer {
 		g.expire(t, seen, position)
@@ -213,6 +223,9 @@ func (g *generator) spend(t *tx, seen witnesses, position int, kind movementKind
 	}
 	for i := range d.receivers {
 		switch receiver := g.receiver(sender, kind); {
+		case kind == moveTraffic: // is burned
+		case kind == moveTransfer && q.direct:
+			g.amulet(t, below, d.sent[i], sender)
 		case kind == moveOffer:
 			locked := g.lockedAmulet(t, below, d.sent[i], sender, g.dso)
 			instruction := g.instruction(t, below, d.sent[i], sender, receiver)
@@ -249,8 +262,7 @@ func (g *generator) settleOffer(t *tx, seen witnesses, kind movementKind) {
 	o := offers[i]
 	locked, instruction := g.contracts[g.activations[o.locked].contract], g.contracts[g.activations[o.instruction].contract]
 	sender, receiver := instruction.parties[1], instruction.parties[2]
-	worth := g.worth(&locked)
-	if kind == moveAccept && worth < unit {
+	if kind == moveAccept && g.worth(&locked) < unit {
 		kind = moveReject
 	}
 	offers[i] = offers[len(offers)-1]
@@ -267,10 +279,11 @@ func (g *generator) settleOffer(t *tx, seen witnesses, kind movementKind) {
 	below := seen.with(g.dso, sender, actor)
 	g.consumed(t, below, o.locked, choiceUnlock, g.dso)
 	if kind == moveAccept {
-		d := g.termsOf(len(g.movements), kind).settle(worth)
+		q := g.termsOf(len(g.movements), kind)
+		d := q.settle(g.usable(&q, &locked))
 		g.amulet(t, below, d.sent[0]-d.fees[0], receiver)
-	} else if worth > 0 {
-		g.amulet(t, below, worth, sender)
+	} else {
+		g.amulet(t, below, locked.amount, sender)
 	}
 	g.events[at].last = t.node - 1
 	g.finish(m)

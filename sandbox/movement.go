@@ -1,5 +1,7 @@
 package sandbox
 
+import "math/bits"
+
 // A movement is what an update did to amulets: a record of the transaction history. Its events are adjacent.
 type movement struct {
 	update       int32
@@ -21,6 +23,7 @@ const (
 	moveReject   // of an offer, by the receiver
 	moveUnlock   // not a kind of interface.md, nor is the next one; see ScanOptions.ExtraKinds
 	moveExpire
+	moveTraffic // a purchase, which no record tells
 )
 
 func (k movementKind) isTransfer() bool { return k <= moveAccept }
@@ -49,13 +52,17 @@ const maxReceivers = 3
 type terms struct {
 	receivers   int
 	shares      [maxReceivers]int64 // in proportion
-	permille    [maxReceivers]int64 // of a share, that the receiver pays as a fee
+	outputFees  [maxReceivers]int64 // what it costs to create what each receives ...
+	ratios      [maxReceivers]int64 // ... and the part of it that the receiver pays, in units of one
+	fees        [maxReceivers]int64 // which is this
 	locked      [maxReceivers]bool
-	rewards     [4]int64 // of apps, validators, super validators and faucets; -1: none
+	rewards     [4]int64 // of apps, validators, super validators, and the part of validators' that is for faucets; -1: none
 	senderFee   int64
 	changeFee   int64
 	percent     int64 // of the input that is sent on
 	description int   // of texts; -1: none
+	direct      bool  // a choice of the token standard that does without AmuletRules_Transfer, and without fees
+	variant     int   // 0 or 1: which of two forms a network shows it in
 }
 
 func (w *world) termsOf(number int, kind movementKind) terms {
@@ -66,35 +73,61 @@ func (w *world) termsOf(number int, kind movementKind) terms {
 	}
 	for i := range maxReceivers {
 		q.shares[i] = int64(1 + r.intn(9))
-		if r.chance(30) {
-			q.permille[i] = int64(r.intn(20))
+		if r.chance(40) {
+			q.outputFees[i] = int64(r.intn(int(unit / 50)))
+		}
+		if q.ratios[i] = [...]int64{0, unit, unit / 3}[r.intn(3)]; kind == moveOffer {
+			q.ratios[i] = 0
 		}
 		q.locked[i] = kind == moveTransfer && r.chance(20)
 	}
 	for i := range q.rewards {
-		if q.rewards[i] = -1; r.chance(25) {
+		if r.chance(25) {
 			q.rewards[i] = int64(r.intn(int(3 * unit)))
+		} else if i == 3 {
+			q.rewards[i] = -1
 		}
 	}
-	if r.chance(60) {
-		q.senderFee = int64(r.intn(int(unit / 3)))
-	}
+	q.rewards[1] += max(q.rewards[3], 0)
 	if r.chance(60) {
 		q.changeFee = 3 * unit / 100
 	}
 	if r.chance(15) || kind == moveAccept {
 		q.percent, q.changeFee = 100, 0
 	}
-	if kind == moveAccept {
-		q.rewards = [4]int64{-1, -1, -1, -1}
+	q.direct, q.variant = kind.isTransfer() && r.chance(40) && (kind != moveTransfer || r.chance(30)), r.intn(2)
+	if kind == moveAccept || kind == moveTraffic || q.direct {
+		q.rewards = [4]int64{0, 0, 0, -1}
 	}
-	if kind == moveOffer {
-		q.permille[0] = 0
+	switch direct := q.direct && kind != movePreapproved; {
+	case direct && kind == moveTransfer: // to oneself
+		q.receivers, q.locked[0], q.percent = 1, false, 100
+	case direct:
+		q.percent = 100
+	case kind == moveTransfer && q.receivers == 1 && r.chance(20): // it only merges
+		q.receivers = 0
 	}
-	if r.chance(40) {
+	if kind == moveTraffic || q.direct {
+		q.outputFees, q.changeFee = [maxReceivers]int64{}, 0
+	}
+	for i := range q.receivers {
+		q.fees[i] = portion(q.outputFees[i], q.ratios[i])
+		q.senderFee += portion(q.outputFees[i], unit-q.ratios[i])
+	}
+	if described := kind == moveOffer || kind == movePreapproved || kind == moveTransfer && q.direct; described && r.chance(40) {
 		q.description = r.intn(len(texts))
 	}
 	return q
+}
+
+// portion is a part of an amount, with the tenth digit rounded half to even.
+func portion(amount, ratio int64) int64 {
+	high, low := bits.Mul64(uint64(amount), uint64(ratio))
+	whole, rest := bits.Div64(high, low, uint64(unit))
+	if rest > uint64(unit)/2 || rest == uint64(unit)/2 && whole%2 == 1 {
+		whole++
+	}
+	return int64(whole)
 }
 
 // leastTransfer is the smallest input of a transfer; it leaves enough for all fees.
@@ -104,7 +137,6 @@ const leastTransfer = 10 * unit
 type deal struct {
 	terms
 	sent   [maxReceivers]int64 // before the receivers' fees
-	fees   [maxReceivers]int64
 	change int64
 }
 
@@ -115,6 +147,9 @@ func (q terms) settle(available int64) deal {
 	spend := rest / 100 * q.percent
 	if q.percent == 100 {
 		spend = rest
+	}
+	if q.receivers == 0 {
+		spend = 0
 	}
 	d.change = rest - spend
 	var shares int64
@@ -128,15 +163,11 @@ func (q terms) settle(available int64) deal {
 			d.sent[i] = left
 		}
 		left -= d.sent[i]
-		d.fees[i] = d.sent[i] / 1000 * q.permille[i]
 	}
 	return d
 }
 
 // rewarded is the sum of the rewards.
-func (q terms) rewarded() (sum int64) {
-	for _, n := range q.rewards {
-		sum += max(n, 0)
-	}
-	return sum
+func (q terms) rewarded() int64 {
+	return q.rewards[0] + q.rewards[1] + q.rewards[2]
 }

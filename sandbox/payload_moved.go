@@ -5,9 +5,14 @@ import "sort"
 // metaPrefix begins the keys of the token standard's metadata.
 const metaPrefix = "splice.lfdecentralizedtrust.org/"
 
+// firstMovement returns the number of the first movement of an update, or of a later one.
+func (v *view) firstMovement(index int) int {
+	return sort.Search(len(v.movements), func(n int) bool { return int(v.movements[n].update) >= index })
+}
+
 // movementOf returns the number of the movement that begins with an event of an update, or -1.
 func (v *view) movementOf(index int, e *event) int {
-	n := sort.Search(len(v.movements), func(n int) bool { return int(v.movements[n].update) >= index })
+	n := v.firstMovement(index)
 	for ; n < len(v.movements) && int(v.movements[n].update) == index; n++ {
 		if v.events[v.movements[n].first].node == e.node {
 			return n
@@ -25,6 +30,8 @@ func (k movementKind) txKind() string {
 		return "expire-dust"
 	case moveWithdraw, moveReject:
 		return "merge-split"
+	case moveTraffic:
+		return "burn"
 	case moveMint, moveTap:
 		return ""
 	}

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -12,6 +11,7 @@ import (
 type transfer struct {
 	sender          uint16
 	input           int64
+	consumed        int64 // what was archived; input, but where the service has no figures
 	holdingFees     int64
 	deal            deal
 	receivers       []receiver
@@ -40,8 +40,7 @@ func (v *view) movementsNamed(id string) (list []int32) {
 	if !found || !ok || !strings.HasPrefix(id, "#") {
 		return nil
 	}
-	first := sort.Search(len(v.movements), func(n int) bool { return int(v.movements[n].update) >= i })
-	for n := first; n < len(v.movements) && int(v.movements[n].update) == i; n++ {
+	for n := v.firstMovement(i); n < len(v.movements) && int(v.movements[n].update) == i; n++ {
 		if strconv.Itoa(int(v.movements[n].node)) == node {
 			list = append(list, int32(n))
 		}
@@ -54,6 +53,7 @@ func (v *view) transferOf(number int) transfer {
 	m := &v.movements[number]
 	round := roundOf(&v.updates[m.update])
 	t := transfer{instruction: -1, offeredTo: -1}
+	q := v.termsOf(number, m.kind)
 	var created []*contract
 	for _, e := range v.events[m.first : m.first+m.count] {
 		c := &v.contracts[e.contract]
@@ -63,18 +63,24 @@ func (v *view) transferOf(number int) transfer {
 		case e.choice >= 0:
 			t.sender = c.parties[1]
 			t.input += c.amount
-			t.holdingFees += holdingFee(c.amount, v.round(c), round)
+			if !q.direct {
+				t.holdingFees += holdingFee(c.amount, v.round(c), round)
+			}
 			t.change(c, v.round(c), -1)
 		default:
 			created = append(created, c)
 			t.change(c, round, 1)
 		}
 	}
-	q := v.termsOf(number, m.kind)
 	t.deal = q.settle(t.input - t.holdingFees + q.rewarded())
 	for i, c := range created[:min(len(created), q.receivers)] {
-		if m.kind != moveOffer {
-			t.receive(c.parties[1], c.amount+t.deal.fees[i], t.deal.fees[i])
+		t.receive(c.parties[1], c.amount+t.deal.fees[i], t.deal.fees[i])
+	}
+	t.consumed = t.input
+	if !q.summarized(m.kind) { // the service has no better figures
+		t.input, t.deal.change = t.receivers[0].amount, 0
+		if m.kind == moveOffer {
+			t.input = 0
 		}
 	}
 	switch m.kind {
@@ -91,6 +97,18 @@ func (v *view) transferOf(number int) transfer {
 		t.descriptionJSON = texts[q.description]
 	}
 	return t
+}
+
+// summarized reports whether a transfer is made by a choice whose result sums it up. The records of others have no round, and no inputs.
+func (q *terms) summarized(kind movementKind) bool { return !q.direct || kind == movePreapproved }
+
+// recordRound is the round that the record of a movement has.
+func (v *view) recordRound(number int) int64 {
+	m := &v.movements[number]
+	if q := v.termsOf(number, m.kind); m.kind.isTransfer() && !q.summarized(m.kind) {
+		return 0
+	}
+	return roundOf(&v.updates[m.update])
 }
 
 // receive adds what a party receives. Several amulets of one party make one receiver.
@@ -201,7 +219,7 @@ func (v *view) appendRecord(dst []byte, number int, f recordForm) []byte {
 	dst = append(dst, '"')
 	if m.kind.hasRound() {
 		dst = append(dst, `,"round":`...)
-		dst = appendInt(dst, roundOf(u))
+		dst = appendInt(dst, v.recordRound(number))
 	}
 	if v.hasSecondPart(number, f) {
 		part := "mint"

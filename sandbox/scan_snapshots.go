@@ -90,9 +90,9 @@ func (v *networkView) snapshot(n int) (list []networkContract) {
 			nodes, _ := v.nodes(i)
 			for k := range nodes {
 				switch e := &nodes[k]; {
-				case e.choice < 0:
+				case e.as == nil:
 					at[stay{e.contract, u.synchronizer}] = i
-				case e.served.template().choices[e.choice].consuming:
+				case e.as.consuming:
 					delete(at, stay{e.contract, u.synchronizer})
 				}
 			}

@@ -82,7 +82,9 @@ func TestNetworkSnapshots(t *testing.T) {
 		last = item["record_time"].(string)
 	}
 	newest := c.post(pathNetworkACS, `{"migration_id":2,"record_time":%q,"record_time_match":"at_or_before","page_size":1}`, last).object()
-	require.Less(t, newest["record_time"], last)
+	taken, err := time.Parse(time.RFC3339Nano, newest["record_time"].(string))
+	require.NoError(t, err)
+	require.Less(t, taken.Format("2006-01-02T15:04:05.000000Z"), last)
 	amulets := c.post(pathNetworkACS, `{"migration_id":2,"record_time":%q,"record_time_match":"at_or_before","page_size":1000,"templates":["splice-amulet:Splice.Amulet:Amulet"],"party_ids":[%q]}`, last, l.DSO()).object()
 	require.NotEmpty(t, amulets["created_events"])
 	for _, item := range amulets["created_events"].([]any) {

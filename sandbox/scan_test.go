@@ -242,7 +242,7 @@ func TestSmallHistoryHasEverything(t *testing.T) {
 			`"transaction_type":"transfer"`, `"transaction_type":"mint"`, `"transaction_type":"devnet_tap"`, `"transaction_type":"abort_transfer_instruction"`,
 			`"transaction_type":"expire"`, `"abort_kind":"withdraw"`, `"abort_kind":"reject"`, `"transfer_kind":"preapproval_send"`,
 			`"transfer_kind":"create_transfer_instruction"`, `"transfer_kind":"transfer_instruction_accept"`, `"transferInstructionReceiver":"`,
-			`"transferInstructionAmount":"`, `"transferInstructionCid":"00`, `"receivers":[]`, `},{"party":`, `"description":"`, `_reward_amount":"`,
+			`"transferInstructionAmount":"`, `"transferInstructionCid":"00`, `},{"party":`, `"description":"`, `_reward_amount":"`,
 			`"input_validator_faucet_amount":"`, `"change_to_holding_fees_rate":"-0.`, `"amulet_owner":"`, `"input_amulet_amount":"`, `"offset":"0000000000`,
 			`"balance_changes":[{`,
 		} {

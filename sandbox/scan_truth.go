@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
 )
@@ -18,8 +19,20 @@ func HistoryRelations() []string { return slices.Clone(historyRelations) }
 // Rows are in the service's order, with seq from 1. They come from the ledger's decisions, so they ignore
 // ScanOptions.Rewrite.
 func (s *Scan) Truth() map[string][]Row {
+	return s.historyTruth(s.form(), nil)
+}
+
+// DerivedTruth returns what they must hold of a pair of schemas that has read all updates of the network. It is what Truth returns, but
+// for what can't be derived, and for what the service does not know better (docs/sql.md).
+func (s *Scan) DerivedTruth() map[string][]Row {
+	form := s.form()
+	form.changes = true
+	return s.historyTruth(form, s.network())
+}
+
+func (s *Scan) historyTruth(form recordForm, derived *networkView) map[string][]Row {
 	v, served := s.now()
-	t := &historyTruth{view: v, form: s.form(), rows: map[string][]Row{}}
+	t := &historyTruth{view: v, form: form, derived: derived, rows: map[string][]Row{}}
 	for _, relation := range historyRelations {
 		t.rows[relation] = []Row{}
 	}
@@ -32,8 +45,9 @@ func (s *Scan) Truth() map[string][]Row {
 // historyTruth builds the truth from the generator's decisions.
 type historyTruth struct {
 	*view
-	form recordForm
-	rows map[string][]Row
+	form    recordForm
+	derived *networkView // nil: as the service serves records
+	rows    map[string][]Row
 }
 
 func (t *historyTruth) add(relation string, r Row) { t.rows[relation] = append(t.rows[relation], r) }
@@ -55,7 +69,10 @@ func (t *historyTruth) record(seq int64, n int) {
 	m := &t.movements[n]
 	u := &t.updates[m.update]
 	of := func(r Row) Row {
-		r["seq"], r["event_id"] = number(seq), t.eventID(m)
+		r["seq"], r["event_id"], r["source"] = number(seq), t.eventID(m), "transactions"
+		if t.derived != nil {
+			r["event_id"], r["source"] = t.derived.derivedID(m), "updates"
+		}
 		return r
 	}
 	dated := func(r Row) Row {
@@ -65,15 +82,25 @@ func (t *historyTruth) record(seq int64, n int) {
 		return of(r)
 	}
 	rounded := func(r Row) Row {
-		if r["round"] = nil; m.kind.hasRound() {
+		switch r["round"] = nil; {
+		case t.derived != nil:
 			r["round"] = number(roundOf(u))
+			if m.kind == moveWithdraw || m.kind == moveReject {
+				r["round"] = nil
+			}
+		case m.kind.hasRound():
+			r["round"] = number(t.recordRound(n))
 		}
 		return dated(r)
 	}
 	kind := t.recordKind(n, t.form)
-	t.add("transactions", rounded(Row{
+	row := rounded(Row{
 		"update_id": t.updateIDOf(int(m.update)), "kind": kind, "domain_id": t.synchronizers[u.synchronizer], "offset_text": t.form.offset(u),
-	}))
+	})
+	if t.derived != nil {
+		row["offset_text"] = nil
+	}
+	t.add("transactions", row)
 	switch first := t.firstOf(m); kind {
 	case "mint", "tap":
 		c := &t.contracts[first]
@@ -114,6 +141,9 @@ func (t *historyTruth) transfer(updateID string, x transfer, of, rounded func(Ro
 	if x.instruction >= 0 {
 		r["instruction_cid"] = string(t.contractID(nil, x.instruction))
 	}
+	if t.derived != nil {
+		r["input_amount"] = decimal(x.consumed)
+	}
 	t.add("transfers", r)
 	for i, to := range x.receivers {
 		t.add("transfer_receivers", of(Row{
@@ -125,11 +155,24 @@ func (t *historyTruth) transfer(updateID string, x transfer, of, rounded func(Ro
 		return
 	}
 	for i, b := range x.changes {
-		t.add("balance_changes", rounded(of(Row{
+		r := rounded(Row{
 			"ordinal": number(i), "party": t.parties[b.party], "change_to_initial_amount_as_of_round_zero": decimal(b.initial),
 			"change_to_holding_fees_rate": decimal(b.rate),
-		})))
+		})
+		delete(r, "source")
+		t.add("balance_changes", r)
 	}
+}
+
+// derivedID is the event id of the record that follows from a movement.
+func (v *networkView) derivedID(m *movement) string {
+	nodes, _ := v.nodes(int(m.update))
+	for n := range nodes {
+		if b := nodes[n].names; b != nil && b.first == m.first {
+			return fmt.Sprintf("#%s:%d", v.updateIDOf(int(m.update)), n)
+		}
+	}
+	panic(fmt.Sprintf("sandbox: the DSO does not see movement of update %d", m.update))
 }
 
 // ReportedBalances returns what the balance changes of the transfers in rounds up to and including one come to, by
@@ -146,7 +189,7 @@ func (s *Scan) ReportedBalances(round int64) map[string]string {
 	for _, number := range served {
 		m := &v.movements[number]
 		kind := v.recordKind(int(number), form)
-		switch later := m.kind.hasRound() && roundOf(&v.updates[m.update]) > round; {
+		switch later := m.kind.hasRound() && v.recordRound(int(number)) > round; {
 		case kind == "unknown" && !later:
 			return nil
 		case kind != "transfer" || later:

@@ -45,7 +45,9 @@ func TestScanTruthIsWhatIsServed(t *testing.T) {
 func addServed(t *testing.T, rows map[string][]Row, seq int, r map[string]any, word string) {
 	t.Helper()
 	add := func(relation string, row Row) {
-		row["seq"], row["event_id"] = number(seq), r["event_id"]
+		if row["seq"], row["event_id"] = number(seq), r["event_id"]; relation != "balance_changes" {
+			row["source"] = "transactions"
+		}
 		rows[relation] = append(rows[relation], row)
 	}
 	text := func(v any) any {

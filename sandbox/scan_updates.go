@@ -50,6 +50,8 @@ func (v *networkView) after(migration, micros int64) int {
 // networkNode is an event that the DSO sees, with the number that Scan gives it.
 type networkNode struct {
 	*event
+	as       *networkChoice // how an exercise is shown; nil: it is a creation
+	names    *movement      // whose record is named after it; nil: none
 	sight    sight
 	last     int   // the highest number below it
 	children []int // numbers
@@ -59,30 +61,73 @@ type networkNode struct {
 // see, too.
 func (v *networkView) nodes(i int) (nodes []networkNode, roots []int) {
 	u := &v.updates[i]
-	var open []int
-	for j := range v.events[u.first : u.first+u.count] {
-		e := &v.events[int(u.first)+j]
-		s := v.sightOf(v.filter, e)
-		if !s.match {
-			continue
-		}
+	type parent struct {
+		n    int
+		last int32 // node of its last descendant in the ledger
+	}
+	var open []parent
+	push := func(node networkNode, last int32) {
 		n := len(nodes)
-		nodes = append(nodes, networkNode{event: e, sight: s, last: n})
-		for len(open) > 0 && nodes[open[len(open)-1]].event.last < e.node {
+		node.last = n
+		nodes = append(nodes, node)
+		for len(open) > 0 && open[len(open)-1].last < node.node {
 			open = open[:len(open)-1]
 		}
 		if len(open) == 0 {
 			roots = append(roots, n)
 		} else {
-			parent := &nodes[open[len(open)-1]]
-			parent.children = append(parent.children, n)
+			above := &nodes[open[len(open)-1].n]
+			above.children = append(above.children, n)
 		}
 		for _, above := range open {
-			nodes[above].last = n
+			nodes[above.n].last = n
 		}
+		if node.as != nil {
+			open = append(open, parent{n, last})
+		}
+	}
+	movement, end := v.movementsOf(i)
+	for j := u.first; j < u.first+u.count; j++ {
+		e := &v.events[j]
+		s := v.sightOf(v.filter, e)
+		if !s.match {
+			continue
+		}
+		for movement < end && v.movements[movement].first+v.movements[movement].count <= j {
+			movement++
+		}
+		node, last := networkNode{event: e, sight: s}, e.last
 		if e.choice >= 0 {
-			open = append(open, n)
+			c := v.shownChoice(e)
+			node.as = &c
 		}
+		if movement < end && v.movements[movement].first == j {
+			m := &v.movements[movement]
+			choices, whole := v.choices(movement), v.events[m.first+m.count-1].node
+			if m.kind.begins() {
+				node.as = &choices[0]
+				node.names = m
+				push(node, whole)
+				choices = choices[1:]
+			}
+			for c := range choices {
+				push(networkNode{event: e, as: &choices[c], sight: s}, whole)
+			}
+			if named := len(nodes) - len(choices); !m.kind.begins() && len(choices) > 0 {
+				if m.kind == movePreapproved && choices[0].choice == "TransferFactory_Transfer" { // which makes no record of its own
+					named++
+				}
+				nodes[named].names = m
+			}
+			if m.kind.begins() {
+				continue
+			}
+			if len(choices) > 0 && node.as != nil {
+				node.as.choice, node.as.argument, node.as.result = "Archive", struct{}{}, struct{}{}
+				last = e.node
+			}
+		}
+		push(node, last)
 	}
 	return nodes, roots
 }
@@ -133,7 +178,7 @@ func (v *networkView) appendTransactionItem(dst []byte, i int, nodes []networkNo
 			dst = append(dst, ',')
 		}
 		dst = fmt.Appendf(dst, `"%s:%d":`, id, n)
-		if nodes[n].choice < 0 {
+		if nodes[n].as == nil {
 			dst = v.appendCreatedItem(dst, nodes[n].contract, id, n)
 		} else {
 			dst = v.appendExercisedItem(dst, i, &nodes[n], id, n)
@@ -173,21 +218,18 @@ func (v *networkView) appendCreatedItem(dst []byte, number int32, updateID strin
 }
 
 func (v *networkView) appendExercisedItem(dst []byte, i int, node *networkNode, updateID string, n int) []byte {
-	ch := node.served.template().choices[node.choice]
-	dst = fmt.Appendf(dst, `{"event_type":"exercised_event","event_id":"%s:%d","contract_id":"%s","template_id":%q,"package_name":%q,"choice":%q,"choice_argument":`,
-		updateID, n, v.contractID(nil, node.contract), node.served.id(), node.served.template().packageName, ch.name)
-	dst = v.appendChoiceArgument(dst, i, node.event)
+	c := node.as
+	packageName, packageID, module, entity := c.name()
+	argument, result := v.values(i, node)
+	dst = fmt.Appendf(dst, `{"event_type":"exercised_event","event_id":"%s:%d","contract_id":"%s","template_id":"%s:%s:%s","package_name":%q,"choice":%q,"choice_argument":%s`,
+		updateID, n, c.contract, packageID, module, entity, packageName, c.choice, argument)
 	dst = append(dst, `,"child_event_ids":`...)
 	dst = appendEventIDs(dst, updateID, node.children)
-	dst = append(dst, `,"exercise_result":`...)
-	dst = v.appendExerciseResult(dst, i, node.event)
-	dst = append(dst, `,"consuming":`...)
-	dst = appendBool(dst, ch.consuming)
-	dst = fmt.Appendf(dst, `,"acting_parties":[%s],"interface_id":`, v.quoted[node.actor])
-	if ch.through < 0 {
+	dst = fmt.Appendf(dst, `,"exercise_result":%s,"consuming":%t,"acting_parties":[%s],"interface_id":`, result, c.consuming, v.quoted[c.actor])
+	if c.through == "" {
 		return append(dst, "null}"...)
 	}
-	return append(appendQuoted(dst, interfaces[ch.through].id()), '}')
+	return append(appendQuoted(dst, c.through), '}')
 }
 
 func (v *networkView) appendReassignmentItem(dst []byte, i int, l *leg) []byte {

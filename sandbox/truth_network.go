@@ -118,7 +118,7 @@ func (t *truth) networkTransaction(v *networkView, i int, u *update) {
 	witnessed := map[int32]bool{}
 	for n := range nodes {
 		e := &nodes[n]
-		if e.choice < 0 {
+		if e.as == nil {
 			row := t.networkCreated(on, e.contract, offset, int32(n), "transaction")
 			if witnessed[e.contract] = !v.holds(e.contract); !witnessed[e.contract] {
 				t.active[stay{e.contract, u.synchronizer}] = t.activeRow(e.contract, row, u.synchronizer, 0)
@@ -129,15 +129,31 @@ func (t *truth) networkTransaction(v *networkView, i int, u *update) {
 		if witnessed[e.contract] {
 			columns["acs_delta"] = false
 		}
-		t.exercised(on, i, u, e.event, &e.sight)
-		t.change("exercised_events", columns)["last_descendant_node_id"] = number(e.last)
-		if e.served.template().choices[e.choice].consuming {
+		t.networkExercised(on, columns, e, v, i)
+		if e.as.consuming {
 			t.archived(on, u, e.event, &e.sight)
-			t.change("archived_events", columns)
+			t.change("archived_events", columns)["choice"] = e.as.choice
 			delete(t.active, stay{e.contract, u.synchronizer})
 		}
 	}
 	t.networkUpdate(v, i, u, "transaction")
+}
+
+// networkExercised adds an exercised_events row.
+func (t *truth) networkExercised(on facts, columns Row, e *networkNode, v *networkView, i int) {
+	argument, result := v.values(i, e)
+	packageName, packageID, module, entity := e.as.name()
+	r := on.with(Row{
+		"contract_id": e.as.contract, "template_id": packageID + ":" + module + ":" + entity, "package_id": packageID, "package_name": packageName,
+		"module_name": module, "entity_name": entity, "interface_id": nil, "choice": e.as.choice, "choice_argument": value(argument),
+		"exercise_result": value(result), "acting_parties": t.texts([]uint16{e.as.actor}), "consuming": e.as.consuming,
+		"last_descendant_node_id": number(e.last), "witness_parties": nil, "acs_delta": nil, "implemented_interfaces": nil,
+	})
+	if e.as.through != "" {
+		r["interface_id"] = e.as.through
+	}
+	t.add("exercised_events", r)
+	t.change("exercised_events", columns)
 }
 
 // holds reports whether the DSO is a stakeholder of a contract.

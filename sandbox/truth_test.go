@@ -219,7 +219,7 @@ func TestTruthOfActiveContractsIsTheSnapshot(t *testing.T) {
 // is active, and on where it was created unless it had moved before.
 func TestTruthFromSnapshotEndsWithTheSameActiveContracts(t *testing.T) {
 	t.Parallel()
-	l := grown(t, Options{Seed: 13}, 400)
+	l := grown(t, Options{Seed: 17}, 400)
 	at := l.Offset(250)
 	whole, later := l.Truth(Scope{}, l.End()), l.TruthFromSnapshot(Scope{}, at, l.End())
 	unknown, known := 0, 0

@@ -298,6 +298,8 @@ func (t *tokenTruth) explained(r Row, e *tokenEvent, events []*tokenEvent) {
 	}
 	r["burned_amount"], r["minted_amount"] = exactly(burned), exactly(minted)
 	switch {
+	case m.kind == moveTraffic:
+		r["label"] = "Burn"
 	case !m.kind.isTransfer() || receivers == nil:
 		r["label"] = "MergeSplit"
 	case e.holding.owner == sender:

@@ -291,6 +291,7 @@ func (d *testDB) rebuild(served string) []string {
 const columnsToSpoil = `
 SELECT c.table_name || '.' || c.column_name, format('UPDATE indexer.%I SET %I = %s WHERE %2$I IS NOT NULL', c.table_name, c.column_name,
 	CASE WHEN c.is_nullable = 'YES' THEN 'NULL'
+	WHEN c.data_type = 'boolean' THEN format('NOT %I', c.column_name)
 	WHEN c.data_type = 'text' THEN format('%I || ''?''', c.column_name)
 	WHEN c.data_type = 'timestamp with time zone' THEN format('%I + interval ''1 hour''', c.column_name)
 	WHEN c.data_type IN ('jsonb', 'bytea') THEN '''{}'''
@@ -312,7 +313,7 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(page[4:])))
 	require.Empty(t, h.rebuild(storetest.TransactionsPage))
 
-	unneeded := []string{"transactions.fingerprint"} // is of no column
+	unneeded := []string{"transactions.fingerprint", "transactions.derived"} // are not served
 	tables := append([]string{"record_exact_payloads"}, historyTables[:8]...)
 	columns, err := h.Conn.Query(t.Context(), columnsToSpoil, tables)
 	require.NoError(t, err)

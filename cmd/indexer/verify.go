@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/progress"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 type verifyCommand struct {
@@ -47,6 +48,7 @@ type verifyReport struct {
 	Error       string                `json:"error,omitempty"`
 	Updates     *verifiedUpdates      `json:"updates"`
 	History     *verifiedHistory      `json:"transactions"`
+	Amulets     *store.AmuletSums     `json:"amulet_sums,omitempty"` // of the network's updates
 	Sealed      int64                 `json:"sealed_windows"`
 	Found       int64                 `json:"differences_found"`
 	Remaining   int64                 `json:"differences_remaining"`
@@ -123,7 +125,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 }
 
 func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
-	r.Found, r.Sealed, r.Remaining = v.Differences, v.Sealed, v.Remaining(c.Repair)
+	r.Found, r.Sealed, r.Remaining, r.Amulets = v.Differences, v.Sealed, v.Remaining(c.Repair), v.Amulets
 	r.Notes = append(r.Notes, v.Notes...)
 	switch {
 	case err != nil:
@@ -185,6 +187,9 @@ func (r *verifyReport) print(out config.Output) error {
 	}
 	if h := r.History; h != nil {
 		l.say("transactions", fmt.Sprintf("%d records read again", h.Records))
+	}
+	if r.Amulets != nil {
+		l.say("amulets", sumsText(r.Amulets))
 	}
 	if r.Sealed > 0 {
 		l.say("sealed windows", fmt.Sprint(r.Sealed))

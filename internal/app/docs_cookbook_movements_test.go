@@ -20,6 +20,13 @@ var movementAnswers = map[string]answer{
 		}
 		return tally(transfers, by("sender", "receiver"), number, total(column("amount")))
 	}},
+	"What was burned, by kind?": {of: func(d *documented) [][]any {
+		var burns []sandbox.Row // a participant's movements burn by choices of their own, except for dust
+		for _, r := range d.movementsOf(d.n, d.m, is("label", "ExpireDust")) {
+			burns = append(burns, sandbox.Row{"kind": "dust", "amount": r["archived_amount"]})
+		}
+		return tally(burns, by("kind"), number, total(column("amount")))
+	}},
 	"Which offered transfers wait for an answer?": {of: func(d *documented) [][]any {
 		return project(only(d.ledger.TransferInstructions(d.scope, d.ledger.End()), is("pending", true)), "contract_id", "sender", "receiver", "amount", "execute_before")
 	}},

@@ -27,6 +27,7 @@ var relationThemes = []relationTheme{
 	{"Token movements", false, []string{"token_events", "token_transfers", "pending_instructions"}},
 	{"Transaction history", true, []string{
 		"transactions", "transfers", "transfer_receivers", "balance_changes", "party_transfers", "mints", "taps", "aborted_transfer_instructions"}},
+	{"Amulets minted and burned", false, []string{"rewards", "burns", "traffic_purchases", "mining_rounds", "amulet_sums"}},
 	{"Packages, types and parties", true, []string{
 		"packages", "templates", "interfaces", "choices", "fields", "vetted_packages", "vetting_changes", "parties"}},
 	{"Where the data stand", false, []string{"stream_checkpoints", "offset_checkpoints", "synchronizers", "coverage", "rewrites", "verifications"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -151,8 +152,16 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 			return nil, closeAll, err
 		}
 		u := &updates{indexer: n.indexer, origin: n}
-		add(&stream{indexer: n.indexer, role: store.RoleUpdates, title: "network", source: "the Scan service", work: u},
-			admin.Check{Name: "network", Try: n.ping}, n.Close)
+		network := &stream{indexer: n.indexer, role: store.RoleUpdates, title: "network", source: "the Scan service", work: u, over: make(chan struct{})}
+		add(network, admin.Check{Name: "network", Try: n.ping}, n.Close)
+		derived := newDerivedHistory(n.store, nil)
+		if x.cfg.UntilCurrent { // what follows from all updates
+			derived.ready = network.over
+		}
+		x.streams = append(x.streams, &stream{
+			indexer: n.indexer, role: store.RoleTransactions, title: "movements", source: "the stored updates", beside: true,
+			work: newDerivedTransactions(n.indexer, derived),
+		})
 	}
 	if len(x.streams) == 0 {
 		return nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without --ledger-url")}
@@ -201,7 +210,7 @@ func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	} else {
 		x.failures[s] = err
 	}
-	return len(x.failures) < len(x.streams)
+	return slices.ContainsFunc(x.streams, func(other *stream) bool { return !other.beside && x.failures[other] == nil })
 }
 
 // failureOf returns why a stream can't continue; nil: it can.

@@ -55,7 +55,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 		return faults(r)
 	}})
 	want := scan.NetworkTruth()
-	require.Greater(t, len(want["updates"]), 5_000)
+	require.Greater(t, len(want["updates"]), 4_000)
 	database := throwaway.Database(t)
 	cfg := networkFor(database, serveScan(t, scan))
 

@@ -40,6 +40,9 @@ func (h *transactions) startSealing(ctx context.Context, leader *store.Leader) (
 	if h.cfg.VerifyRate == 0 {
 		return func() {}
 	}
+	if derived, ok := h.service.(*derivedHistory); ok && derived.pruned(ctx) {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -30,6 +30,8 @@ type stream struct {
 	title  string // its name in health and messages, which no other stream of the process has
 	source string // what it is read from, for messages
 	work   role
+	over   chan struct{} // closed when run has returned; nil: nobody waits for that
+	beside bool          // it follows from what another stream writes, and can't go on alone
 
 	retry   ingest.Retry    // between terms that failed
 	closing <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
@@ -62,6 +64,9 @@ func (s *stream) set(state admin.State, ready bool, text string) (changed bool) 
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again
 // every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
+	if s.over != nil {
+		defer close(s.over)
+	}
 	for {
 		err := s.attempt(ctx)
 		if err == nil {

@@ -95,6 +95,11 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 		}
 		return err
 	}
+	if derived, ok := h.service.(*derivedHistory); ok {
+		if err := derived.startAgain(ctx, leader, h.logger); err != nil {
+			return err
+		}
+	}
 	return leader.RecordNetwork(ctx, service.NetworkID)
 }
 
@@ -145,9 +150,13 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
-	endSealing := h.startSealing(ctx, leader.Leader)
+	endSealing, endSums := h.startSealing(ctx, leader.Leader), h.startSums(ctx, leader)
 	err = loop.Run(ctx)
 	endSealing()
+	endSums()
+	if err == nil && h.cfg.UntilCurrent {
+		err = h.checkSums(ctx, leader)
+	}
 	endRecording()
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):

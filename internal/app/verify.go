@@ -30,6 +30,7 @@ type Verification struct {
 	Differences int64                      // that were found
 	Updates     *verify.UpdatesResult      // nil: the updates were not compared
 	History     *verify.TransactionsResult // nil: the transaction history was not compared
+	Amulets     *store.AmuletSums          // of the updates of a network; nil: they were not added up
 	Unrepaired  int64                      // differences from copies that a repair left
 	Sealed      int64                      // windows whose digest was compared
 	Notes       []string                   // what was not compared, and why
@@ -160,7 +161,18 @@ func (v *verification) run(ctx context.Context) error {
 		}
 	}
 	if network {
-		return nil // the transaction history lies elsewhere
+		if updates {
+			sums, err := v.db.AmuletSums(ctx, func(at ledger.Offset) { v.progress(verify.Progress{Step: "sums of amulets", Done: int64(at)}) })
+			if err != nil {
+				return err
+			}
+			v.result.Amulets = &sums
+		}
+		if !history {
+			v.note("the records that follow from the updates: none has been written yet")
+			return nil
+		}
+		return v.derivedHistory(ctx)
 	}
 	if len(v.cfg.ScanURL) == 0 {
 		v.note("the transaction history: no --scan-url is given")
@@ -171,7 +183,15 @@ func (v *verification) run(ctx context.Context) error {
 		}
 		return nil
 	}
-	return v.history(ctx)
+	if len(v.cfg.ScanURL) == 0 {
+		return v.history(ctx, nil)
+	}
+	service, err := newTransactionsService(v.cfg.Sources, v.logger, observation{})
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	return v.history(ctx, service)
 }
 
 // nothingHeld is the error for a database that has nothing to compare.
@@ -295,17 +315,9 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 	}, end
 }
 
-// history compares the transaction history with the Scan service's or, without --scan-url, only with itself.
-func (v *verification) history(ctx context.Context) error {
-	history := verify.Transactions{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
-	if len(v.cfg.ScanURL) > 0 {
-		service, err := newTransactionsService(v.cfg.Sources, v.logger, observation{})
-		if err != nil {
-			return err
-		}
-		defer service.Close()
-		history.Source = service
-	}
+// history compares the transaction history with a service's, or, without one, only with itself.
+func (v *verification) history(ctx context.Context, service ingest.TransactionsSource) error {
+	history := verify.Transactions{Source: service, Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.repairer != nil {
 		history.Repairer = transactionsRepairer{v.repairer, v.repairer.History()}
 	}
@@ -317,6 +329,27 @@ func (v *verification) history(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// derivedHistory compares the records that follow from the updates of a network with these, as far as they are all there.
+func (v *verification) derivedHistory(ctx context.Context) error {
+	derived := newDerivedHistory(v.db.Store, nil)
+	at, _, err := v.db.TransactionsPosition(ctx)
+	if err != nil {
+		return err
+	}
+	below, err := derived.beginsBelow(ctx, at)
+	switch {
+	case err != nil:
+		return err
+	case derived.pruned(ctx):
+		v.note("the records that follow from the updates, with the updates: some of these were pruned")
+	case below:
+		v.note("the records that follow from the updates, with the updates: history was filled in below them, and `indexer run` has not derived them again yet")
+	default:
+		return v.history(ctx, derived)
+	}
+	return v.history(ctx, nil)
 }
 
 // transactionsRepairer implements verify.TransactionsRepairer.

@@ -36,6 +36,27 @@ type ActiveContracts struct {
 	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
+// How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can't be proved because the creation of something is not stored.
+type AmuletChecks struct {
+	OnlyRow       bool   `db:"only_row"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	Updates       int64  `db:"updates"`
+	Unbalanced    int64  `db:"unbalanced"`
+	Unproved      int64  `db:"unproved"`
+	FirstOffset   *int64 `db:"first_offset"`
+}
+
+// ledger.amulet_sums without a bound.
+type AmuletSums struct {
+	LedgerOffset int64 `db:"ledger_offset"`
+	Archived     int64 `db:"archived"`
+	Minted       int64 `db:"minted"`
+	Created      int64 `db:"created"`
+	Burned       int64 `db:"burned"`
+	Known        bool  `db:"known"`
+}
+
 // Templates of amulets, which are read by their payload.
 type AmuletTemplates struct {
 	TemplateRef int32 `db:"template_ref"`
@@ -96,6 +117,19 @@ type BalanceTotals struct {
 	InitialAmount ledger.Decimal `db:"initial_amount"`
 	// Sum of change_to_holding_fees_rate over the same changes.
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
+}
+
+// What is burned, by the exercise that burns it; also 0.
+type Burned struct {
+	LedgerOffset int64          `db:"ledger_offset"`
+	NodeID       int32          `db:"node_id"`
+	Choice       string         `db:"choice"`
+	Kind         string         `db:"kind"`
+	Party        interface{}    `db:"party"`
+	HoldingFees  ledger.Decimal `db:"holding_fees"`
+	ChangeFee    ledger.Decimal `db:"change_fee"`
+	OutputFees   interface{}    `db:"output_fees"`
+	Paid         interface{}    `db:"paid"`
 }
 
 // Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).
@@ -574,6 +608,8 @@ type LedgerAbortedTransferInstructions struct {
 	AbortKind *string `db:"abort_kind"`
 	// Fields that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// As in ledger.transactions.
+	Source string `db:"source"`
 }
 
 // One row per contract and synchronizer that is active at ledger.latest_offset(). A contract that is active on two synchronizers has two rows: count(DISTINCT contract_id) counts contracts. Contracts from before indexing began are missing where ledger.state_floor() is NULL. Counting and grouping by template is cheap; payload, contract_key, parties and created_at cost a look-up per row each.
@@ -640,6 +676,26 @@ type LedgerActiveEvents struct {
 	TemplateNumber int32 `db:"template_number"`
 }
 
+// One row per update that moves amulets, with sums over all of them. What is archived and minted is created or burned, so difference is 0: where it is not, something was moved in a way that this version does not know. Meant for the pair of schemas of a network; a participant sees only a part of most updates. Computed when it is read: narrow it by ledger_offset.
+type LedgerAmuletSums struct {
+	// Offset of the update. Unique. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Initial amounts of the amulets, locked or not, that it archives. Those whose creation is not stored are not in it.
+	Archived int64 `db:"archived"`
+	// What it mints: rewards, mints and taps.
+	Minted int64 `db:"minted"`
+	// Initial amounts of the amulets, locked or not, that it creates.
+	Created int64 `db:"created"`
+	// What it burns: the sum of its rows of ledger.burns.
+	Burned int64 `db:"burned"`
+	// archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored.
+	Difference interface{} `db:"difference"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
+}
+
 // One row per archival of a contract, from an archived event (shape acs-delta) or a consuming exercise (shape ledger-effects). Join it to creations by contract_id alone. A contract can have an archival here and no creation: it was created before indexing began, or never shown.
 type LedgerArchivedEvents struct {
 	// Offset of the event. Indexed.
@@ -698,6 +754,34 @@ type LedgerBalanceChanges struct {
 	ChangeToHoldingFeesRate ledger.Decimal `db:"change_to_holding_fees_rate"`
 	// Fields that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+}
+
+// One row per exercise that burns amulets: the fees of a transfer, what is paid for traffic, for a preapproval or for a name, and what expires because fees have used it up. In the pair of schemas of a network those of all parties, in a participant's those that it sees. Computed when it is read: narrow it by ledger_offset.
+type LedgerBurns struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the exercise. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// fees (of a transfer), traffic, preapproval, name or dust.
+	Kind string `db:"kind"`
+	// Who pays; with dust the owner. Not indexed. NULL: the creation of what expires is not stored, or no transfer tells who pays for a name.
+	Party interface{} `db:"party"`
+	// What is burned: the sum of the next four columns. NULL: the creation of what expires is not stored.
+	Amount int32 `db:"amount"`
+	// Holding fees that fell due on what was put in.
+	HoldingFees ledger.Decimal `db:"holding_fees"`
+	// Fee for the payer's change.
+	ChangeFee ledger.Decimal `db:"change_fee"`
+	// Fees for what is created, whoever pays them.
+	OutputFees interface{} `db:"output_fees"`
+	// What is bought for it, or what expires.
+	Paid interface{} `db:"paid"`
+	// The choice that burns it.
+	Choice string `db:"choice"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
 }
 
 // One row per choice of a template or an interface, and version of its package. The choices that a template has from its interfaces are those of the interfaces.
@@ -1224,6 +1308,26 @@ type LedgerLookedUpContracts struct {
 	NodeID int32 `db:"node_id"`
 }
 
+// One row per mining round, as it was opened. Rounds whose opening is not stored are missing.
+type LedgerMiningRounds struct {
+	// Number of the round.
+	Round int64 `db:"round"`
+	// Price of an amulet in US dollars.
+	AmuletPrice ledger.Decimal `db:"amulet_price"`
+	// When transfers may use it. Microseconds, UTC.
+	OpensAt pgtype.Timestamptz `db:"opens_at"`
+	// When it may be closed at the earliest. Microseconds, UTC.
+	TargetClosesAt pgtype.Timestamptz `db:"target_closes_at"`
+	// Its contract.
+	ContractID string `db:"contract_id"`
+	// Offset of the update that opened it. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of its creation. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+}
+
 // One row per mint.
 type LedgerMints struct {
 	// Which record this is. Unique.
@@ -1240,6 +1344,8 @@ type LedgerMints struct {
 	Amount ledger.Decimal `db:"amount"`
 	// Fields of the mint that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// As in ledger.transactions.
+	Source string `db:"source"`
 }
 
 // How far in time each synchronizer was when the server reached an offset. These are hints: the server sends them now and then, and only while the indexer waits for new updates.
@@ -1395,6 +1501,26 @@ type LedgerReassignments struct {
 	Extra []byte `db:"extra"`
 }
 
+// One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant's those that it sees. Computed when it is read: narrow it by ledger_offset.
+type LedgerRewards struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the exercise. (ledger_offset, node_id, kind) is unique.
+	NodeID int32 `db:"node_id"`
+	// app, validator, sv (super validator), unclaimed_activity or development_fund.
+	Kind string `db:"kind"`
+	// Who is rewarded: the sender of the transfer. Not indexed.
+	Party interface{} `db:"party"`
+	// How much.
+	Amount ledger.Decimal `db:"amount"`
+	// The part of a validator's reward that is from faucets. NULL: none is said, or the kind is another.
+	FaucetAmount interface{} `db:"faucet_amount"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
+}
+
 // Ranges below the watermark, or of the transaction history, that changed after they were shown: a reader that keeps a copy reads them again. Changes of projections such as active_contracts by new updates are not listed.
 type LedgerRewrites struct {
 	// Number of the change; later changes have greater numbers. A change that continues the last one, but for a reset, replaces its row, with a new number and the whole range.
@@ -1449,6 +1575,8 @@ type LedgerTaps struct {
 	Amount ledger.Decimal `db:"amount"`
 	// Fields of the tap that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// As in ledger.transactions.
+	Source string `db:"source"`
 }
 
 // One row per template and version of its package, of the packages whose content is here: those that events named, and those that these refer to.
@@ -1589,11 +1717,37 @@ type LedgerTopologyEvents struct {
 	Extra []byte `db:"extra"`
 }
 
+// One row per purchase of traffic on a synchronizer. Computed when it is read: narrow it by ledger_offset.
+type LedgerTrafficPurchases struct {
+	// Offset of the update. Indexed.
+	LedgerOffset int64 `db:"ledger_offset"`
+	// Node of the exercise. (ledger_offset, node_id) is unique.
+	NodeID int32 `db:"node_id"`
+	// Who pays.
+	Buyer string `db:"buyer"`
+	// The participant, or other member, that may use it.
+	MemberID string `db:"member_id"`
+	// Where it can be used. Older releases name it otherwise: NULL.
+	SynchronizerID string `db:"synchronizer_id"`
+	// In which migration.
+	MigrationID int64 `db:"migration_id"`
+	// How much traffic, in bytes.
+	Bytes int64 `db:"bytes"`
+	// What is burned for it, without fees.
+	AmuletPaid ledger.Decimal `db:"amulet_paid"`
+	// The mining round. NULL: not said.
+	Round int64 `db:"round"`
+	// When the synchronizer recorded the update. Microseconds, UTC.
+	RecordTime pgtype.Timestamptz `db:"record_time"`
+	// Id of the update.
+	UpdateID *string `db:"update_id"`
+}
+
 // One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.
 type LedgerTransactions struct {
 	// Number of the record, in the service's order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record's number never changes and is never used again. Unique.
 	Seq int64 `db:"seq"`
-	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed.
+	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed. Of a record that is derived from updates the node id is that of exercised_events, which all Scan services number alike; the history's was of the service's participant.
 	EventID string `db:"event_id"`
 	// Id of the record's update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Computed per row and not indexed: to find records by it add a condition on date, which is the update's effective_at.
 	UpdateID string `db:"update_id"`
@@ -1603,7 +1757,7 @@ type LedgerTransactions struct {
 	Date pgtype.Timestamptz `db:"date"`
 	// The synchronizer. NULL: the service did not say.
 	DomainID *string `db:"domain_id"`
-	// Offset in the ledger of the service's own participant, as it was sent. It means nothing elsewhere, and differs between services. NULL: the service did not say.
+	// Offset in the ledger of the service's own participant, as it was sent. It means nothing elsewhere, and differs between services. NULL: the service did not say, or the record is derived from updates, in which it is not.
 	OffsetText *string `db:"offset_text"`
 	// The mining round. NULL where the service did not say, as for mints and aborted instructions.
 	Round *int64 `db:"round"`
@@ -1613,6 +1767,8 @@ type LedgerTransactions struct {
 	UnitWord *string `db:"unit_word"`
 	// Fields of the record that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// Where the record is from: transactions, as a Scan service of Splice 0.6 or earlier served it; updates, derived from the stored updates of the network.
+	Source string `db:"source"`
 }
 
 // One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.
@@ -1633,6 +1789,8 @@ type LedgerTransferReceivers struct {
 	NetAmount int32 `db:"net_amount"`
 	// Fields that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// As in ledger.transactions.
+	Source string `db:"source"`
 }
 
 // One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender's holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.
@@ -1645,7 +1803,7 @@ type LedgerTransfers struct {
 	UpdateID string `db:"update_id"`
 	// When it took place. Microseconds, UTC.
 	Date pgtype.Timestamptz `db:"date"`
-	// The mining round. NULL: the service did not say.
+	// The mining round. NULL: the service did not say. Services say 0 of a choice of the token standard that sums nothing up (Splice 0.5.16 and later); derived from updates it is the round of what was created, NULL if that is not known.
 	Round *int64 `db:"round"`
 	// The party that pays. Not indexed here: see ledger.party_transfers.
 	Sender string `db:"sender"`
@@ -1657,7 +1815,7 @@ type LedgerTransfers struct {
 	SenderFee *ledger.Decimal `db:"sender_fee"`
 	// Holding fees that fell due on what the sender put in. NULL: left out.
 	HoldingFees *ledger.Decimal `db:"holding_fees"`
-	// What the sender put in from its holdings. NULL: left out.
+	// What the sender put in from its holdings. NULL: left out. Of a choice that sums nothing up services say the amount moved, or 0 of an instruction; derived from updates it is what was archived, NULL where the creation of a part of it is not stored.
 	InputAmount *ledger.Decimal `db:"input_amount"`
 	// What the sender put in from app rewards. NULL: left out.
 	InputAppRewardAmount *ledger.Decimal `db:"input_app_reward_amount"`
@@ -1679,12 +1837,14 @@ type LedgerTransfers struct {
 	InstructionCid *string `db:"instruction_cid"`
 	// How many rows ledger.transfer_receivers has of it. NULL: the service left the list out.
 	Receivers *int32 `db:"receivers"`
-	// How many rows ledger.balance_changes has of it: 0 with recent services. NULL: the service left the list out.
+	// How many rows ledger.balance_changes has of it: 0 with recent services. NULL: the service left the list out, or, derived from updates, the creation of a part of what was archived is not stored.
 	BalanceChanges *int32 `db:"balance_changes"`
 	// Fields of the sender that the service sent and this version does not know. NULL: none.
 	SenderExtra []byte `db:"sender_extra"`
 	// Fields of the transfer that the service sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
+	// As in ledger.transactions.
+	Source string `db:"source"`
 }
 
 // One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.
@@ -1695,6 +1855,8 @@ type LedgerUnknownTransactions struct {
 	EventID *string `db:"event_id"`
 	// The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.
 	Raw []byte `db:"raw"`
+	// As in ledger.transactions.
+	Source string `db:"source"`
 }
 
 // One row per update, event or snapshot entry of a kind that this version does not know, as the server sent it. Empty in the usual case. Rows here mean that the other relations may lack something: a newer release of the indexer may know the kind.
@@ -1954,6 +2116,17 @@ type OffsetCheckpoints struct {
 	RecordTime      pgtype.Timestamptz `db:"record_time"`
 	Ordinal         int32              `db:"ordinal"`
 	Extra           []byte             `db:"extra"`
+}
+
+// summaries without those that repeat what an exercise around them says, with who pays.
+type OutermostSummaries struct {
+	LedgerOffset   int64       `db:"ledger_offset"`
+	NodeID         int32       `db:"node_id"`
+	Choice         string      `db:"choice"`
+	ChoiceArgument []byte      `db:"choice_argument"`
+	ExerciseResult []byte      `db:"exercise_result"`
+	Summary        interface{} `db:"summary"`
+	Party          interface{} `db:"party"`
 }
 
 // ledger.token_events, with the parties that see the update.
@@ -2406,6 +2579,23 @@ type SnapshotsCopy struct {
 	Digest []byte `db:"digest"`
 }
 
+// Templates of Splice's packages.
+type SpliceTemplates struct {
+	TemplateRef int32  `db:"template_ref"`
+	EntityName  string `db:"entity_name"`
+}
+
+// The exercises whose result sums a transfer of amulets up.
+type Summaries struct {
+	LedgerOffset         int64       `db:"ledger_offset"`
+	NodeID               int32       `db:"node_id"`
+	LastDescendantNodeID int32       `db:"last_descendant_node_id"`
+	Choice               string      `db:"choice"`
+	ChoiceArgument       []byte      `db:"choice_argument"`
+	ExerciseResult       []byte      `db:"exercise_result"`
+	Summary              interface{} `db:"summary"`
+}
+
 // Each synchronizer id that was served.
 type Synchronizers struct {
 	SynchronizerRef int32  `db:"synchronizer_ref"`
@@ -2531,6 +2721,7 @@ type Transactions struct {
 	UnitWord        *string            `db:"unit_word"`
 	Fingerprint     int64              `db:"fingerprint"`
 	Extra           []byte             `db:"extra"`
+	Derived         bool               `db:"derived"`
 }
 
 // How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.

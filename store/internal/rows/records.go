@@ -167,7 +167,7 @@ func (r *Records) Add(refs names.Numbers, seq int64, t *ledger.Transaction) {
 	row := dbsqlc.Transactions{
 		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
 		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: t.Fingerprint(),
-		Extra: x.value("extra", t.Extra),
+		Extra: x.value("extra", t.Extra), Derived: t.Derived,
 	}
 	if t.Word != "" {
 		row.UnitWord = &t.Word

@@ -126,6 +126,7 @@ var all = []Table{
 	{Name: "floors", Family: State, Seen: Everyone, Key: key("stream")},
 	{Name: "snapshots", Family: State, Key: key("snapshot_offset")},
 	{Name: "transactions_position", Family: State, Seen: Everyone, Key: key("only_row")},
+	{Name: "amulet_checks", Family: State, Key: key("only_row"), Place: "to_inclusive", Reset: Remove, NoCopy: "added up again where it is lost"},
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
 	{Name: "packages", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "what is vetted is read again at an interval"},

@@ -1,0 +1,216 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// derivedHistory implements transactionsService for the records that follow from the stored updates of a network: it is a service of the
+// transaction history that needs no request.
+type derivedHistory struct {
+	store *store.Store
+	ready <-chan struct{} // the history is read from when it is closed; nil: at once
+
+	mu     sync.Mutex
+	newest []ledger.Transaction // the last records up to an offset, the oldest first
+	upTo   ledger.Offset
+}
+
+const (
+	derivedAtOnce    = 2_000 // updates
+	newestRemembered = 100   // records
+)
+
+func newDerivedHistory(db *store.Store, ready <-chan struct{}) *derivedHistory {
+	return &derivedHistory{store: db, ready: ready}
+}
+
+// newDerivedTransactions returns the role that writes the records of a network's pair of schemas.
+func newDerivedTransactions(n *indexer, history *derivedHistory) *transactions {
+	return &transactions{indexer: n, service: history}
+}
+
+// Describe implements ingest.TransactionsSource. What was remembered is forgotten: stored updates may have been repaired, or filled in.
+func (d *derivedHistory) Describe(ctx context.Context) (ledger.TransactionsService, error) {
+	if d.ready != nil {
+		select {
+		case <-d.ready:
+		case <-ctx.Done():
+			return ledger.TransactionsService{}, ctx.Err()
+		}
+	}
+	d.mu.Lock()
+	d.newest, d.upTo = nil, 0
+	d.mu.Unlock()
+	id, err := d.store.ParticipantID(ctx)
+	return ledger.TransactionsService{NetworkID: id}, err
+}
+
+// startAgain begins a generation where records follow from updates below those of the shown one: history was filled in there.
+func (d *derivedHistory) startAgain(ctx context.Context, leader *store.TransactionsWriter, logger *slog.Logger) error {
+	at, _, err := leader.TransactionsPosition(ctx)
+	if err != nil || at.Records() == 0 || at.Rereading() {
+		return err
+	}
+	below, err := d.beginsBelow(ctx, at)
+	if err != nil || !below {
+		return err
+	}
+	logger.InfoContext(ctx, "deriving the transaction history again: updates below were filled in", "stream", "transactions")
+	_, err = leader.BeginGeneration(ctx, at)
+	return err
+}
+
+// beginsBelow reports whether records follow from updates below those of the shown generation.
+func (d *derivedHistory) beginsBelow(ctx context.Context, at ledger.TransactionsPosition) (bool, error) {
+	shown, ok, err := d.store.DerivedFrom(ctx, at.ShownAfter+1)
+	if err != nil || !ok {
+		return false, err
+	}
+	first, err := d.TransactionsAfter(ctx, "")
+	if err != nil || len(first) == 0 {
+		return false, err
+	}
+	offset, ok, err := d.store.UpdateOffset(ctx, updateOf(first[0].Cursor()))
+	return ok && offset < shown, err
+}
+
+// pruned reports whether some of the updates that records follow from may be gone, so that the records can't be compared with them.
+func (d *derivedHistory) pruned(ctx context.Context) bool {
+	bounds, _, err := d.store.Bounds(ctx)
+	return err != nil || bounds.PrunedTo > 0
+}
+
+// updateOf is the id of the update that a record with this cursor follows from.
+func updateOf(cursor ledger.TransactionsCursor) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(string(cursor), "#"), ":")
+	return id
+}
+
+// TransactionsAfter implements ingest.TransactionsSource.
+func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
+	from := ledger.Offset(0)
+	if after != "" {
+		at, ok, err := d.store.UpdateOffset(ctx, updateOf(after))
+		if err != nil || !ok {
+			return nil, err
+		}
+		from = at - 1
+	}
+	for {
+		updates, through, err := d.store.MovedUpdates(ctx, from, derivedAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		records := recordsOf(updates)
+		if after != "" {
+			at := slices.IndexFunc(records, func(t ledger.Transaction) bool { return t.Cursor() == after })
+			if at < 0 {
+				return nil, nil // the update has no such record any more
+			}
+			records, after = records[at+1:], ""
+		}
+		if len(records) > 0 || through <= from {
+			return records, nil
+		}
+		from = through
+	}
+}
+
+// NewestTransactions implements ingest.TransactionsSource.
+func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for updates := 4 * max(n, newestRemembered); ; updates *= 4 {
+		after, watermark, all, err := d.store.BeforeLast(ctx, d.upTo, updates)
+		if err != nil {
+			return nil, err
+		}
+		var fresh []ledger.Transaction
+		for at := after; at < watermark; {
+			moved, through, err := d.store.MovedUpdates(ctx, at, derivedAtOnce)
+			if err != nil {
+				return nil, err
+			}
+			fresh = append(fresh, recordsOf(moved)...)
+			if through <= at { // a reset took them away
+				break
+			}
+			at = through
+		}
+		if !all && len(fresh) < n {
+			continue
+		}
+		if all {
+			fresh = append(slices.Clone(d.newest), fresh...)
+		}
+		d.newest, d.upTo = fresh[max(0, len(fresh)-max(n, newestRemembered)):], watermark
+		list := slices.Clone(d.newest[max(0, len(d.newest)-n):])
+		slices.Reverse(list)
+		return list, nil
+	}
+}
+
+func recordsOf(updates []ledger.MovedUpdate) (list []ledger.Transaction) {
+	for i := range updates {
+		list = append(list, updates[i].Records()...)
+	}
+	return list
+}
+
+// Version implements transactionsService.
+func (d *derivedHistory) Version(context.Context) (string, error) { return "", ledger.ErrNotOffered }
+
+// WasThere implements transactionsService: it always is.
+func (d *derivedHistory) WasThere() {}
+
+// Close implements transactionsService. The store is another's.
+func (d *derivedHistory) Close() {}
+
+// sumsEvery is how often the amulets of new updates are added up.
+const sumsEvery = time.Minute
+
+// startSums starts adding up the amulets of the updates that records follow from. end stops it.
+func (h *transactions) startSums(ctx context.Context, leader *store.TransactionsWriter) (end func()) {
+	if _, derived := h.service.(*derivedHistory); !derived || h.cfg.UntilCurrent {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			if err := h.checkSums(ctx, leader); err != nil && ctx.Err() == nil {
+				h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again", "again_in", sumsEvery, "error", err)
+			}
+			ingest.Sleep(ctx, sumsEvery)
+		}
+	})
+	return func() {
+		cancel()
+		_ = waitOrAbandon(running.Wait)
+	}
+}
+
+// checkSums adds up the amulets of all updates that are new.
+func (h *transactions) checkSums(ctx context.Context, leader *store.TransactionsWriter) error {
+	if _, derived := h.service.(*derivedHistory); !derived {
+		return nil
+	}
+	for more := true; more; {
+		var err error
+		if more, err = leader.CheckAmuletSums(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var _ ingest.TransactionsSource = (*derivedHistory)(nil)

@@ -1,0 +1,249 @@
+package ledger
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MovedUpdate is what an update of a network says of its amulets: enough to derive the records that the transaction history had of it.
+type MovedUpdate struct {
+	Offset         Offset
+	ID             string
+	EffectiveAt    time.Time
+	SynchronizerID string
+	Exercises      []MovingExercise // of MovingChoices, in the order of their nodes
+	Amulets        []MovedAmulet    // that were created or archived, in the order of their nodes; see WantsAmulets
+}
+
+// MovingExercise is an exercise that makes a record, or decides what the exercises below it make.
+type MovingExercise struct {
+	NodeID, LastDescendant int32
+	ContractID             string
+	Module, Entity, Choice string
+	Argument, Result       JSON
+	Contract               JSON // the payload of the contract, where it was asked for and is known
+}
+
+// MovedAmulet is an amulet, locked or not, that an update creates or archives.
+type MovedAmulet struct {
+	NodeID     int32
+	ContractID string
+	Created    bool
+	Payload    JSON // nil: not known
+}
+
+// What a choice means for the record of an update.
+type movingRule int
+
+const (
+	ruleTransfer movingRule = iota + 1 // AmuletRules_Transfer, which sums itself up
+	ruleSend                           // to a receiver that agreed beforehand
+	ruleFactory
+	ruleAccept
+	ruleAbort
+	ruleAllocate
+	ruleExecute
+	ruleMint
+	ruleTap
+	ruleNothing // the history never looked into it
+	ruleEntry   // of a name: the first collection below it
+	ruleCollect
+)
+
+var movingRules = map[string]movingRule{
+	"AmuletRules AmuletRules_Transfer":                              ruleTransfer,
+	"TransferPreapproval TransferPreapproval_Send":                  ruleSend,
+	"TransferPreapproval TransferPreapproval_SendV2":                ruleSend,
+	"ExternalPartyAmuletRules TransferFactory_Transfer":             ruleFactory,
+	"AmuletTransferInstruction TransferInstruction_Accept":          ruleAccept,
+	"AmuletTransferInstruction TransferInstruction_Withdraw":        ruleAbort,
+	"AmuletTransferInstruction TransferInstruction_Reject":          ruleAbort,
+	"ExternalPartyAmuletRules AllocationFactory_Allocate":           ruleAllocate,
+	"AmuletAllocation Allocation_ExecuteTransfer":                   ruleExecute,
+	"AmuletRules AmuletRules_Mint":                                  ruleMint,
+	"AmuletRules AmuletRules_DevNet_Tap":                            ruleTap,
+	"AmuletRules AmuletRules_BuyMemberTraffic":                      ruleNothing,
+	"AmuletRules AmuletRules_CreateTransferPreapproval":             ruleNothing,
+	"AmuletRules AmuletRules_CreateExternalPartySetupProposal":      ruleNothing,
+	"TransferPreapproval TransferPreapproval_Renew":                 ruleNothing,
+	"AmuletAllocationV2 Allocation_Settle":                          ruleNothing,
+	"AnsRules AnsRules_CollectInitialEntryPayment":                  ruleEntry,
+	"AnsRules AnsRules_CollectEntryRenewalPayment":                  ruleEntry,
+	"SubscriptionInitialPayment SubscriptionInitialPayment_Collect": ruleCollect,
+	"SubscriptionPayment SubscriptionPayment_Collect":               ruleCollect,
+}
+
+// MovingChoices returns the names of the choices that MovedUpdate has exercises of.
+func MovingChoices() []string {
+	var list []string
+	for name := range movingRules {
+		_, choice, _ := strings.Cut(name, " ")
+		list = append(list, choice)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+func (e *MovingExercise) rule() movingRule { return movingRules[e.Entity+" "+e.Choice] }
+
+// WantsAmulets reports whether the records of the update can't be derived without its amulets.
+func (u *MovedUpdate) WantsAmulets() bool {
+	return slices.ContainsFunc(u.Exercises, func(e MovingExercise) bool {
+		return e.rule() != ruleTransfer && e.rule() != ruleAbort && e.rule() != ruleNothing
+	})
+}
+
+// WantsContract reports whether the payload of the exercise's contract is needed: its result does not say who sent.
+func (e *MovingExercise) WantsContract() bool {
+	if rule := e.rule(); rule != ruleAccept && rule != ruleExecute {
+		return false
+	}
+	var r instructionResult
+	return json.Unmarshal(e.Result, &r) == nil && r.Meta.Values[metaSender] == ""
+}
+
+// The token standard's metadata.
+const (
+	metaSender = "splice.lfdecentralizedtrust.org/sender"
+	metaReason = "splice.lfdecentralizedtrust.org/reason"
+)
+
+// EventIDOf is the event id of a derived record: that of a node of an update, as Scan numbers nodes.
+func EventIDOf(updateID string, node int32) string {
+	return "#" + updateID + ":" + strconv.Itoa(int(node))
+}
+
+// Records derives the records of the transaction history, in order. What can't be derived is nil in them: the offset, which was of the
+// service's own participant. What an exercise is about that can't be read is a record of an unknown kind.
+func (u *MovedUpdate) Records() []Transaction {
+	return u.walk(0, 1<<31-1, nil)
+}
+
+// walk appends the records of the exercises from one on, up to a node. What one of them explains is not looked into.
+func (u *MovedUpdate) walk(i int, last int32, list []Transaction) []Transaction {
+	for i < len(u.Exercises) && u.Exercises[i].NodeID <= last {
+		e := &u.Exercises[i]
+		records, explained, err := u.explain(i)
+		if err != nil {
+			records, explained = []Transaction{u.unknown(e)}, true
+		}
+		list = append(list, records...)
+		if i++; explained {
+			for i < len(u.Exercises) && u.Exercises[i].NodeID <= e.LastDescendant {
+				i++
+			}
+		}
+	}
+	return list
+}
+
+// explain returns the records of an exercise with all that is below it. explained is false where it says nothing of what is.
+func (u *MovedUpdate) explain(i int) (records []Transaction, explained bool, err error) {
+	e := &u.Exercises[i]
+	one := func(t Transaction, err error) ([]Transaction, bool, error) { return []Transaction{t}, true, err }
+	switch e.rule() {
+	case ruleTransfer:
+		return one(u.transfer(e, e))
+	case ruleSend:
+		return one(u.send(i))
+	case ruleFactory:
+		return u.factory(i)
+	case ruleAccept:
+		return one(u.accepted(i, "transfer_instruction_accept"))
+	case ruleExecute:
+		return one(u.accepted(i, ""))
+	case ruleAllocate:
+		return u.allocated(i)
+	case ruleAbort:
+		kind := "reject"
+		if e.Choice == "TransferInstruction_Withdraw" {
+			kind = "withdraw"
+		}
+		t := u.record(e, TransactionAbort, "abort_transfer_instruction")
+		t.Abort = &AbortedInstruction{InstructionCID: e.ContractID, Kind: &kind}
+		return one(t, nil)
+	case ruleMint:
+		return one(u.issued(e, TransactionMint, "mint"))
+	case ruleTap:
+		return one(u.issued(e, TransactionTap, "devnet_tap"))
+	case ruleNothing:
+		return nil, true, nil
+	case ruleEntry:
+		if c := u.below(i, ruleCollect); c >= 0 {
+			if records = u.walk(c+1, u.Exercises[c].LastDescendant, nil); len(records) > 1 {
+				records = records[:1]
+			}
+		}
+		return records, true, nil
+	}
+	return nil, false, nil
+}
+
+// below returns the first exercise below another one that has one of the rules; -1: none.
+func (u *MovedUpdate) below(i int, rules ...movingRule) int {
+	for k := i + 1; k < len(u.Exercises) && u.Exercises[k].NodeID <= u.Exercises[i].LastDescendant; k++ {
+		if slices.Contains(rules, u.Exercises[k].rule()) {
+			return k
+		}
+	}
+	return -1
+}
+
+// record begins the record of an exercise.
+func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string) Transaction {
+	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt, Valid: true}, Derived: true}
+	if u.SynchronizerID != "" {
+		t.DomainID = &u.SynchronizerID
+	}
+	if kind != TransactionAbort {
+		t.Word = "amulet"
+	}
+	return t
+}
+
+// unknown is the record of an exercise that can't be read.
+func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
+	t := u.record(e, TransactionUnknown, e.Choice)
+	raw := func(value JSON) json.RawMessage {
+		if value == nil {
+			return json.RawMessage("null")
+		}
+		return json.RawMessage(value)
+	}
+	t.Word = ""
+	t.Raw, _ = json.Marshal(map[string]any{ // of values that a database holds as JSON
+		"event_id": t.EventID, "choice": e.Choice, "contract_id": e.ContractID, "choice_argument": raw(e.Argument), "exercise_result": raw(e.Result),
+	})
+	return t
+}
+
+// issued is the record of a mint or a tap. A tap contains a mint.
+func (u *MovedUpdate) issued(e *MovingExercise, kind TransactionKind, typ string) (Transaction, error) {
+	t := u.record(e, kind, typ)
+	var r struct {
+		AmuletSum struct {
+			Amulet string      `json:"amulet"`
+			Round  roundNumber `json:"round"`
+		} `json:"amuletSum"`
+	}
+	if err := json.Unmarshal(e.Result, &r); err != nil {
+		return t, err
+	}
+	a, err := u.createdAmulet(r.AmuletSum.Amulet)
+	if err != nil {
+		return t, err
+	}
+	if t.Round, err = r.AmuletSum.Round.number(); err != nil {
+		return t, err
+	}
+	owned := &OwnedAmount{Owner: a.Owner, Amount: a.Amount.InitialAmount.value()}
+	if kind == TransactionMint {
+		t.Mint = owned
+	} else {
+		t.Tap = owned
+	}
+	return t, nil
+}

@@ -1,0 +1,20 @@
+-- name: AmuletSumsCount :one
+-- How many updates after one offset up to another move amulets, of how many of them the sums don't agree, or can't be proved, and the
+-- first of those that don't.
+SELECT count(*) AS updates,
+    count(*) FILTER (WHERE s.known AND s.archived + s.minted - s.created <> s.burned) AS unbalanced,
+    count(*) FILTER (WHERE NOT s.known) AS unproved,
+    coalesce(min(s.ledger_offset) FILTER (WHERE s.known AND s.archived + s.minted - s.created <> s.burned), 0)::bigint AS first_offset
+FROM amulet_sums s WHERE s.ledger_offset > @from_exclusive AND s.ledger_offset <= @to_inclusive;
+
+-- name: AmuletChecksGet :one
+SELECT from_exclusive, to_inclusive, updates, unbalanced, unproved, first_offset FROM amulet_checks;
+
+-- name: AmuletChecksPut :exec
+INSERT INTO amulet_checks (from_exclusive, to_inclusive, updates, unbalanced, unproved, first_offset)
+VALUES (@from_exclusive, @to_inclusive, @updates, @unbalanced, @unproved, sqlc.narg('first_offset'))
+ON CONFLICT (only_row) DO UPDATE SET from_exclusive = excluded.from_exclusive, to_inclusive = excluded.to_inclusive, updates = excluded.updates,
+    unbalanced = excluded.unbalanced, unproved = excluded.unproved, first_offset = excluded.first_offset;
+
+-- name: AmuletUpdateID :one
+SELECT coalesce(u.update_id, '')::text AS update_id FROM updates u WHERE u.ledger_offset = @ledger_offset;

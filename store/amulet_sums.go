@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// AmuletSums say whether the sums of updates agree: what they archive and mint is what they create and burn.
+type AmuletSums struct {
+	From, To   ledger.Offset `json:"-"` // after one, up to the other
+	Updates    int64         `json:"updates"`
+	Unbalanced int64         `json:"unbalanced"`             // of them those whose sums don't agree
+	Unproved   int64         `json:"unproved"`               // and those of which the creation of something that they archive is not stored
+	First      ledger.Offset `json:"first_offset,omitempty"` // of an unbalanced one; 0: there is none
+	FirstID    string        `json:"first_update_id,omitempty"`
+}
+
+// add adds the sums of the updates behind.
+func (a *AmuletSums) add(b AmuletSums) {
+	a.To = b.To
+	a.Updates, a.Unbalanced, a.Unproved = a.Updates+b.Updates, a.Unbalanced+b.Unbalanced, a.Unproved+b.Unproved
+	if a.First == 0 {
+		a.First = b.First
+	}
+}
+
+// checkedAtOnce is how many updates' sums are computed by one statement.
+const checkedAtOnce = 10_000
+
+// AmuletSums adds up the amulets of all updates that are stored, and calls step with how far it has come.
+func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (sums AmuletSums, err error) {
+	for {
+		more, watermark := AmuletSums{}, ledger.Offset(0)
+		err := s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+			more, watermark, err = s.nextSums(ctx, tx, sums)
+			return err
+		})
+		if err != nil {
+			return sums, err
+		}
+		sums = more
+		step(sums.To)
+		if sums.To >= watermark {
+			return sums, s.nameFirst(ctx, s.db.Pool, &sums)
+		}
+	}
+}
+
+// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others.
+func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, err error) {
+	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		before, err := l.store.checkedSums(ctx, tx)
+		if err != nil {
+			return err
+		}
+		sums, watermark, err := l.store.nextSums(ctx, tx, before)
+		if err != nil || sums == before {
+			return err
+		}
+		more = sums.To < watermark
+		put := dbsqlc.AmuletChecksPutParams{
+			FromExclusive: int64(sums.From), ToInclusive: int64(sums.To), Updates: sums.Updates, Unbalanced: sums.Unbalanced, Unproved: sums.Unproved,
+		}
+		if sums.First > 0 {
+			first := int64(sums.First)
+			put.FirstOffset = &first
+		}
+		if err := l.store.db.Queries.AmuletChecksPut(ctx, tx, put); err != nil {
+			return fmt.Errorf("record the sums of updates up to offset %d: %w", sums.To, err)
+		}
+		return nil
+	})
+	return more, err
+}
+
+// nextSums adds the sums of some updates behind those that were added up before; of all again where they begin below.
+func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
+	floor, watermark, err := s.movedBounds(ctx, tx)
+	if err != nil {
+		return before, 0, err
+	}
+	if floor < before.From || before.To == 0 {
+		before = AmuletSums{From: floor, To: floor}
+	}
+	if before.To = max(before.To, floor); before.To >= watermark {
+		return before, watermark, nil
+	}
+	q := s.db.Queries
+	to, err := q.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{FromExclusive: int64(before.To), ToInclusive: int64(watermark), Beyond: checkedAtOnce - 1})
+	if err != nil {
+		return before, 0, fmt.Errorf("look for the updates after offset %d: %w", before.To, err)
+	}
+	row, err := q.AmuletSumsCount(ctx, tx, dbsqlc.AmuletSumsCountParams{FromExclusive: int64(before.To), ToInclusive: to})
+	if err != nil {
+		return before, 0, fmt.Errorf("add up the amulets of the updates after offset %d up to %d: %w", before.To, to, err)
+	}
+	sums = before
+	sums.add(AmuletSums{
+		To: ledger.Offset(to), Updates: row.Updates, Unbalanced: row.Unbalanced, Unproved: row.Unproved, First: ledger.Offset(row.FirstOffset),
+	})
+	return sums, watermark, nil
+}
+
+// checkedSums are those that CheckAmuletSums has recorded; the zero value: none.
+func (s *Store) checkedSums(ctx context.Context, db dbsqlc.DBTX) (AmuletSums, error) {
+	row, err := s.db.Queries.AmuletChecksGet(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return AmuletSums{}, nil
+	}
+	if err != nil {
+		return AmuletSums{}, fmt.Errorf("read the sums of updates that were checked: %w", err)
+	}
+	sums := AmuletSums{
+		From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive), Updates: row.Updates, Unbalanced: row.Unbalanced, Unproved: row.Unproved,
+	}
+	if row.FirstOffset != nil {
+		sums.First = ledger.Offset(*row.FirstOffset)
+	}
+	return sums, nil
+}
+
+// nameFirst sets the update id of the first unbalanced update.
+func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums) error {
+	if sums.First == 0 {
+		return nil
+	}
+	id, err := s.db.Queries.AmuletUpdateID(ctx, db, int64(sums.First))
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("read the id of the update at offset %d: %w", sums.First, err)
+	}
+	sums.FirstID = id
+	return nil
+}

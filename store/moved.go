@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+)
+
+// MovedUpdates returns which of so many updates after an offset, up to the watermark, move amulets, in order. through is how far they were
+// read: no further than after, if there are none.
+func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		floor, watermark, err := s.movedBounds(ctx, tx)
+		if err != nil {
+			return err
+		}
+		after = max(after, floor)
+		to, err := s.db.Queries.UpdatesWindow(ctx, tx, dbsqlc.UpdatesWindowParams{
+			FromExclusive: int64(after), ToInclusive: int64(max(after, watermark)), Beyond: int32(atMost - 1),
+		})
+		if err != nil {
+			return fmt.Errorf("look for the updates after offset %d: %w", after, err)
+		}
+		through = ledger.Offset(to)
+		list, err = s.movedUpdates(ctx, tx, after, through)
+		return err
+	})
+	return list, through, err
+}
+
+// BeforeLast returns the offset before the last so many updates up to the watermark, none of which is at or below another offset, and the
+// watermark. all reports that there are no more.
+func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+		var floor ledger.Offset
+		if floor, watermark, err = s.movedBounds(ctx, tx); err != nil {
+			return err
+		}
+		above = max(above, floor)
+		at, err := s.db.Queries.UpdatesBack(ctx, tx, dbsqlc.UpdatesBackParams{
+			FromExclusive: int64(above), ToInclusive: int64(watermark), Beyond: int32(updates - 1),
+		})
+		if err != nil {
+			return fmt.Errorf("look for the last updates up to offset %d: %w", watermark, err)
+		}
+		before, all = ledger.Offset(at), ledger.Offset(at) == above
+		return nil
+	})
+	return before, watermark, all, err
+}
+
+// UpdateOffset returns the offset of a stored update.
+func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Offset, ok bool, err error) {
+	offset, err := s.db.Queries.MovedOffset(ctx, s.db.Pool, updateID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("look for update %s: %w", updateID, err)
+	}
+	return ledger.Offset(offset), true, nil
+}
+
+// ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network; empty: not known.
+func (s *Store) ParticipantID(ctx context.Context) (string, error) {
+	id, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", s.db.Unusable(fmt.Errorf("read whose ledger is stored: %w", err))
+	}
+	return id, nil
+}
+
+// movedBounds are the offsets between which all updates are stored.
+func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark ledger.Offset, err error) {
+	watermark, ok, err := held.Watermark(ctx, s.db, tx)
+	if err != nil || !ok {
+		return 0, 0, err
+	}
+	floors, err := s.db.Queries.FloorsGet(ctx, tx, StreamUpdates)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return 0, 0, fmt.Errorf("read where the stored history begins: %w", err)
+	}
+	return ledger.Offset(max(floors.HistoryFloor, floors.PrunedTo)), watermark, nil
+}
+
+func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
+	q := s.db.Queries
+	exercises, err := q.MovedExercises(ctx, tx, dbsqlc.MovedExercisesParams{
+		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the updates after offset %d that move amulets: %w", after, err)
+	}
+	byOffset := map[int64]int{}
+	var contracts []string
+	for i := range exercises {
+		x := &exercises[i]
+		at, ok := byOffset[x.LedgerOffset]
+		if !ok {
+			at = len(list)
+			byOffset[x.LedgerOffset] = at
+			list = append(list, movedUpdate(x))
+		}
+		list[at].Exercises = append(list[at].Exercises, ledger.MovingExercise{
+			NodeID: x.NodeID, LastDescendant: x.LastDescendantNodeID, ContractID: x.ContractID, Module: x.ModuleName, Entity: x.EntityName,
+			Choice: x.Choice, Argument: x.ChoiceArgument, Result: x.ExerciseResult,
+		})
+	}
+	var wanted []int64
+	for i := range list {
+		if list[i].WantsAmulets() {
+			wanted = append(wanted, int64(list[i].Offset))
+		}
+		for k := range list[i].Exercises {
+			if e := &list[i].Exercises[k]; e.WantsContract() {
+				contracts = append(contracts, e.ContractID)
+			}
+		}
+	}
+	amulets, err := q.MovedAmulets(ctx, tx, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
+	}
+	for _, a := range amulets {
+		u := &list[byOffset[a.LedgerOffset]]
+		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
+	}
+	return list, s.movedContracts(ctx, tx, list, contracts)
+}
+
+func movedUpdate(x *dbsqlc.MovedExercisesRow) ledger.MovedUpdate {
+	u := ledger.MovedUpdate{Offset: ledger.Offset(x.LedgerOffset), EffectiveAt: ledgerTime(x.EffectiveAt).Time}
+	if x.UpdateID != nil {
+		u.ID = *x.UpdateID
+	}
+	if x.SynchronizerID != nil {
+		u.SynchronizerID = *x.SynchronizerID
+	}
+	return u
+}
+
+// movedContracts adds the payloads of contracts to the exercises that want them.
+func (s *Store) movedContracts(ctx context.Context, tx pgx.Tx, list []ledger.MovedUpdate, contracts []string) error {
+	if len(contracts) == 0 {
+		return nil
+	}
+	found, err := s.db.Queries.MovedContracts(ctx, tx, contracts)
+	if err != nil {
+		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
+	}
+	payloads := map[string][]byte{}
+	for _, c := range found {
+		payloads[c.ContractID] = c.Payload
+	}
+	for i := range list {
+		for k := range list[i].Exercises {
+			if e := &list[i].Exercises[k]; e.WantsContract() {
+				e.Contract = payloads[e.ContractID]
+			}
+		}
+	}
+	return nil
+}
+
+// DerivedFrom returns the offset of the update that a record of the transaction history follows from. ok is false where there is no such
+// record, or its update is not stored.
+func (s *Store) DerivedFrom(ctx context.Context, seq int64) (at ledger.Offset, ok bool, err error) {
+	offset, err := s.db.Queries.MovedFirst(ctx, s.db.Pool, seq)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("look for the update of record %d: %w", seq, err)
+	}
+	return ledger.Offset(offset), true, nil
+}
