@@ -114,7 +114,9 @@ func (n *Network) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 }
 
 // PrunedOffset returns ledger.ErrNotOffered.
-func (n *Network) PrunedOffset(ctx context.Context) (ledger.Offset, error) { return n.from.PrunedOffset(ctx) }
+func (n *Network) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
+	return n.from.PrunedOffset(ctx)
+}
 
 func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*networkSource, error) {
 	var services []*scan.Updates

@@ -76,7 +76,6 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 		unfinished.At, unfinished.Entries, u.store.Commands().Backfill), false, nil
 }
 
-
 func (u *updates) take(ctx context.Context) (*store.Leader, func(context.Context, *stream) (bool, error), bool, error) {
 	writer, ok, err := u.store.LeadUpdates(ctx)
 	if err != nil || !ok {
