@@ -19,16 +19,16 @@ var hostile = map[string][]string{
 	"bigint":                   {"0", "-1", "9223372036854775807", "-9223372036854775808"},
 	"integer":                  {"0", "10", "37", "38", "39", "-1", "2147483647", "-2147483648"},
 	"timestamp with time zone": {"'infinity'", "'-infinity'", "'4713-01-01 BC'", "'294276-12-31'", "now()"},
-	"jsonb":                    {"'null'", "'{}'", "'[]'", "'0'", `'"\u0001"'`, "'1e1000'", "to_jsonb(repeat('9', 100000))"},
+	"jsonb":                    {"'null'", "'{}'", "'[]'", `'{"_1": 1e300, "_2": "\u00e4"}'`, "(repeat('[', 1000) || repeat(']', 1000))::jsonb", "to_jsonb(repeat('x', 100000))"},
 	"interval":                 {"'0'", "'-1 day'", "'178000000 years'", "'1 microsecond'"},
 }
 
 // ofNull is what functions do when every argument is NULL: an error code, or "NULL", "false", "none" (no rows).
 var ofNull = map[string]string{
-	"balance_at": "22004", "balance_at_offset": "22004", "party_statement": "none", "token_events_of": "none", "created_with_key": "none",
+	"balance_at": "22004", "balance_at_offset": "22004", "party_statement": "none", "token_events_of": "none",
 	"active_at": "22004", "holdings_at": "22004", "offset_at": "22004", "state_offset": "22004", "time_at": "22004", "wait_for_offset": "22004",
 	"as_bigint": "NULL", "as_boolean": "NULL", "as_date": "NULL", "as_numeric": "NULL", "as_timestamptz": "NULL",
-	"reported_balance_at": "NULL", "reported_balances_at": "unknown", "contract_history": "none", "is_complete": "false",
+	"reported_balance_at": "NULL", "reported_balances_at": "unknown", "contract_history": "none", "created_with_key": "none", "is_complete": "false",
 }
 
 // function is a function of schema ledger as the catalog has it.
