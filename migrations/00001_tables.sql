@@ -361,7 +361,7 @@ CREATE TABLE unknown_elements (
     kind             text    NOT NULL,
     synchronizer_ref integer,
     record_time      timestamptz,
-    raw              jsonb   NOT NULL,
+    raw              jsonb,
     PRIMARY KEY (ledger_offset, ordinal)
 );
 
@@ -482,7 +482,7 @@ CREATE TABLE carried_unknown_elements (
     ledger_offset bigint  NOT NULL, -- of the snapshot
     ordinal       integer NOT NULL,
     kind          text    NOT NULL,
-    raw           jsonb   NOT NULL,
+    raw           jsonb,
     workflow_id   text,
     entry_extra   jsonb,
     PRIMARY KEY (ledger_offset, ordinal)

@@ -34,9 +34,9 @@ COMMENT ON COLUMN ledger.created_events.package_name IS 'Name of the package, th
 COMMENT ON COLUMN ledger.created_events.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.created_events.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.created_events.representative_package_id IS 'Package whose types the payload is shown in, where the server says so. NULL before release 3.4.';
-COMMENT ON COLUMN ledger.created_events.payload IS 'The contract''s arguments. Amounts and 64-bit integers are texts in it: cast them, (payload->>''amount'')::numeric. NULL where the contract matched an interface filter only: read ledger.interface_views. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads.';
-COMMENT ON COLUMN ledger.created_events.contract_key IS 'The contract''s key. NULL: its template has none. Can be a stand-in with the key $exact, as payload can.';
-COMMENT ON COLUMN ledger.created_events.contract_key_hash IS 'Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).';
+COMMENT ON COLUMN ledger.created_events.payload IS 'The contract''s arguments. Amounts and 64-bit integers are texts in it: cast them, (payload->>''amount'')::numeric. NULL where the contract matched an interface filter only: read ledger.interface_views; and where it was redacted: see ledger.redactions. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.created_events.contract_key IS 'The contract''s key. NULL: its template has none, or it was redacted. Can be a stand-in with the key $exact, as payload can.';
+COMMENT ON COLUMN ledger.created_events.contract_key_hash IS 'Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5), or it was redacted.';
 COMMENT ON COLUMN ledger.created_events.signatories IS 'Parties that signed the contract.';
 COMMENT ON COLUMN ledger.created_events.observers IS 'Parties that may see the contract beside its signatories. Never names a signatory.';
 COMMENT ON COLUMN ledger.created_events.witness_parties IS 'The parties that the indexer reads for (its scope) and that saw this event. Depends on the scope, unlike signatories and observers.';
@@ -84,8 +84,8 @@ COMMENT ON COLUMN ledger.exercised_events.module_name IS 'Module of the template
 COMMENT ON COLUMN ledger.exercised_events.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.exercised_events.interface_id IS 'The interface that defines the choice, package-id:Module:Entity. NULL: the template itself defines it.';
 COMMENT ON COLUMN ledger.exercised_events.choice IS 'Name of the choice.';
-COMMENT ON COLUMN ledger.exercised_events.choice_argument IS 'The choice''s arguments. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
-COMMENT ON COLUMN ledger.exercised_events.exercise_result IS 'What the choice returned; NULL where the server sent null. Can be a stand-in with the key $exact.';
+COMMENT ON COLUMN ledger.exercised_events.choice_argument IS 'The choice''s arguments. NULL: they were redacted, see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.exercised_events.exercise_result IS 'What the choice returned; NULL where the server sent null, or it was redacted. Can be a stand-in with the key $exact.';
 COMMENT ON COLUMN ledger.exercised_events.acting_parties IS 'Parties that exercised the choice.';
 COMMENT ON COLUMN ledger.exercised_events.consuming IS 'true: the exercise archived the contract, and it is in ledger.archived_events too.';
 COMMENT ON COLUMN ledger.exercised_events.last_descendant_node_id IS 'Events of the same update with node ids above node_id, up to this one, are consequences of this exercise. Equal to node_id where there are none.';
@@ -186,7 +186,7 @@ COMMENT ON VIEW ledger.unknown_updates IS 'One row per update, event or snapshot
 COMMENT ON COLUMN ledger.unknown_updates.ledger_offset IS 'Offset of the update; of a snapshot entry the offset of the snapshot. Indexed.';
 COMMENT ON COLUMN ledger.unknown_updates.node_id IS 'Node id of the event. NULL for a whole update, for a snapshot entry, and where the event names none.';
 COMMENT ON COLUMN ledger.unknown_updates.kind IS 'Name of the kind as the server sent it. JsEmpty: an empty snapshot entry that came with something unknown in or around it.';
-COMMENT ON COLUMN ledger.unknown_updates.raw IS 'What the server sent, an object with kind as its only key. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.unknown_updates.raw IS 'What the server sent, an object with kind as its only key. NULL: it was redacted, see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
 COMMENT ON COLUMN ledger.unknown_updates.update_id IS 'Id of the update. NULL where it could not be read, and for a snapshot entry.';
 COMMENT ON COLUMN ledger.unknown_updates.synchronizer_id IS 'Synchronizer of the update. NULL where it could not be read, and for a snapshot entry.';
 COMMENT ON COLUMN ledger.unknown_updates.record_time IS 'When the synchronizer recorded the update. NULL where it could not be read, and for a snapshot entry.';

@@ -146,7 +146,7 @@ COMMENT ON TABLE aborted_transfer_instructions IS 'What records of aborted trans
 
 CREATE TABLE unknown_transactions (
     seq bigint PRIMARY KEY,
-    raw jsonb NOT NULL
+    raw jsonb
 );
 COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they were sent. Shown as ledger.unknown_transactions.';
 
@@ -319,7 +319,7 @@ WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) 
 COMMENT ON VIEW ledger.unknown_transactions IS 'One row per record of the kind unknown, as the service sent it: of a kind that this version does not know, without a date, or with several or none of the parts transfer, mint, tap and abort_transfer_instruction. Apart from its row of ledger.transactions nothing of it is in other relations. Empty in the usual case: a newer release of the indexer may know the kind.';
 COMMENT ON COLUMN ledger.unknown_transactions.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.unknown_transactions.event_id IS 'Event id of the record; another record can have the same. Indexed.';
-COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.unknown_transactions.raw IS 'The whole record. NULL: it was redacted, see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
 COMMENT ON COLUMN ledger.unknown_transactions.source IS 'As in ledger.transactions.';
 
 -- Values that their own column cannot hold, of all streams ---------------------------------------------------------

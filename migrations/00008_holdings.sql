@@ -70,7 +70,7 @@ COMMENT ON COLUMN ledger.interface_views.interface_id IS 'The interface, package
 COMMENT ON COLUMN ledger.interface_views.package_name IS 'Name of the interface''s package, the same over its releases: that of ledger.packages, or else the only one with which --interfaces named such an interface. NULL: neither is known.';
 COMMENT ON COLUMN ledger.interface_views.module_name IS 'Module of the interface, with dots.';
 COMMENT ON COLUMN ledger.interface_views.entity_name IS 'Name of the interface within its module.';
-COMMENT ON COLUMN ledger.interface_views.view_value IS 'The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
+COMMENT ON COLUMN ledger.interface_views.view_value IS 'The view. NULL where it could not be computed, or was redacted: see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.';
 COMMENT ON COLUMN ledger.interface_views.status_code IS '0: the view was computed. Else the gRPC code of the error that came instead. NULL: the server sent no status.';
 COMMENT ON COLUMN ledger.interface_views.status_message IS 'Text of the error; empty where there was none.';
 COMMENT ON COLUMN ledger.interface_views.status_details IS 'Details of the error, a list as the server sent it.';

@@ -69,6 +69,9 @@ func newAttacked(t *testing.T) *attacked {
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 10, Updates: updates}}))
 	history := d.leadTransactions(l.store)
 	writeRecords(t, d, history)
+	d.Write(`INSERT INTO indexer.redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
+		SELECT row_number() OVER (), r.kind, r.id, now(), 'operator', r.id, '{}'
+		FROM (VALUES ('contract', 'ended-` + secret + `'), ('update', 'update-of-` + secret + `'), ('contract', 'contract-of-alice-1'), ('update', 'update-1')) r (kind, id)`)
 	require.NoError(t, l.store.EnablePQS(t.Context(), "pqs"))
 	role, as := throwaway.Login(t, d.URL, "")
 	_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
@@ -83,6 +86,9 @@ func newAttacked(t *testing.T) *attacked {
 	a.alice, err = pgx.ConnectConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = a.alice.Close(context.Background()) })
+	var redacted string
+	require.NoError(t, a.alice.QueryRow(t.Context(), "SELECT string_agg(id, ' ' ORDER BY id) FROM ledger.redactions").Scan(&redacted))
+	require.Equal(t, "contract-of-alice-1 update-1", redacted)
 	for _, statement := range []string{
 		// They are called before everything else, as far as the planner lets them: they cost nothing, and are strict.
 		"CREATE SCHEMA hers",

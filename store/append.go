@@ -78,8 +78,9 @@ func (l *UpdatesWriter) Append(ctx context.Context, scope ledger.Scope, pages []
 	return nil
 }
 
-// prepare checks the pages, gives their names numbers, and converts them into rows.
+// prepare checks the pages, takes out what was redacted, gives their names numbers, and converts them into rows.
 func (l *Leader) prepare(ctx context.Context, pages []ledger.Page) (*batch, error) {
+	pages = l.term.Redacted.Pages(pages)
 	b := &batch{from: pages[0].From, to: pages[len(pages)-1].To, pages: pages, facts: rows.NewFacts()}
 	wanted := names.NewWanted()
 	at := b.from

@@ -52,7 +52,7 @@ func (l *UpdatesWriter) SaveLookups(ctx context.Context, lookups []ledger.Lookup
 	outcomes := make([]ledger.Lookup, len(lookups))
 	wanted := names.NewWanted()
 	for i := range lookups {
-		outcomes[i] = rows.Storable(lookups[i])
+		outcomes[i] = l.term.Redacted.Lookup(rows.Storable(lookups[i]))
 		if c := outcomes[i].Contract; c != nil {
 			wanted.Template(c.TemplateID, c.PackageName, nil)
 		}

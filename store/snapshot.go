@@ -164,6 +164,7 @@ type snapshotTarget struct {
 func (l *Leader) writeSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage, target snapshotTarget,
 ) (ledger.SnapshotProgress, error) {
+	page.Entries = l.term.Redacted.Entries(page.Entries)
 	wanted := names.NewWanted()
 	for i := range page.Entries {
 		if err := rows.EntryNames(wanted, &page.Entries[i], progress.At); err != nil {

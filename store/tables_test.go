@@ -258,3 +258,28 @@ func TestAnUpdateIsSeenByWhoSeesItsEvents(t *testing.T) {
 			party, int64(offset)), party)
 	}
 }
+
+// Whatever can hold content of contracts is erased when these are redacted: columns of JSON and bytes, of every table, but for those that say
+// nothing of contracts. What is erased can be NULL, unless the row goes.
+func TestARedactionLeavesNoColumnOut(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	noContent := []string{
+		"updates.external_transaction_hash", "updates.transaction_hash", // of a hash nothing can be read
+		"offset_checkpoints.extra", "checkpoint_exact_payloads.exact", // hints of the server
+		"verifications.digest", "pruned_verifications.digest", "reader_lists.bits", "package_contents.content", "scopes.definition", "redactions.erased", "typed_views.columns",
+	}
+	for _, table := range tables.All() {
+		columns := d.Columns(table.Name)
+		for column, typeName := range columns {
+			isContent := slices.ContainsFunc(tables.All(), func(t tables.Table) bool { return t.Name == table.Name && slices.Contains(t.Content, column) })
+			if typeName == "jsonb" || typeName == "bytea" && !(column == "digest" && table.NoCopy == "") {
+				require.True(t, isContent != slices.Contains(noContent, table.Name+"."+column), "%s.%s", table.Name, column)
+			}
+		}
+		for _, column := range table.Content {
+			require.NotEmpty(t, columns[column], "%s.%s", table.Name, column)
+			require.True(t, column == "exact" || d.Row("SELECT attnotnull FROM pg_attribute WHERE attrelid = ('indexer.' || $1::text)::regclass AND attname = $2", table.Name, column) == "false")
+		}
+	}
+}

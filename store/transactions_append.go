@@ -32,7 +32,7 @@ func (l *TransactionsWriter) AppendTransactions(
 		return at, err
 	}
 	next, list := at.Behind(len(batch.Records)), rows.NewRecords()
-	list.AddAll(numbers, at.LastSeq, batch.Records)
+	list.AddAll(numbers, l.term.Redacted, at.LastSeq, batch.Records)
 	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		first := turn == nil || turn.First()
 		if first { // before its rows: its twin may be in doubt, with the same ones

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 type contractCommand struct {
@@ -81,6 +82,7 @@ type contractStored struct {
 	Events       []store.ContractEvent    `json:"events"`
 	Older        bool                     `json:"older_events_left_out"`
 	Lookup       *store.ContractLookup    `json:"lookup,omitempty"`
+	Redacted     *audit.RedactedBefore    `json:"redacted,omitempty"`
 }
 
 // Run prints a contract as in the ledger and in the database.
@@ -111,6 +113,9 @@ func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 		return err
 	}
 	r.Database = newContractStored(db.Address(), &history)
+	if r.Database.Redacted, err = audit.New(db).RedactedBefore(ctx, audit.Redaction{ContractID: c.ID}); err != nil {
+		return err
+	}
 	if c.JSON {
 		err = writeReport(out, r)
 	} else {

@@ -110,6 +110,9 @@ func (c *contractStored) print(l labelled) {
 		l.line(label, fmt.Sprintf("on %s from offset %d, node %d, until offset %d",
 			text(lifetime.SynchronizerID), lifetime.Activated, lifetime.NodeID, lifetime.Deactivated))
 	}
+	if c.Redacted != nil {
+		l.say("content", printable(c.Redacted.String()))
+	}
 	if c.Lookup != nil {
 		l.say("looked up", lookupSentence(c.Lookup))
 	}

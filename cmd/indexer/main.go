@@ -34,6 +34,7 @@ type grammar struct {
 	Grants      grantsCommand      `cmd:"" help:"List the roles that may read, and what they see."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
 	Prune       pruneCommand       `cmd:"" help:"Remove what is older, but what was active then, and give its room on the disk back."`
+	Redact      redactCommand      `cmd:"" help:"Erase the content of a contract or an update for good, wherever it is stored."`
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`
 	Publication publicationCommand `cmd:"" help:"Publish what is stored to other databases by logical replication."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`

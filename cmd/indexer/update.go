@@ -231,6 +231,8 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 		say(resultBeyond, "not stored yet: its offset %d is beyond the watermark %d", r.update.Offset, record.Watermark)
 	case record.Below:
 		say(resultBelow, "not stored: its offset %d is not above %d, the offset after which events are complete", r.update.Offset, record.HistoryFloor)
+	case record.Redacted != nil:
+		say(resultEqual, "stored as the ledger shows it, without its content: %s", printable(record.Redacted.String()))
 	default:
 		say(resultEqual, "stored as the ledger shows it")
 	}

@@ -55,6 +55,9 @@ type verifyReport struct {
 	Relations   []relationDifference  `json:"by_relation"`
 	Differences []findings.Difference `json:"differences"` // the first of them
 	Notes       []string              `json:"not_compared"`
+
+	RedactedContracts int64 `json:"redacted_contracts"` // compared without what was erased
+	RedactedUpdates   int64 `json:"redacted_updates"`
 }
 
 type verifiedUpdates struct {
@@ -127,6 +130,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
 	r.Found, r.Sealed, r.Remaining, r.Amulets = v.Differences, v.Sealed, v.Remaining(c.Repair), v.Amulets
 	r.Notes = append(r.Notes, v.Notes...)
+	r.RedactedContracts, r.RedactedUpdates = v.RedactedContracts, v.RedactedUpdates
 	switch {
 	case err != nil:
 		r.Result, r.Error = resultNotCompared, errorText(err)
@@ -193,6 +197,9 @@ func (r *verifyReport) print(out config.Output) error {
 	}
 	if r.Sealed > 0 {
 		l.say("sealed windows", fmt.Sprint(r.Sealed))
+	}
+	if r.RedactedContracts+r.RedactedUpdates > 0 {
+		l.say("redacted", fmt.Sprintf("%d contracts and %d updates, compared without what was erased", r.RedactedContracts, r.RedactedUpdates))
 	}
 	for _, note := range r.Notes {
 		l.say("not compared", note)

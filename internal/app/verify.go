@@ -34,6 +34,9 @@ type Verification struct {
 	Unrepaired  int64                      // differences from copies that a repair left
 	Sealed      int64                      // windows whose digest was compared
 	Notes       []string                   // what was not compared, and why
+
+	// What was redacted, and so was compared without what was erased.
+	RedactedContracts, RedactedUpdates int64
 }
 
 // Compared reports whether anything was compared at all.
@@ -119,6 +122,10 @@ func (v *verification) reportedBefore(d findings.Difference) bool {
 
 func (v *verification) run(ctx context.Context) error {
 	if err := v.db.CheckSchema(ctx); err != nil {
+		return err
+	}
+	var err error
+	if v.result.RedactedContracts, v.result.RedactedUpdates, err = v.db.Redacted(ctx); err != nil {
 		return err
 	}
 	if v.cfg.Offline {

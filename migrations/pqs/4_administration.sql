@@ -78,11 +78,11 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM pqs.__creations c WHERE c.contract_id = redact_contract.contract_id AND c.created_offset <= ledger.latest_offset()) THEN
         RAISE EXCEPTION 'Cannot find contract %', contract_id;
     END IF;
-    RAISE EXCEPTION 'contract % was not redacted: this database keeps what the participant shows', contract_id
-        USING ERRCODE = 'feature_not_supported', HINT = 'Contents are compared with the participant, and written again where they differ.';
+    RAISE EXCEPTION 'contract % was not redacted: that is not done by SQL', contract_id
+        USING ERRCODE = 'feature_not_supported', HINT = 'Run: indexer redact --contract ID --reason TEXT';
 END
 $$;
-COMMENT ON FUNCTION pqs.redact_contract(text, text) IS 'An error: nothing is redacted.';
+COMMENT ON FUNCTION pqs.redact_contract(text, text) IS 'An error that says how content is redacted.';
 
 CREATE OR REPLACE FUNCTION pqs.redact_exercise(event_id pqs.event_id, redaction_id text) RETURNS void
 LANGUAGE plpgsql STABLE STRICT SET search_path FROM CURRENT AS $$
@@ -93,11 +93,11 @@ BEGIN
     ) THEN
         RAISE EXCEPTION 'Cannot find exercise with event ID %', event_id;
     END IF;
-    RAISE EXCEPTION 'exercise with event ID % was not redacted: this database keeps what the participant shows', event_id
-        USING ERRCODE = 'feature_not_supported', HINT = 'Contents are compared with the participant, and written again where they differ.';
+    RAISE EXCEPTION 'exercise with event ID % was not redacted: that is not done by SQL', event_id
+        USING ERRCODE = 'feature_not_supported', HINT = 'Run: indexer redact --update ID --reason TEXT, or --contract ID';
 END
 $$;
-COMMENT ON FUNCTION pqs.redact_exercise(pqs.event_id, text) IS 'An error: nothing is redacted.';
+COMMENT ON FUNCTION pqs.redact_exercise(pqs.event_id, text) IS 'An error that says how content is redacted.';
 
 CREATE OR REPLACE FUNCTION pqs.__index_command(qname text, expression text) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$

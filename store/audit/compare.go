@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -19,7 +20,8 @@ import (
 // Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
 // the ledger shows there: the page. It makes the rows that writing the page would make, and compares them with the
 // stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
-// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit. What was pruned meanwhile is left out.
+// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit. What was pruned meanwhile is left out, and what
+// was redacted has to be missing.
 //
 // found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns an
 // error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different.
@@ -53,6 +55,11 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found
 	if err := writing.CheckPage(&page, page.From); err != nil {
 		return err
 	}
+	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	if err != nil {
+		return err
+	}
+	page = erased.Page(page)
 	dictionaries, err := s.readDictionaries(ctx, tx)
 	if err != nil {
 		return err

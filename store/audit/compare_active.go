@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
@@ -57,7 +58,11 @@ func (s *Stored) compareActive(
 	if c.columns, err = s.factColumns(ctx, tx); err != nil {
 		return err
 	}
-	for _, piece := range entryPieces(entries) {
+	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	if err != nil {
+		return err
+	}
+	for _, piece := range entryPieces(erased.Entries(entries)) {
 		if err := c.compare(ctx, piece); err != nil {
 			return fmt.Errorf("compare the active contracts as of offset %d: %w", at, err)
 		}

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
@@ -56,7 +57,11 @@ func (s *Stored) compareCarried(
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("compare with the snapshot at offset %d: %w", at, err)
 	}
-	for _, piece := range entryPieces(entries) {
+	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	if err != nil {
+		return err
+	}
+	for _, piece := range entryPieces(erased.Entries(entries)) {
 		page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: piece}
 		if err := s.compareCarriedPage(ctx, tx, &page, seen, found); err != nil {
 			return fmt.Errorf("compare entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, err)

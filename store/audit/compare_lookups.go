@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 )
 
@@ -48,7 +49,15 @@ WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
 func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, found func(findings.Difference) error) error {
-	outcome := rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound, Contract: &contract})
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.compareLookup(ctx, tx, contract, found) })
+}
+
+func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.Contract, found func(findings.Difference) error) error {
+	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	if err != nil {
+		return err
+	}
+	outcome := erased.Lookup(rows.Storable(ledger.Lookup{ContractID: contract.ContractID, Status: ledger.LookupFound, Contract: &contract}))
 	if outcome.Contract == nil {
 		return nil // it can't be stored, and nothing else is to be said of it
 	}
@@ -58,7 +67,7 @@ func (s *Stored) CompareLookup(ctx context.Context, contract ledger.Contract, fo
 	for i := range exact.Rows {
 		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact
 	}
-	rows, err := s.db.Pool.Query(ctx, lookupColumns, contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
+	rows, err := tx.Query(ctx, lookupColumns, contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
 		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values)
 	if err == nil {
 		d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}

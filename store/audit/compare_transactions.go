@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
@@ -36,8 +37,12 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	if err != nil {
 		return err
 	}
+	erased, err := redacted.Read(ctx, s.db.Queries, tx)
+	if err != nil {
+		return err
+	}
 	var rows rows.Records
-	rows.AddAll(numbers, after, records)
+	rows.AddAll(numbers, erased, after, records)
 	columns, err := s.columnsOf(ctx, tx, tables.Records)
 	if err != nil {
 		return err

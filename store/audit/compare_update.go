@@ -25,6 +25,7 @@ type UpdateRecord struct {
 	// Below the history floor.
 	Beyond, Below bool
 	Differences   []findings.Difference
+	Redacted      *RedactedBefore // nil: it was not redacted
 }
 
 // UpdateRow is a stored row.
@@ -93,7 +94,8 @@ func (s *Stored) findUpdate(ctx context.Context, tx pgx.Tx, updateID string, r *
 	for _, offset := range offsets {
 		r.Offsets = append(r.Offsets, ledger.Offset(offset))
 	}
-	return nil
+	r.Redacted, err = s.redactedBefore(ctx, tx, Redaction{UpdateID: updateID})
+	return err
 }
 
 // readUpdate reads the rows of every fact table at some offsets.

@@ -27,6 +27,7 @@ type twice struct {
 func newTwice(t *testing.T) *twice {
 	t.Helper()
 	d := everythingSealed(t)
+	d.redact(Redaction{ContractID: "transient-100"})
 	w := &twice{d, d.store(), d.repairs(d.store())}
 	require.NoError(t, w.store.db.Queries.NetworkRecord(t.Context(), w.store.db.Pool, "network::1"))
 	w.fill(80, 100)

@@ -21,7 +21,7 @@ import (
 //
 // Pages are to be repaired in their order: a creation event that is stored as an active entry's is left to that entry.
 func (r *Repairer) RepairCarried(ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry) error {
-	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: entries}
+	page := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: r.term.Redacted.Entries(entries)}
 	if err := r.repairCarried(ctx, &page); err != nil {
 		return fmt.Errorf("repair entries %d to %d of the snapshot at offset %d: %w", before+1, page.end(), at, session.Refused(err))
 	}

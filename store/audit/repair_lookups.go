@@ -15,7 +15,7 @@ import (
 
 // RepairLookup stores what the participant returns for a looked-up contract in place of what is stored.
 func (r *Repairer) RepairLookup(ctx context.Context, lookup ledger.Lookup) error {
-	outcome := rows.Storable(lookup)
+	outcome := r.term.Redacted.Lookup(rows.Storable(lookup))
 	wanted := names.NewWanted()
 	if c := outcome.Contract; c != nil {
 		wanted.Template(c.TemplateID, c.PackageName, nil)

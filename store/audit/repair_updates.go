@@ -36,6 +36,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 	if err := writing.CheckPage(&page, page.From); err != nil || page.From == page.To {
 		return err
 	}
+	page = r.term.Redacted.Page(page)
 	if err := r.repairPartitions(ctx, page.Updates); err != nil {
 		return err
 	}

@@ -924,11 +924,11 @@ type LedgerCreatedEvents struct {
 	EntityName *string `db:"entity_name"`
 	// Package whose types the payload is shown in, where the server says so. NULL before release 3.4.
 	RepresentativePackageID *string `db:"representative_package_id"`
-	// The contract's arguments. Amounts and 64-bit integers are texts in it: cast them, (payload->>'amount')::numeric. NULL where the contract matched an interface filter only: read ledger.interface_views. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads.
+	// The contract's arguments. Amounts and 64-bit integers are texts in it: cast them, (payload->>'amount')::numeric. NULL where the contract matched an interface filter only: read ledger.interface_views; and where it was redacted: see ledger.redactions. An object with the key $exact stands in for a payload that jsonb cannot hold: see ledger.exact_payloads.
 	Payload []byte `db:"payload"`
-	// The contract's key. NULL: its template has none. Can be a stand-in with the key $exact, as payload can.
+	// The contract's key. NULL: its template has none, or it was redacted. Can be a stand-in with the key $exact, as payload can.
 	ContractKey []byte `db:"contract_key"`
-	// Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5).
+	// Hash of the key. Empty where there is no key; NULL where the server sent no such field (before release 3.5), or it was redacted.
 	ContractKeyHash []byte `db:"contract_key_hash"`
 	// Parties that signed the contract.
 	Signatories interface{} `db:"signatories"`
@@ -1042,9 +1042,9 @@ type LedgerExercisedEvents struct {
 	InterfaceID *string `db:"interface_id"`
 	// Name of the choice.
 	Choice string `db:"choice"`
-	// The choice's arguments. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	// The choice's arguments. NULL: they were redacted, see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.
 	ChoiceArgument []byte `db:"choice_argument"`
-	// What the choice returned; NULL where the server sent null. Can be a stand-in with the key $exact.
+	// What the choice returned; NULL where the server sent null, or it was redacted. Can be a stand-in with the key $exact.
 	ExerciseResult []byte `db:"exercise_result"`
 	// Parties that exercised the choice.
 	ActingParties interface{} `db:"acting_parties"`
@@ -1228,7 +1228,7 @@ type LedgerInterfaceViews struct {
 	ModuleName *string `db:"module_name"`
 	// Name of the interface within its module.
 	EntityName *string `db:"entity_name"`
-	// The view. NULL where it could not be computed. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	// The view. NULL where it could not be computed, or was redacted: see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.
 	ViewValue []byte `db:"view_value"`
 	// 0: the view was computed. Else the gRPC code of the error that came instead. NULL: the server sent no status.
 	StatusCode *int32 `db:"status_code"`
@@ -1501,6 +1501,27 @@ type LedgerReassignments struct {
 	Extra []byte `db:"extra"`
 }
 
+// One row per contract or update whose content was erased by indexer redact: payload, key and its hash, blob, interface views, arguments, results, unknown fields and raw copies are NULL wherever they were, and what the contract held is not known any more. Ids, parties, templates, choices, times and offsets stay. What is read again is stored without this content.
+// @graphql({"primary_key_columns": ["redaction"]})
+type LedgerRedactions struct {
+	// Number of the row, in the order of redaction. Unique.
+	Redaction int64 `db:"redaction"`
+	// contract: its creation events, interface views, look-up, and the exercises and archival of it. update: everything that happened in it; the contracts that it created have rows of their own.
+	Kind string `db:"kind"`
+	// The contract's id, or the update's. Not indexed: there are few rows.
+	ID string `db:"id"`
+	// Of a contract that was redacted because an update that created it was: the update's id. NULL: it was redacted by itself, or the row is an update's.
+	OfUpdate *string `db:"of_update"`
+	// When (clock of the database).
+	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
+	// By which database role.
+	RedactedBy string `db:"redacted_by"`
+	// The reason that the operator gave.
+	Reason string `db:"reason"`
+	// From how many rows content was erased, by table. Of an update and its contracts together, in the update's row.
+	Erased []byte `db:"erased"`
+}
+
 // One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant's those that it sees. Computed when it is read: narrow it by ledger_offset.
 type LedgerRewards struct {
 	// Offset of the update. Indexed.
@@ -1531,7 +1552,7 @@ type LedgerRewrites struct {
 	FromExclusive int64 `db:"from_exclusive"`
 	// The range ends with this offset or seq.
 	ToInclusive int64 `db:"to_inclusive"`
-	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried.
+	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset, and read again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried. redacted: content was erased by indexer redact, see ledger.redactions.
 	Reason string `db:"reason"`
 	// When it changed (clock of the database).
 	RewrittenAt pgtype.Timestamptz `db:"rewritten_at"`
@@ -1853,7 +1874,7 @@ type LedgerUnknownTransactions struct {
 	Seq int64 `db:"seq"`
 	// Event id of the record; another record can have the same. Indexed.
 	EventID *string `db:"event_id"`
-	// The whole record. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	// The whole record. NULL: it was redacted, see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.
 	Raw []byte `db:"raw"`
 	// As in ledger.transactions.
 	Source string `db:"source"`
@@ -1867,7 +1888,7 @@ type LedgerUnknownUpdates struct {
 	NodeID *int32 `db:"node_id"`
 	// Name of the kind as the server sent it. JsEmpty: an empty snapshot entry that came with something unknown in or around it.
 	Kind string `db:"kind"`
-	// What the server sent, an object with kind as its only key. Can be a stand-in with the key $exact: see ledger.exact_payloads.
+	// What the server sent, an object with kind as its only key. NULL: it was redacted, see ledger.redactions. Can be a stand-in with the key $exact: see ledger.exact_payloads.
 	Raw []byte `db:"raw"`
 	// Id of the update. NULL where it could not be read, and for a snapshot entry.
 	UpdateID *string `db:"update_id"`
@@ -1927,6 +1948,8 @@ type LedgerVerifications struct {
 	Digest []byte `db:"digest"`
 	// When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.
 	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
+	// When content of rows of the window was last erased by indexer redact. The digest was made anew then, after the old one had been found to be right. NULL: never.
+	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
 }
 
 // One row per synchronizer and package that the participant has vetted, as of the last reading (it is read at an interval, not with the stream). A package that is not valid yet, or no longer, is here too. Empty where the server does not offer the list of vetted packages.
@@ -2352,6 +2375,7 @@ type PrunedVerifications struct {
 	Differences   int64              `db:"differences"`
 	Digest        []byte             `db:"digest"`
 	RepairedAt    pgtype.Timestamptz `db:"repaired_at"`
+	RedactedAt    pgtype.Timestamptz `db:"redacted_at"`
 	// When the window was pruned (clock of the database). The other columns are those of verifications.
 	PrunedAt pgtype.Timestamptz `db:"pruned_at"`
 }
@@ -2402,6 +2426,46 @@ type RecordExactPayloads struct {
 	Seq   int64  `db:"seq"`
 	Field string `db:"field"`
 	Exact []byte `db:"exact"`
+}
+
+// Contracts and updates whose content was erased. Whoever writes rows leaves this content out, and whoever compares them with their source does without it. Rows are never removed. Shown as ledger.redactions.
+type Redactions struct {
+	Redaction  int64              `db:"redaction"`
+	Kind       string             `db:"kind"`
+	ID         string             `db:"id"`
+	OfUpdate   *string            `db:"of_update"`
+	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
+	RedactedBy string             `db:"redacted_by"`
+	Reason     string             `db:"reason"`
+	Erased     []byte             `db:"erased"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
+}
+
+type RedactionsBoth struct {
+	Redaction  int64              `db:"redaction"`
+	Kind       string             `db:"kind"`
+	ID         string             `db:"id"`
+	OfUpdate   *string            `db:"of_update"`
+	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
+	RedactedBy string             `db:"redacted_by"`
+	Reason     string             `db:"reason"`
+	Erased     []byte             `db:"erased"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
+}
+
+type RedactionsCopy struct {
+	Redaction  int64              `db:"redaction"`
+	Kind       string             `db:"kind"`
+	ID         string             `db:"id"`
+	OfUpdate   *string            `db:"of_update"`
+	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
+	RedactedBy string             `db:"redacted_by"`
+	Reason     string             `db:"reason"`
+	Erased     []byte             `db:"erased"`
+	IsCopy     bool               `db:"is_copy"`
+	Digest     []byte             `db:"digest"`
 }
 
 // Changes of rows that readers may have read already. Numbered in the order of the commits, so that a reader that knows one number misses none after it.
@@ -2906,6 +2970,8 @@ type Verifications struct {
 	Digest []byte `db:"digest"`
 	// As in ledger.verifications. Later than verified_at: the window will be compared again.
 	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
+	// As in ledger.verifications.
+	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
 }
 
 // The packages that were vetted at the last reading. Shown as ledger.vetted_packages.

@@ -60,7 +60,7 @@ func (q *Queries) VerificationClock(ctx context.Context, db DBTX) (pgtype.Timest
 }
 
 const verificationFrom = `-- name: VerificationFrom :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications
 WHERE stream = $1 AND from_exclusive >= $2 ORDER BY from_exclusive LIMIT 1
 `
 
@@ -88,6 +88,7 @@ func (q *Queries) VerificationFrom(ctx context.Context, db DBTX, arg Verificatio
 			&i.Differences,
 			&i.Digest,
 			&i.RepairedAt,
+			&i.RedactedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -254,7 +255,7 @@ func (q *Queries) VerificationsRepaired(ctx context.Context, db DBTX, arg Verifi
 }
 
 const verificationsWithin = `-- name: VerificationsWithin :many
-SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at FROM verifications
+SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications
 WHERE stream = $1 AND from_exclusive >= $2 AND to_inclusive <= $3 ORDER BY from_exclusive
 `
 
@@ -283,6 +284,7 @@ func (q *Queries) VerificationsWithin(ctx context.Context, db DBTX, arg Verifica
 			&i.Differences,
 			&i.Digest,
 			&i.RepairedAt,
+			&i.RedactedAt,
 		); err != nil {
 			return nil, err
 		}

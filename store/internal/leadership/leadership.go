@@ -17,6 +17,7 @@ import (
 	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/pgcopy"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/session"
 )
 
@@ -55,6 +56,8 @@ type Term struct {
 	Pool       *pgxpool.Pool // its sessions carry the role and epoch in their name
 	Dictionary *names.Dictionary
 	Partitions *partitions.Set
+	// Redacted is what is not to be written. It holds as long as the term: whoever redacts ends the terms of all other roles.
+	Redacted *redacted.Set
 }
 
 // Take tries once to take the role. ok is false if another process has it.
@@ -79,6 +82,10 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	if err != nil {
 		return nil, false, err
 	}
+	erased, err := redacted.Read(ctx, db.Queries, conn) // after the epoch was raised: what is redacted from now on ends the term
+	if err != nil {
+		return nil, false, db.Unusable(err)
+	}
 	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn)
 	if err != nil {
 		return nil, false, fmt.Errorf("ask for the session that holds the lock of role %s: %w", role, err)
@@ -90,7 +97,7 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Term{
 		db: db, role: role, epoch: epoch, Pool: pool, lockConn: conn,
-		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}),
+		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}), Redacted: erased,
 	}
 	t.Dictionary = names.New(db.Queries, pool, t.writeNames)
 	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)

@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/redacted"
 )
 
 // Records are the rows of records of the transaction history, one list per table.
@@ -152,21 +153,22 @@ func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Dec
 	return d
 }
 
-// AddAll converts records into their rows, which have the seqs after one.
-func (r *Records) AddAll(refs names.Numbers, after int64, records []ledger.Transaction) {
+// AddAll converts records into their rows, which have the seqs after one, without what was redacted. The fingerprint is that of the record
+// as it was served, by which it is known when it is served again.
+func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, records []ledger.Transaction) {
 	r.grow(records)
 	for i := range records {
-		r.Add(refs, after+1+int64(i), &records[i])
+		r.add(refs, after+1+int64(i), erased.Record(&records[i]), records[i].Fingerprint())
 	}
 }
 
-// Add converts a record into its rows.
-func (r *Records) Add(refs names.Numbers, seq int64, t *ledger.Transaction) {
+// add converts a record into its rows.
+func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fingerprint int64) {
 	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}, word: t.Word}
 	r.exact.Time(x.at, "date", t.Date)
 	row := dbsqlc.Transactions{
 		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
-		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: t.Fingerprint(),
+		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: fingerprint,
 		Extra: x.value("extra", t.Extra), Derived: t.Derived,
 	}
 	if t.Word != "" {

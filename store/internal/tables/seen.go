@@ -36,6 +36,11 @@ const (
 	// A contract that was found is seen by its stakeholders, and that one was not, by who sees the event that it was looked up for.
 	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) OR m.party = ANY (s.observers))" +
 		" ELSE " + ofSeenEnd + " END"
+	// What was redacted is seen by who sees what is left of it.
+	ofSeenRedaction = "CASE s.kind WHEN 'update' THEN EXISTS (SELECT FROM updates u WHERE u.update_id = s.id)" +
+		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = s.id)" +
+		" OR EXISTS (SELECT FROM archived a WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = s.id)" +
+		" OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = s.id) OR EXISTS (SELECT FROM lookups l WHERE l.contract_id = s.id) END"
 	ofSeenLookup = "EXISTS (SELECT FROM lookups l WHERE l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)"
 )
 

@@ -71,6 +71,10 @@ type Table struct {
 	// relation that they read may show it. A table that families share says it once.
 	Seen string
 
+	// Content are the columns that hold what can be redacted: they become NULL, but for what a contract holds, which is computed again, and
+	// for rows that are nothing but content, which go.
+	Content []string
+
 	// Place is the column whose number says which offset or record a row belongs to: rows are sealed, removed by a reset and put
 	// into partitions by it. Empty: rows belong to none, or, of a snapshot, to the snapshot as a whole.
 	Place       string

@@ -16,6 +16,7 @@ const (
 	Reset     = "reset"
 	ReadAgain = "read again"
 	Pruned    = "pruned"
+	Redacted  = "redacted"
 )
 
 // NoteRewrite notes for readers, in the transaction that makes the change, that it changed something of a stream after one place up to another. It

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/store/audit"
+)
+
+type redactCommand struct {
+	config.Database
+	Contract string `xor:"what" required:"" env:"-" placeholder:"ID" help:"Redact this contract, which has to be archived: its creation, key, blob, interface views, look-up, and the exercises of it."`
+	Update   string `xor:"what" required:"" env:"-" placeholder:"ID" help:"Redact everything that happened in this update, and the contracts that it created, which have to be archived."`
+	Reason   string `required:"" env:"-" placeholder:"TEXT" help:"Why. It is stored with the redaction, where readers see it: name no content."`
+	Apply    bool   `env:"-" help:"Erase it. Without this flag nothing is changed."`
+}
+
+// Help returns the text of the command's help above its flags.
+func (*redactCommand) Help() string {
+	return "Erases the content of a contract or of an update for good, wherever it is stored: payload, key, arguments, results, blob, interface views, " +
+		"raw copies, and what follows from them. Ids, parties, templates, choices, times and offsets stay. What is read again is stored without it, " +
+		"and verify does without it. Without --apply it says what would be erased. The indexer may run meanwhile. " +
+		"The write-ahead log, backups, and copies that were made elsewhere are not changed."
+}
+
+// Validate refuses a reason and ids that say nothing.
+func (c *redactCommand) Validate() error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return errors.New("--reason is empty")
+	}
+	if c.Contract == "" && c.Update == "" {
+		return errors.New("--contract or --update must name what is to be redacted")
+	}
+	return c.Database.Validate()
+}
+
+// Run prints what is erased, and erases it.
+func (c *redactCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
+	what := audit.Redaction{ContractID: c.Contract, UpdateID: c.Update}
+	report, err := app.RunRedact(ctx, c.Database, what, c.Reason, c.Apply, logger)
+	if err != nil {
+		return err
+	}
+	if before := report.Before; before != nil {
+		fmt.Fprintf(out, "it was %s\n", printable(before.String()))
+	}
+	if c.Update != "" {
+		for _, offset := range report.Offsets {
+			fmt.Fprintf(out, "the update is at offset %d\n", offset)
+		}
+		for _, id := range report.Contracts {
+			fmt.Fprintf(out, "it created contract %s\n", printable(brief(id)))
+		}
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for i, rows := range report.Rows {
+		if i == 0 {
+			row(table, "TABLE", "ROWS WITH CONTENT")
+		}
+		row(table, rows.Relation, fmt.Sprint(rows.Rows))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(report.Rows) == 0 {
+		fmt.Fprintln(out, "no content of it is stored")
+	}
+	if !c.Apply {
+		fmt.Fprintln(out, "nothing was changed: add --apply to erase this for good")
+		return nil
+	}
+	fmt.Fprintln(out, "it is redacted, and does not come back when it is read again")
+	if report.VacuumFailed != nil {
+		return fmt.Errorf("it is redacted, but the space of the erased versions was not freed: run VACUUM (ANALYZE) yourself: %w", report.VacuumFailed)
+	}
+	return nil
+}

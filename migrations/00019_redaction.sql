@@ -1,0 +1,41 @@
+-- Redaction: what was erased for good, and must not come back.
+
+-- +goose Up
+
+CREATE TABLE redactions_both (
+    redaction   bigint NOT NULL,
+    kind        text NOT NULL CHECK (kind IN ('contract', 'update')),
+    id          text NOT NULL,
+    of_update   text,
+    redacted_at timestamptz NOT NULL,
+    redacted_by text NOT NULL,
+    reason      text NOT NULL,
+    erased      jsonb NOT NULL,
+    is_copy     boolean NOT NULL DEFAULT false,
+    digest      bytea,
+    PRIMARY KEY (redaction, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE redactions PARTITION OF redactions_both FOR VALUES IN (false);
+CREATE TABLE redactions_copy PARTITION OF redactions_both FOR VALUES IN (true);
+COMMENT ON TABLE redactions IS 'Contracts and updates whose content was erased. Whoever writes rows leaves this content out, and whoever compares them with their source does without it. Rows are never removed. Shown as ledger.redactions.';
+
+CREATE VIEW ledger.redactions WITH (security_invoker = true) AS
+SELECT r.redaction, r.kind, r.id, r.of_update, r.redacted_at, r.redacted_by, r.reason, r.erased
+FROM redactions r;
+COMMENT ON VIEW ledger.redactions IS 'One row per contract or update whose content was erased by indexer redact: payload, key and its hash, blob, interface views, arguments, results, unknown fields and raw copies are NULL wherever they were, and what the contract held is not known any more. Ids, parties, templates, choices, times and offsets stay. What is read again is stored without this content.
+@graphql({"primary_key_columns": ["redaction"]})';
+COMMENT ON COLUMN ledger.redactions.redaction IS 'Number of the row, in the order of redaction. Unique.';
+COMMENT ON COLUMN ledger.redactions.kind IS 'contract: its creation events, interface views, look-up, and the exercises and archival of it. update: everything that happened in it; the contracts that it created have rows of their own.';
+COMMENT ON COLUMN ledger.redactions.id IS 'The contract''s id, or the update''s. Not indexed: there are few rows.';
+COMMENT ON COLUMN ledger.redactions.of_update IS 'Of a contract that was redacted because an update that created it was: the update''s id. NULL: it was redacted by itself, or the row is an update''s.';
+COMMENT ON COLUMN ledger.redactions.redacted_at IS 'When (clock of the database).';
+COMMENT ON COLUMN ledger.redactions.redacted_by IS 'By which database role.';
+COMMENT ON COLUMN ledger.redactions.reason IS 'The reason that the operator gave.';
+COMMENT ON COLUMN ledger.redactions.erased IS 'From how many rows content was erased, by table. Of an update and its contracts together, in the update''s row.';
+
+-- Rows of nothing but content are removed. ANALYZE would leave the statistics of an empty table as they are, with values that were erased.
+-- Nobody searches by them.
+ALTER TABLE exact_payloads ALTER COLUMN exact SET STATISTICS 0;
+ALTER TABLE carried_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
+ALTER TABLE lookup_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
+ALTER TABLE record_exact_payloads ALTER COLUMN exact SET STATISTICS 0;

@@ -1,0 +1,162 @@
+-- name: RedactionIDs :many
+-- What was redacted. A row that is damaged in one table is whole in the other.
+SELECT DISTINCT r.kind, r.id FROM redactions_both r;
+
+-- name: RedactionAdd :exec
+INSERT INTO redactions_both (redaction, kind, id, of_update, redacted_at, redacted_by, reason, erased, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r)
+FROM (
+    SELECT coalesce(max(x.redaction), 0) + 1 AS redaction, @kind::text AS kind, @id::text AS id, sqlc.narg('of_update')::text AS of_update,
+        now()::timestamptz AS redacted_at, session_user::text AS redacted_by, @reason::text AS reason, @erased::jsonb AS erased
+    FROM redactions_both x
+) r, unnest('{f,t}'::boolean[]) c (is_copy);
+
+-- name: RedactionOf :many
+-- The redaction of a contract or an update, if there was one.
+SELECT r.redaction, r.kind, r.id, r.of_update, r.redacted_at, r.redacted_by, r.reason FROM redactions r WHERE r.kind = @kind AND r.id = @id;
+
+-- name: RedactionCounts :one
+SELECT count(*) FILTER (WHERE r.kind = 'contract') AS contracts, count(*) FILTER (WHERE r.kind = 'update') AS updates FROM redactions r;
+
+-- name: RedactionEvents :many
+-- Where the events of contracts are, facts and carried rows, and their look-ups.
+SELECT c.ledger_offset, c.node_id FROM created c WHERE c.contract_id = ANY (@contract_ids::text[])
+UNION
+SELECT a.ledger_offset, a.node_id FROM archived a WHERE a.contract_id = ANY (@contract_ids::text[])
+UNION
+SELECT e.ledger_offset, e.node_id FROM exercised e WHERE e.contract_id = ANY (@contract_ids::text[])
+UNION
+SELECT r.ledger_offset, r.node_id FROM reassignments r WHERE r.contract_id = ANY (@contract_ids::text[])
+UNION
+SELECT c.ledger_offset, c.node_id FROM carried_created c WHERE c.contract_id = ANY (@contract_ids::text[])
+UNION
+SELECT r.ledger_offset, r.node_id FROM carried_reassignments r WHERE r.contract_id = ANY (@contract_ids::text[])
+UNION
+SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY (@contract_ids::text[]);
+
+-- name: RedactionUnknown :many
+-- Elements of unknown kinds that name one of some contracts, facts and carried rows. In jsonb's text an id is as in JSON.
+SELECT u.ledger_offset, u.ordinal FROM unknown_elements u
+WHERE EXISTS (
+    SELECT FROM unnest(@contract_ids::text[]) c (id)
+    WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
+       OR EXISTS (SELECT FROM exact_payloads x WHERE x.ledger_offset = u.ledger_offset AND x.seq = u.ordinal AND x.field = 'raw'
+                  AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0))
+UNION
+SELECT u.ledger_offset, u.ordinal FROM carried_unknown_elements u
+WHERE EXISTS (
+    SELECT FROM unnest(@contract_ids::text[]) c (id)
+    WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
+       OR EXISTS (SELECT FROM carried_exact_payloads x WHERE x.ledger_offset = u.ledger_offset AND x.seq = u.ordinal AND x.field = 'raw'
+                  AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0));
+
+-- name: RedactionRecords :many
+-- The records of some updates, and those that name one of some contracts.
+SELECT t.seq FROM transactions t WHERE update_id_of(t.event_id) = ANY (@update_ids::text[])
+UNION
+SELECT t.seq FROM transfers t WHERE t.instruction_cid = ANY (@contract_ids::text[])
+UNION
+SELECT a.seq FROM aborted_transfer_instructions a WHERE a.instruction_cid = ANY (@contract_ids::text[])
+UNION
+SELECT u.seq FROM unknown_transactions u
+WHERE EXISTS (
+    SELECT FROM unnest(@contract_ids::text[]) c (id)
+    WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
+       OR EXISTS (SELECT FROM record_exact_payloads x WHERE x.seq = u.seq AND x.field = 'raw' AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0));
+
+-- name: RedactionUpdates :many
+-- Where an update is, up to the watermark.
+SELECT u.ledger_offset FROM updates u WHERE u.update_id = @update_id::text AND u.ledger_offset <= watermark();
+
+-- name: RedactionCreated :many
+-- The contracts that updates created or assigned.
+SELECT DISTINCT c.contract_id FROM created c WHERE c.ledger_offset = ANY (@ledger_offsets::bigint[]) ORDER BY 1;
+
+-- name: RedactionContracts :many
+-- What is known of some contracts up to the watermark: whether it is active, whether its end is stored, and whether it can have been active.
+SELECT k.id::text AS contract_id,
+    EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = k.id) AS active,
+    (EXISTS (SELECT FROM archived a WHERE a.contract_id = k.id AND a.ledger_offset <= watermark())
+     OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.consuming AND e.ledger_offset <= watermark()))::boolean AS ended,
+    (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND (c.acs_delta IS NOT FALSE OR c.origin = 'assignment') AND c.ledger_offset <= watermark())
+     OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = k.id)
+     OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = k.id AND r.ledger_offset <= watermark()))::boolean AS activated,
+    (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND c.ledger_offset <= watermark())
+     OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.ledger_offset <= watermark())
+     OR EXISTS (SELECT FROM carried_reassignments r WHERE r.contract_id = k.id))::boolean AS known
+FROM unnest(@contract_ids::text[]) k (id);
+
+-- name: RedactionWindows :many
+-- The sealed windows of a stream that contain one of some places.
+SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
+FROM verifications v
+WHERE v.stream = @stream AND EXISTS (SELECT FROM unnest(@places::bigint[]) p (at) WHERE p.at > v.from_exclusive AND p.at <= v.to_inclusive)
+ORDER BY v.from_exclusive;
+
+-- name: RedactionSeal :exec
+-- Gives a window the digest of its rows without what was erased, unless it was compared again since. When it was repaired is as before.
+UPDATE verifications SET digest = @digest, redacted_at = clock_timestamp(), repaired_at = @repaired_at
+WHERE stream = @stream AND from_exclusive = @from_exclusive AND to_inclusive = @to_inclusive AND verified_at = @verified_at;
+
+-- name: RedactionPositions :many
+-- The positions of the creation events at some places. OFFSET 0 has each place looked up.
+SELECT DISTINCT h.position_id
+FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) p
+CROSS JOIN LATERAL (SELECT x.position_id FROM created_holdings x WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h;
+
+-- name: RedactionHold :exec
+-- The positions of the creation events at some places, and for whom, as they are without what was erased.
+WITH held AS (
+    SELECT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed,
+        coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = p.ledger_offset AND c.node_id = p.node_id),
+                 (SELECT max(c.stakeholders_ref) FROM carried_created c WHERE c.ledger_offset = p.ledger_offset AND c.node_id = p.node_id)) AS stakeholders_ref
+    FROM (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) p
+    CROSS JOIN LATERAL (
+        SELECT x.position_id, x.owner, x.instrument, x.instrument_admin, x.admin_signed FROM created_holdings x
+        WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
+), shown AS (
+    INSERT INTO position_stakeholders (position_id, stakeholders_ref)
+    SELECT DISTINCT h.position_id, h.stakeholders_ref FROM held h WHERE h.stakeholders_ref > 0
+    ON CONFLICT DO NOTHING
+)
+INSERT INTO positions (position_id, owner, instrument, instrument_admin, admin_signed)
+SELECT DISTINCT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed FROM held h
+ON CONFLICT DO NOTHING;
+
+-- name: RedactionLetGo :one
+-- Removes those of some positions that no other creation event has. What was active has its position in the active set or in lifetimes. For a
+-- position that is not there, creation events are searched that have not been projected, or activated nothing, if they have the position's
+-- stakeholders. The position of nothing stays: ANALYZE would leave the statistics of an empty table as they are, with the texts that
+-- were removed.
+WITH rare AS MATERIALIZED (
+    SELECT p.position_id FROM positions p
+    WHERE p.position_id = ANY (@position_ids::uuid[]) AND p.position_id <> position_of(NULL, NULL, NULL, false)
+      AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.position_id = p.position_id)
+      AND NOT EXISTS (SELECT FROM lifetimes l WHERE l.position_id = p.position_id)
+      AND NOT EXISTS (SELECT FROM fill_active f WHERE f.position_id = p.position_id)
+), lists AS MATERIALIZED (
+    SELECT s.stakeholders_ref FROM position_stakeholders s WHERE s.position_id IN (SELECT r.position_id FROM rare r)
+), places AS MATERIALIZED (
+    SELECT c.ledger_offset, c.node_id FROM created c
+    WHERE EXISTS (SELECT FROM rare)
+      AND (c.acs_delta IS FALSE OR c.ledger_offset > watermark()
+           OR c.ledger_offset <= coalesce((SELECT f.state_floor FROM floors f WHERE f.stream = 'updates'), watermark()))
+      AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref IN (SELECT l.stakeholders_ref FROM lists l))
+    UNION
+    SELECT c.ledger_offset, c.node_id FROM carried_created c
+    WHERE EXISTS (SELECT FROM rare)
+      AND (c.reassignment_counter IS NULL OR c.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates'))
+      AND (c.stakeholders_ref IS NULL OR c.stakeholders_ref IN (SELECT l.stakeholders_ref FROM lists l))
+), held AS MATERIALIZED (
+    SELECT DISTINCT h.position_id FROM places p
+    CROSS JOIN LATERAL (SELECT x.position_id FROM created_holdings x WHERE x.ledger_offset = p.ledger_offset AND x.node_id = p.node_id OFFSET 0) h
+), unheld AS (
+    SELECT r.position_id FROM rare r WHERE r.position_id NOT IN (SELECT h.position_id FROM held h)
+), stakeholders AS (
+    DELETE FROM position_stakeholders s USING unheld u WHERE s.position_id = u.position_id
+), nothing AS (
+    INSERT INTO positions (position_id, admin_signed) VALUES (position_of(NULL, NULL, NULL, false), false) ON CONFLICT DO NOTHING
+), gone AS (
+    DELETE FROM positions p USING unheld u WHERE p.position_id = u.position_id RETURNING p.position_id
+)
+SELECT count(*) AS removed FROM gone;

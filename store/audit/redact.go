@@ -1,0 +1,300 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/redacted"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
+)
+
+// Redaction says what is redacted: a contract, or an update with the contracts that it created. One of them is set.
+type Redaction struct{ ContractID, UpdateID string }
+
+// String names it.
+func (r Redaction) String() string {
+	if r.UpdateID != "" {
+		return "update " + r.UpdateID
+	}
+	return "contract " + r.ContractID
+}
+
+// RedactionReport is what a redaction erases, or has erased.
+type RedactionReport struct {
+	Contracts []string        // whose content it is: the one that was named, or those that the update created
+	Offsets   []ledger.Offset // where the update is stored; empty: a contract was named
+	Before    *RedactedBefore // nil: it was not redacted before
+	Rows      []RedactedRows  // table by table, those without any left out
+
+	// Of a redaction that was made. Vacuumed are the tables and partitions of which the space of the erased versions was freed; VacuumFailed
+	// says why it was not.
+	Vacuumed     []string
+	VacuumFailed error
+}
+
+// RedactedBefore is an earlier redaction of the same.
+type RedactedBefore struct {
+	At     time.Time `json:"redacted_at"`
+	By     string    `json:"redacted_by"` // the database role
+	Reason string    `json:"reason"`
+}
+
+// String says so, for people. The reason is as the operator gave it.
+func (r *RedactedBefore) String() string {
+	return fmt.Sprintf("redacted at %s by %s: %s", r.At.UTC().Format(time.RFC3339), r.By, r.Reason)
+}
+
+// RedactedRows are the rows of a table from which content is erased.
+type RedactedRows struct {
+	Relation string
+	Rows     int64
+}
+
+// Redacted counts the contracts and updates that were redacted.
+func (s *Stored) Redacted(ctx context.Context) (contracts, updates int64, err error) {
+	counts, err := s.db.Queries.RedactionCounts(ctx, s.db.Pool)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count what was redacted: %w", err)
+	}
+	return counts.Contracts, counts.Updates, nil
+}
+
+// RedactedBefore returns the redaction of a contract or an update; nil: there was none.
+func (s *Stored) RedactedBefore(ctx context.Context, what Redaction) (*RedactedBefore, error) {
+	if !rows.TextHolds(what.ContractID + what.UpdateID) {
+		return nil, nil
+	}
+	return s.redactedBefore(ctx, s.db.Pool, what)
+}
+
+func (s *Stored) redactedBefore(ctx context.Context, db dbsqlc.DBTX, what Redaction) (*RedactedBefore, error) {
+	of := dbsqlc.RedactionOfParams{Kind: redacted.Contract, ID: what.ContractID}
+	if what.UpdateID != "" {
+		of = dbsqlc.RedactionOfParams{Kind: redacted.Update, ID: what.UpdateID}
+	}
+	list, err := s.db.Queries.RedactionOf(ctx, db, of)
+	if err != nil {
+		return nil, fmt.Errorf("look for a redaction: %w", err)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return &RedactedBefore{At: list[0].RedactedAt.Time, By: list[0].RedactedBy, Reason: list[0].Reason}, nil
+}
+
+// PlanRedaction says what a redaction would erase, without changing anything. What is not known, and what is active, is a *ledger.Problem.
+func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report RedactionReport, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		t, err := s.toRedact(ctx, tx, what)
+		if err != nil {
+			return err
+		}
+		report = t.report
+		for _, table := range redactable() {
+			var rows int64
+			if err := tx.QueryRow(ctx, "SELECT count(*) FROM "+table.SQL()+" s WHERE "+t.where(&table), t.args).Scan(&rows); err != nil {
+				return fmt.Errorf("count what is to be erased from %s: %w", table.Name, err)
+			}
+			report.add(table.Name, rows)
+		}
+		return nil
+	})
+	return report, err
+}
+
+// Redact erases the content of a contract, or of an update and the contracts that it created, wherever it is stored, and notes that it
+// must not come back, in one transaction that excludes all writers. Windows that were sealed, and are as they were sealed, get the digest
+// of what is left. The terms of all other leaders end: what they remember may have what was erased. At last, the space of the erased versions
+// is freed.
+//
+// Errors: those of PlanRedaction, a *ledger.Problem where another process fills in history or prunes for long, store.ErrNotLeader, or the
+// database's. After an error the repairer is closed, because what it may write depends on whether the redaction was made, which is
+// unknown only after an error of the commit.
+func (r *Repairer) Redact(ctx context.Context, what Redaction, reason string) (RedactionReport, error) {
+	report, err := r.redactAll(ctx, what, reason)
+	if pg.HasCode(err, pg.LockNotAvailable) {
+		err = &ledger.Problem{
+			What: "another process has a transaction open that writes this database for long: it fills in history, prunes or repairs",
+			Do:   "redact again when it is done", Err: err,
+		}
+	}
+	if err != nil {
+		r.Close()
+		return RedactionReport{}, fmt.Errorf("redact %s: %w", what, session.Refused(err))
+	}
+	return report, nil
+}
+
+func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string) (RedactionReport, error) {
+	var t *toRedact
+	err := r.stored.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) { // what is refused excludes nobody
+		t, err = r.stored.toRedact(ctx, tx, what)
+		return err
+	})
+	if err != nil {
+		return RedactionReport{}, err
+	}
+	var snapshot *snapshotSeal
+	if t.carried {
+		if snapshot, err = r.snapshotSeal(ctx); err != nil {
+			return RedactionReport{}, err
+		}
+	}
+	err = r.repair(ctx, rolesThatRemember, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if t, err = r.stored.toRedact(ctx, tx, what); err != nil {
+			return err
+		}
+		return r.redact(ctx, tx, t, snapshot, what, reason)
+	})
+	if err != nil {
+		return RedactionReport{}, err
+	}
+	var updates []string
+	if what.UpdateID != "" {
+		updates = []string{what.UpdateID}
+	}
+	r.term.Redacted = r.term.Redacted.With(t.report.Contracts, updates)
+	if err := r.resealSnapshot(ctx, snapshot); err != nil {
+		r.stored.db.Config.Logger.WarnContext(ctx, "the snapshot was not sealed again: the indexer compares it again", "error", err.Error())
+	}
+	t.report.Vacuumed, t.report.VacuumFailed = r.vacuum(ctx, t.touched)
+	return t.report, nil
+}
+
+func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, snapshot *snapshotSeal, what Redaction, reason string) error {
+	q := r.stored.db.Queries
+	seals, err := r.sealsOf(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+	at := dbsqlc.RedactionPositionsParams{LedgerOffsets: t.events.offsets, NodeIds: t.events.nodeIDs}
+	positions, err := q.RedactionPositions(ctx, tx, at)
+	if err != nil {
+		return fmt.Errorf("read what the contracts held: %w", err)
+	}
+	for _, table := range redactable() {
+		rows, err := t.erase(ctx, tx, &table)
+		if err != nil {
+			return fmt.Errorf("erase from %s: %w", table.Name, err)
+		}
+		t.report.add(table.Name, rows)
+	}
+	if len(positions) > 0 {
+		if err := q.RedactionHold(ctx, tx, dbsqlc.RedactionHoldParams(at)); err != nil {
+			return fmt.Errorf("note what the contracts hold: %w", err)
+		}
+		gone, err := q.RedactionLetGo(ctx, tx, positions)
+		if err != nil {
+			return fmt.Errorf("remove positions that no contract has: %w", err)
+		}
+		if t.report.add("positions", gone); gone > 0 {
+			t.touched = append(t.touched, "positions")
+		}
+	}
+	if err := r.note(ctx, tx, t, what, reason); err != nil {
+		return err
+	}
+	if err := r.resealRedacted(ctx, tx, seals); err != nil {
+		return err
+	}
+	if err := r.unsealSnapshot(ctx, tx, snapshot); err != nil {
+		return err
+	}
+	for _, place := range t.sealed[findings.SealedUpdates] {
+		if err := writing.NoteRewrite(ctx, tx, findings.SealedUpdates, place-1, place, writing.Redacted); err != nil {
+			return err
+		}
+	}
+	for _, seq := range t.seqs {
+		if err := writing.NoteRewrite(ctx, tx, findings.SealedTransactions, seq-1, seq, writing.Redacted); err != nil {
+			return err
+		}
+	}
+	if t.carried {
+		if err := writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, 0, t.snapshot, writing.Redacted); err != nil {
+			return err
+		}
+	}
+	return r.term.EndTerms(ctx, tx, rolesThatRemember...)
+}
+
+// note notes what must not come back. What was redacted before keeps its row.
+func (r *Repairer) note(ctx context.Context, tx pgx.Tx, t *toRedact, what Redaction, reason string) error {
+	erased := map[string]int64{}
+	for _, rows := range t.report.Rows {
+		erased[rows.Relation] = rows.Rows
+	}
+	counts, err := json.Marshal(erased)
+	if err != nil {
+		return err
+	}
+	known := r.term.Redacted
+	add := func(kind, id string, ofUpdate *string, erased []byte) error {
+		if known.Has(kind, id) {
+			return nil
+		}
+		row := dbsqlc.RedactionAddParams{Kind: kind, ID: id, OfUpdate: ofUpdate, Reason: reason, Erased: erased}
+		if err := r.stored.db.Queries.RedactionAdd(ctx, tx, row); err != nil {
+			return fmt.Errorf("note that %s %s was redacted: %w", kind, id, err)
+		}
+		return nil
+	}
+	if what.UpdateID == "" {
+		return add(redacted.Contract, what.ContractID, nil, counts)
+	}
+	if err := add(redacted.Update, what.UpdateID, nil, counts); err != nil {
+		return err
+	}
+	for _, id := range t.report.Contracts {
+		if err := add(redacted.Contract, id, &what.UpdateID, []byte("{}")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vacuum frees the space of versions of rows that are not seen any more, and makes the planner's statistics anew, which may have values that
+// were erased. The database does both some time by itself, unless rows are locked by old transactions.
+func (r *Repairer) vacuum(ctx context.Context, names []string) (done []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leadership.LongTimeout)
+	defer cancel()
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if _, err := r.term.Pool.Exec(ctx, "VACUUM (ANALYZE) "+name); err != nil {
+			return done, fmt.Errorf("VACUUM (ANALYZE) %s: %w", name, err)
+		}
+		done = append(done, name)
+	}
+	// A table with partitions has statistics of its own, of all of them, only where somebody asked for them.
+	rows, err := r.term.Pool.Query(ctx, "SELECT DISTINCT tablename::text FROM pg_catalog.pg_stats WHERE schemaname = $1 AND inherited AND tablename = ANY ($2::text[])",
+		r.stored.db.Config.Schemas.Tables, tables.Names(redactable()))
+	if err != nil {
+		return done, fmt.Errorf("read which statistics there are: %w", err)
+	}
+	whole, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range whole {
+		if _, err := r.term.Pool.Exec(ctx, "ANALYZE "+name); err != nil {
+			return done, fmt.Errorf("ANALYZE %s: %w", name, err)
+		}
+	}
+	return done, err
+}
+
+func (r *RedactionReport) add(relation string, rows int64) {
+	if rows > 0 {
+		r.Rows = append(r.Rows, RedactedRows{Relation: relation, Rows: rows})
+	}
+}

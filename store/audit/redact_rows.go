@@ -1,0 +1,237 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/redacted"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/tables"
+)
+
+// toRedact is where that lies whose content is erased.
+type toRedact struct {
+	report  RedactionReport
+	events  places // of the contracts, facts and carried ones, and their look-ups
+	seqs    []int64
+	args    pgx.NamedArgs
+	sealed  map[string][]int64 // places in windows that may be sealed, by stream
+	touched []string           // tables and partitions from which something was erased
+	// The offset of the snapshot that is carried, and whether any of its rows is concerned.
+	snapshot int64
+	carried  bool
+}
+
+// toRedact finds out what a redaction is about. What is not known, and what is active, is a *ledger.Problem.
+func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRedact, error) {
+	q := s.db.Queries
+	extent, err := held.Read(ctx, s.db, tx)
+	if err != nil {
+		return nil, err
+	}
+	unknown := &ledger.Problem{
+		What: fmt.Sprintf("database %s knows no %s", s.db.Address(), what),
+		Do:   "check the id, and whether it is in this pair of schemas (--network, --tables-schema): only what is stored and shown can be redacted",
+	}
+	if !extent.Started || !rows.TextHolds(what.ContractID+what.UpdateID) {
+		return nil, unknown
+	}
+	t := &toRedact{sealed: map[string][]int64{}}
+	t.report.Contracts = []string{what.ContractID}
+	var updates []string
+	offsets := []int64{}
+	if what.UpdateID != "" {
+		updates = []string{what.UpdateID}
+		if offsets, err = q.RedactionUpdates(ctx, tx, what.UpdateID); err != nil {
+			return nil, fmt.Errorf("look for an update by its id: %w", err)
+		}
+		if len(offsets) == 0 {
+			return nil, unknown
+		}
+		for _, offset := range offsets {
+			t.report.Offsets = append(t.report.Offsets, ledger.Offset(offset))
+		}
+		if t.report.Contracts, err = q.RedactionCreated(ctx, tx, offsets); err != nil {
+			return nil, fmt.Errorf("look for the contracts that the update created: %w", err)
+		}
+	}
+	if t.report.Before, err = s.redactedBefore(ctx, tx, what); err != nil {
+		return nil, err
+	}
+	if err := s.refuseActive(ctx, tx, t.report.Contracts, what, unknown); err != nil {
+		return nil, err
+	}
+	events, err := q.RedactionEvents(ctx, tx, t.report.Contracts)
+	if err != nil {
+		return nil, fmt.Errorf("look for the events of the contracts: %w", err)
+	}
+	for _, e := range events {
+		t.events.add(e.LedgerOffset, e.NodeID)
+	}
+	unread, err := q.RedactionUnknown(ctx, tx, t.report.Contracts)
+	if err != nil {
+		return nil, fmt.Errorf("look for elements of unknown kinds that name the contracts: %w", err)
+	}
+	var elements places
+	for _, e := range unread {
+		elements.add(e.LedgerOffset, e.Ordinal)
+	}
+	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, ContractIds: t.report.Contracts}); err != nil {
+		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
+	}
+	t.args = pgx.NamedArgs{
+		"contracts": t.report.Contracts, "offsets": offsets, "event_offsets": t.events.offsets, "event_nodes": t.events.nodeIDs,
+		"unknown_offsets": elements.offsets, "unknown_ordinals": elements.nodeIDs, "seqs": t.seqs, "times": redacted.TimeFields,
+	}
+	return t, s.findSealed(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
+}
+
+// findSealed finds out in what is sealed something is about to be erased: of the places only those whose facts are stored are updates'.
+func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
+	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	slices.Sort(at)
+	for _, offset := range slices.Compact(at) {
+		if covered.Has(offset) {
+			t.sealed[findings.SealedUpdates] = append(t.sealed[findings.SealedUpdates], offset)
+		}
+	}
+	if len(t.seqs) > 0 {
+		t.sealed[findings.SealedTransactions] = t.seqs
+	}
+	snapshot, err := held.CarriedSnapshot(ctx, s.db, tx)
+	if err != nil || snapshot == nil {
+		return err
+	}
+	t.snapshot = int64(snapshot.At)
+	for _, table := range redactable() {
+		if table.Family != tables.Snapshot || t.carried {
+			continue
+		}
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+table.SQL()+" s WHERE "+table.Rows(t.where(&table))+")", t.args).Scan(&t.carried); err != nil {
+			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
+		}
+	}
+	return nil
+}
+
+// refuseActive refuses contracts that are active, or whose end is not stored, and one of which nothing is known.
+func (s *Stored) refuseActive(ctx context.Context, tx pgx.Tx, contracts []string, what Redaction, unknown error) error {
+	states, err := s.db.Queries.RedactionContracts(ctx, tx, contracts)
+	if err != nil {
+		return fmt.Errorf("look for contracts: %w", err)
+	}
+	for _, c := range states {
+		of := "contract " + c.ContractID
+		if what.UpdateID != "" {
+			of += ", which update " + what.UpdateID + " created,"
+		}
+		switch {
+		case c.Active:
+			return &ledger.Problem{What: of + " is active", Do: "redact it after it was archived: what is active stays whole"}
+		case !c.Ended && c.Activated:
+			return &ledger.Problem{
+				What: of + " may be active: its archival is not stored",
+				Do:   "redact it after it was archived, and the archival was indexed: what is active, or on its way to another synchronizer, stays whole",
+			}
+		case !c.Ended && !c.Activated && !c.Known && what.UpdateID == "":
+			return unknown
+		}
+	}
+	return nil
+}
+
+// redactable are the tables that have content, each once.
+func redactable() (list []tables.Table) {
+	for _, table := range tables.All() {
+		if len(table.Content) > 0 {
+			list = append(list, table)
+		}
+	}
+	return list
+}
+
+// The conditions on rows s by which a redaction chooses what lies at places.
+const (
+	atEvents   = "s.ledger_offset = ANY (@event_offsets::bigint[]) AND (s.ledger_offset, s.node_id) IN (SELECT unnest(@event_offsets::bigint[]), unnest(@event_nodes::integer[]))"
+	atElements = "s.ledger_offset = ANY (@unknown_offsets::bigint[]) AND (s.ledger_offset, %s) IN (SELECT unnest(@unknown_offsets::bigint[]), unnest(@unknown_ordinals::integer[]))"
+	atUpdates  = "s.ledger_offset = ANY (@offsets::bigint[])"
+)
+
+// where chooses a table's rows of which content is to be erased, whichever snapshot they are of.
+func (t *toRedact) where(table *tables.Table) string {
+	var at []string
+	isExact := slices.Equal(table.Content, []string{"exact"})
+	switch {
+	case table.OfRecords():
+		at = []string{"s.seq = ANY (@seqs::bigint[])"}
+	case table.Name == "lifetimes": // whose key begins with the end, which is an event of the contract
+		at = []string{"s.deactivated_offset = ANY (@event_offsets::bigint[]) AND s.contract_id = ANY (@contracts::text[])"}
+	case table.Name == "fill_active":
+		at = []string{"s.contract_id = ANY (@contracts::text[])"}
+	default:
+		if slices.Contains(table.Key, "node_id") || isExact {
+			at = append(at, atEvents)
+		}
+		if table.Family == tables.Facts {
+			at = append(at, atUpdates)
+		}
+		if isExact && table.Family != tables.State {
+			at = append(at, "s.interface_id IS NULL AND "+fmt.Sprintf(atElements, "s.seq"))
+		} else if slices.Contains(table.Key, "ordinal") && !slices.Contains(table.Key, "node_id") {
+			at = append(at, fmt.Sprintf(atElements, "s.ordinal"))
+		}
+	}
+	content := make([]string, len(table.Content))
+	for i, column := range table.Content {
+		content[i] = "s." + column + " IS NOT NULL"
+	}
+	has := strings.Join(content, " OR ")
+	switch {
+	case isExact && table.OfRecords():
+		has = `s.field ~ '(^|\.)(raw|extra|description)$'`
+	case isExact:
+		has = "s.field <> ALL (@times::text[])"
+	}
+	return "(" + strings.Join(at, " OR ") + ") AND (" + has + ")"
+}
+
+// erase erases a table's content.
+func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (erased int64, err error) {
+	var change string
+	switch {
+	case table.Content[0] == "exact":
+		change = "DELETE FROM " + table.SQL() + " s"
+	case table.Content[0] == "position_id": // as for all contracts: of one that is a holding by its template something is known still
+		change = "UPDATE " + table.SQL() + ` s SET (position_id, amount, locked) = (
+    SELECT h.position_id, h.amount, h.locked FROM created_holdings h
+    WHERE s.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND h.ledger_offset = s.activated_offset AND h.node_id = s.activated_node_id LIMIT 1)`
+	default:
+		change = "UPDATE " + table.SQL() + " s SET " + strings.Join(table.Content, " = NULL, ") + " = NULL"
+	}
+	list, err := tx.Query(ctx, "WITH erased AS ("+change+" WHERE "+t.where(table)+
+		" RETURNING s.tableoid AS relation) SELECT e.relation::regclass::text, count(*) FROM erased e GROUP BY 1", t.args)
+	if err != nil {
+		return 0, err
+	}
+	var relation string
+	var n int64
+	_, err = pgx.ForEachRow(list, []any{&relation, &n}, func() error {
+		erased += n
+		t.touched = append(t.touched, relation)
+		return nil
+	})
+	return erased, err
+}

@@ -1,0 +1,286 @@
+// Package redacted knows which contracts and updates an operator has redacted, and takes their content out of what was read, before
+// anything is made of it: rows, what contracts hold, and what is compared with stored rows.
+//
+// Which columns hold content says Table.Content in package tables, by which stored rows are erased. A test compares what is
+// written of something redacted with what erasing leaves of it.
+package redacted
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// The kinds of what is redacted, as they stand in the database.
+const (
+	Contract = "contract"
+	Update   = "update"
+)
+
+// TimeFields are the fields of exact values that are times. They are no content, and stay.
+var TimeFields = []string{"recordTime", "effectiveAt", "createdAt", "assignmentExclusivity", "date"}
+
+// Set is what was redacted. It never changes; nil is empty.
+type Set struct{ contracts, updates map[string]bool }
+
+// New returns the set of some contracts and updates.
+func New(contracts, updates []string) *Set {
+	if len(contracts)+len(updates) == 0 {
+		return nil
+	}
+	s := &Set{contracts: map[string]bool{}, updates: map[string]bool{}}
+	for _, id := range contracts {
+		s.contracts[id] = true
+	}
+	for _, id := range updates {
+		s.updates[id] = true
+	}
+	return s
+}
+
+// Read reads what was redacted.
+func Read(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (*Set, error) {
+	list, err := q.RedactionIDs(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read what was redacted: %w", err)
+	}
+	var contracts, updates []string
+	for _, r := range list {
+		if r.Kind == Contract {
+			contracts = append(contracts, r.ID)
+		} else {
+			updates = append(updates, r.ID)
+		}
+	}
+	return New(contracts, updates), nil
+}
+
+// With returns the set with some more.
+func (s *Set) With(contracts, updates []string) *Set {
+	if s != nil {
+		contracts, updates = slices.AppendSeq(slices.Clone(contracts), maps.Keys(s.contracts)), slices.AppendSeq(slices.Clone(updates), maps.Keys(s.updates))
+	}
+	return New(contracts, updates)
+}
+
+// Has reports whether a contract or an update was redacted.
+func (s *Set) Has(kind, id string) bool {
+	switch {
+	case s == nil:
+		return false
+	case kind == Contract:
+		return s.contracts[id]
+	default:
+		return s.updates[id]
+	}
+}
+
+// Pages returns pages without what was redacted. What it is given stays as it is.
+func (s *Set) Pages(pages []ledger.Page) []ledger.Page {
+	if s == nil {
+		return pages
+	}
+	pages = slices.Clone(pages)
+	for i := range pages {
+		pages[i] = s.Page(pages[i])
+	}
+	return pages
+}
+
+// Page is Pages of one.
+func (s *Set) Page(page ledger.Page) ledger.Page {
+	if s == nil {
+		return page
+	}
+	cloned := false
+	for i := range page.Updates {
+		if !s.concerns(&page.Updates[i]) {
+			continue
+		}
+		if !cloned {
+			page.Updates, cloned = slices.Clone(page.Updates), true
+		}
+		s.update(&page.Updates[i])
+	}
+	return page
+}
+
+// concerns reports whether anything of an update was redacted.
+func (s *Set) concerns(u *ledger.Update) bool {
+	return s.updates[u.ID] ||
+		slices.ContainsFunc(u.Created, func(e ledger.CreatedEvent) bool { return s.contracts[e.ContractID] }) ||
+		slices.ContainsFunc(u.Archived, func(e ledger.ArchivedEvent) bool { return s.contracts[e.ContractID] }) ||
+		slices.ContainsFunc(u.Exercised, func(e ledger.ExercisedEvent) bool { return s.contracts[e.ContractID] }) ||
+		slices.ContainsFunc(u.Assigned, func(e ledger.AssignedEvent) bool { return s.contracts[e.ContractID] }) ||
+		slices.ContainsFunc(u.Unassigned, func(e ledger.UnassignedEvent) bool { return s.contracts[e.ContractID] }) ||
+		slices.ContainsFunc(u.Unknown, func(e ledger.UnknownElement) bool { return s.named(e.Raw) })
+}
+
+// update takes out what was redacted. The lists of events are copied, since they may be others' too.
+func (s *Set) update(u *ledger.Update) {
+	whole := s.updates[u.ID]
+	is := func(contractID string) bool { return whole || s.contracts[contractID] }
+	if whole {
+		u.Extra = nil
+	}
+	u.Created = without(u.Created, func(e *ledger.CreatedEvent) {
+		if is(e.ContractID) {
+			created(e)
+		}
+	})
+	u.Archived = without(u.Archived, func(e *ledger.ArchivedEvent) {
+		if is(e.ContractID) {
+			e.Extra = nil
+		}
+	})
+	u.Exercised = without(u.Exercised, func(e *ledger.ExercisedEvent) {
+		if is(e.ContractID) {
+			e.Argument, e.Result, e.Extra = nil, nil, nil
+		}
+	})
+	u.Assigned = without(u.Assigned, func(e *ledger.AssignedEvent) {
+		if is(e.ContractID) {
+			e.Extra = nil
+		}
+	})
+	u.Unassigned = without(u.Unassigned, func(e *ledger.UnassignedEvent) {
+		if is(e.ContractID) {
+			e.Extra = nil
+		}
+	})
+	u.Topology = without(u.Topology, func(e *ledger.TopologyEvent) {
+		if whole {
+			e.Extra = nil
+		}
+	})
+	u.Unknown = without(u.Unknown, func(e *ledger.UnknownElement) {
+		if whole || s.named(e.Raw) {
+			e.Raw = nil
+		}
+	})
+}
+
+// without applies a change to each element of a copy of a list.
+func without[T any](list []T, change func(*T)) []T {
+	list = slices.Clone(list)
+	for i := range list {
+		change(&list[i])
+	}
+	return list
+}
+
+// created takes the content out of a creation event.
+func created(e *ledger.CreatedEvent) {
+	e.Argument, e.ContractKey, e.ContractKeyHash, e.Blob, e.Extra = nil, nil, nil, nil, nil
+	e.InterfaceViews = without(e.InterfaceViews, func(v *ledger.InterfaceView) {
+		v.Value, v.StatusMessage, v.StatusDetails, v.Extra = nil, nil, nil, nil
+	})
+}
+
+// named reports whether JSON of an unknown form names a contract that was redacted.
+func (s *Set) named(raw ledger.JSON) bool {
+	if len(s.contracts) == 0 || raw == nil {
+		return false
+	}
+	plain := raw
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		plain = raw.Clone()
+		if plain.Canonicalize() != nil { // half of a surrogate pair, or a name twice: it is searched as it was sent
+			plain = raw
+		}
+	}
+	for id := range s.contracts {
+		if bytes.Contains(raw, []byte(id)) || bytes.Contains(plain, []byte(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Entries returns entries of a snapshot without what was redacted. What it is given stays as it is.
+func (s *Set) Entries(entries []ledger.ContractEntry) []ledger.ContractEntry {
+	if s == nil {
+		return entries
+	}
+	return without(entries, func(e *ledger.ContractEntry) {
+		switch {
+		case e.Active != nil && s.contracts[e.Active.Created.ContractID]:
+			a := *e.Active
+			created(&a.Created)
+			a.Extra, e.Extra, e.Active = nil, nil, &a
+		case e.Unassigned != nil && s.contracts[e.Unassigned.Created.ContractID]:
+			u := *e.Unassigned
+			created(&u.Created)
+			u.Unassigned.Extra, u.Extra, e.Extra, e.Unassigned = nil, nil, nil, &u
+		case e.Assigned != nil && s.contracts[e.Assigned.Created.ContractID]:
+			a := *e.Assigned
+			created(&a.Created)
+			a.Assigned.Extra, a.Extra, e.Extra, e.Assigned = nil, nil, nil, &a
+		case e.Unknown != nil && s.named(e.Unknown.Raw):
+			e.Unknown, e.Extra = &ledger.UnknownElement{NodeID: e.Unknown.NodeID, Kind: e.Unknown.Kind}, nil
+		}
+	})
+}
+
+// Lookup returns the outcome of a look-up without what was redacted.
+func (s *Set) Lookup(lookup ledger.Lookup) ledger.Lookup {
+	if s == nil || lookup.Contract == nil || !s.contracts[lookup.ContractID] {
+		return lookup
+	}
+	c := *lookup.Contract
+	c.Argument, c.ContractKey, c.ContractKeyHash = nil, nil, nil
+	lookup.Contract = &c
+	return lookup
+}
+
+// Record returns a record of the transaction history without what was redacted. Who paid whom, how much and when stays: balances are
+// sums of it.
+func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
+	if s == nil || !s.updates[updateOf(t.EventID)] && !s.instructed(t) && !s.named(t.Raw) {
+		return t
+	}
+	r := *t
+	r.Raw, r.Extra = nil, nil
+	if t.Transfer != nil {
+		transfer := *t.Transfer
+		transfer.Description, transfer.DescriptionExact, transfer.Extra, transfer.Sender.Extra = nil, nil, nil, nil
+		transfer.Receivers = without(transfer.Receivers, func(x *ledger.Receiver) { x.Extra = nil })
+		transfer.BalanceChanges = without(transfer.BalanceChanges, func(x *ledger.BalanceChange) { x.Extra = nil })
+		r.Transfer = &transfer
+	}
+	for _, owned := range []**ledger.OwnedAmount{&r.Mint, &r.Tap} {
+		if *owned != nil {
+			amount := **owned
+			amount.Extra = nil
+			*owned = &amount
+		}
+	}
+	if t.Abort != nil {
+		abort := *t.Abort
+		abort.Extra = nil
+		r.Abort = &abort
+	}
+	return &r
+}
+
+// instructed reports whether a record is of a transfer instruction that was redacted.
+func (s *Set) instructed(t *ledger.Transaction) bool {
+	return t.Abort != nil && s.contracts[t.Abort.InstructionCID] ||
+		t.Transfer != nil && t.Transfer.InstructionCID != nil && s.contracts[*t.Transfer.InstructionCID]
+}
+
+// updateOf is the update id in an event id, as in the database's function update_id_of; empty: the id has another form.
+func updateOf(eventID string) string {
+	head, isID := strings.CutPrefix(strings.TrimRight(eventID, "0123456789"), "#")
+	head, isTrimmed := strings.CutSuffix(head, ":")
+	if !isID || !isTrimmed || strings.HasSuffix(eventID, ":") {
+		return ""
+	}
+	return head
+}
