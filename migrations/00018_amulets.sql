@@ -59,7 +59,8 @@ CROSS JOIN LATERAL (
 ) r
 JOIN updates u ON u.ledger_offset = s.ledger_offset
 WHERE r.amount <> 0 AND s.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-COMMENT ON VIEW ledger.rewards IS 'One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.';
+COMMENT ON VIEW ledger.rewards IS 'One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.
+@graphql({"primary_key_columns": ["ledger_offset", "node_id", "kind"]})';
 COMMENT ON COLUMN ledger.rewards.ledger_offset IS 'Offset of the update. Indexed.';
 COMMENT ON COLUMN ledger.rewards.node_id IS 'Node of the exercise. (ledger_offset, node_id, kind) is unique.';
 COMMENT ON COLUMN ledger.rewards.kind IS 'app, validator, sv (super validator), unclaimed_activity or development_fund.';
@@ -111,7 +112,8 @@ SELECT b.ledger_offset, b.node_id, b.kind, b.party, b.holding_fees + b.change_fe
 FROM burned b
 JOIN updates u ON u.ledger_offset = b.ledger_offset
 WHERE (b.holding_fees + b.change_fee + b.output_fees + b.paid) IS DISTINCT FROM 0 AND b.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-COMMENT ON VIEW ledger.burns IS 'One row per exercise that burns amulets: the fees of a transfer, what is paid for traffic, for a preapproval or for a name, and what expires because fees have used it up. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.';
+COMMENT ON VIEW ledger.burns IS 'One row per exercise that burns amulets: the fees of a transfer, what is paid for traffic, for a preapproval or for a name, and what expires because fees have used it up. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.
+@graphql({"primary_key_columns": ["ledger_offset", "node_id"]})';
 COMMENT ON COLUMN ledger.burns.ledger_offset IS 'Offset of the update. Indexed.';
 COMMENT ON COLUMN ledger.burns.node_id IS 'Node of the exercise. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.burns.kind IS 'fees (of a transfer), traffic, preapproval, name or dust.';
@@ -136,7 +138,8 @@ FROM exercised e
 JOIN updates u ON u.ledger_offset = e.ledger_offset
 WHERE e.choice = 'AmuletRules_BuyMemberTraffic' AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t))
   AND e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-COMMENT ON VIEW ledger.traffic_purchases IS 'One row per purchase of traffic on a synchronizer. Computed when it is read: narrow it by ledger_offset.';
+COMMENT ON VIEW ledger.traffic_purchases IS 'One row per purchase of traffic on a synchronizer. Computed when it is read: narrow it by ledger_offset.
+@graphql({"primary_key_columns": ["ledger_offset", "node_id"]})';
 COMMENT ON COLUMN ledger.traffic_purchases.ledger_offset IS 'Offset of the update. Indexed.';
 COMMENT ON COLUMN ledger.traffic_purchases.node_id IS 'Node of the exercise. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.traffic_purchases.buyer IS 'Who pays.';
@@ -157,7 +160,8 @@ FROM created c
 WHERE c.template_ref = ANY (ARRAY(
     SELECT t.template_ref FROM templates t WHERE t.package_name = 'splice-amulet' AND t.module_name = 'Splice.Round' AND t.entity_name = 'OpenMiningRound'))
   AND c.origin = 'transaction' AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-COMMENT ON VIEW ledger.mining_rounds IS 'One row per mining round, as it was opened. Rounds whose opening is not stored are missing.';
+COMMENT ON VIEW ledger.mining_rounds IS 'One row per mining round, as it was opened. Rounds whose opening is not stored are missing.
+@graphql({"primary_key_columns": ["ledger_offset", "node_id"]})';
 COMMENT ON COLUMN ledger.mining_rounds.round IS 'Number of the round.';
 COMMENT ON COLUMN ledger.mining_rounds.amulet_price IS 'Price of an amulet in US dollars.';
 COMMENT ON COLUMN ledger.mining_rounds.opens_at IS 'When transfers may use it. Microseconds, UTC.';
@@ -205,7 +209,8 @@ SELECT s.ledger_offset, s.archived, s.minted, s.created, s.burned, CASE WHEN s.k
 FROM amulet_sums s
 JOIN updates u ON u.ledger_offset = s.ledger_offset
 WHERE s.ledger_offset + 0 <= (SELECT ledger.latest_offset());
-COMMENT ON VIEW ledger.amulet_sums IS 'One row per update that moves amulets, with sums over all of them. What is archived and minted is created or burned, so difference is 0: where it is not, something was moved in a way that this version does not know. Meant for the pair of schemas of a network; a participant sees only a part of most updates. Computed when it is read: narrow it by ledger_offset.';
+COMMENT ON VIEW ledger.amulet_sums IS 'One row per update that moves amulets, with sums over all of them. What is archived and minted is created or burned, so difference is 0: where it is not, something was moved in a way that this version does not know. Meant for the pair of schemas of a network; a participant sees only a part of most updates. Computed when it is read: narrow it by ledger_offset.
+@graphql({"primary_key_columns": ["ledger_offset"]})';
 COMMENT ON COLUMN ledger.amulet_sums.ledger_offset IS 'Offset of the update. Unique. Indexed.';
 COMMENT ON COLUMN ledger.amulet_sums.archived IS 'Initial amounts of the amulets, locked or not, that it archives. Those whose creation is not stored are not in it.';
 COMMENT ON COLUMN ledger.amulet_sums.minted IS 'What it mints: rewards, mints and taps.';

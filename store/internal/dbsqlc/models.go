@@ -677,6 +677,7 @@ type LedgerActiveEvents struct {
 }
 
 // One row per update that moves amulets, with sums over all of them. What is archived and minted is created or burned, so difference is 0: where it is not, something was moved in a way that this version does not know. Meant for the pair of schemas of a network; a participant sees only a part of most updates. Computed when it is read: narrow it by ledger_offset.
+// @graphql({"primary_key_columns": ["ledger_offset"]})
 type LedgerAmuletSums struct {
 	// Offset of the update. Unique. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
@@ -757,6 +758,7 @@ type LedgerBalanceChanges struct {
 }
 
 // One row per exercise that burns amulets: the fees of a transfer, what is paid for traffic, for a preapproval or for a name, and what expires because fees have used it up. In the pair of schemas of a network those of all parties, in a participant's those that it sees. Computed when it is read: narrow it by ledger_offset.
+// @graphql({"primary_key_columns": ["ledger_offset", "node_id"]})
 type LedgerBurns struct {
 	// Offset of the update. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
@@ -1309,6 +1311,7 @@ type LedgerLookedUpContracts struct {
 }
 
 // One row per mining round, as it was opened. Rounds whose opening is not stored are missing.
+// @graphql({"primary_key_columns": ["ledger_offset", "node_id"]})
 type LedgerMiningRounds struct {
 	// Number of the round.
 	Round int64 `db:"round"`
@@ -1523,6 +1526,7 @@ type LedgerRedactions struct {
 }
 
 // One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant's those that it sees. Computed when it is read: narrow it by ledger_offset.
+// @graphql({"primary_key_columns": ["ledger_offset", "node_id", "kind"]})
 type LedgerRewards struct {
 	// Offset of the update. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
@@ -1739,6 +1743,7 @@ type LedgerTopologyEvents struct {
 }
 
 // One row per purchase of traffic on a synchronizer. Computed when it is read: narrow it by ledger_offset.
+// @graphql({"primary_key_columns": ["ledger_offset", "node_id"]})
 type LedgerTrafficPurchases struct {
 	// Offset of the update. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
