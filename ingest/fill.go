@@ -23,6 +23,10 @@ type FillSink interface {
 	// FillState takes a step towards a lower state floor, where updates are filled in from the beginning of the ledger or from a
 	// snapshot on. It returns the offset that was reached, and the one at which it ends for now.
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
+	// EarlierScope returns the ranges that are stored in an earlier scope than the one in force, in order.
+	EarlierScope(ctx context.Context) ([]ledger.Range, error)
+	// Refill makes a page's range, which is the upper end of what is stored in an earlier scope, complete for the scope in force.
+	Refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error
 }
 
 // Fill is the loop that reads the updates below the history floor, while the indexer continues above. It is used once. A later run
@@ -41,6 +45,8 @@ type Fill struct {
 	Files PageSource
 	// Check, if set, checks before each try that source and sink belong together.
 	Check func(context.Context) error
+	// Past, if set, reads what is stored in the scope in which it was read, to detect a fork; nil: Source.
+	Past UpdateReader
 	// MaxRequests limits the requests in flight; 0 means DefaultMaxRequests.
 	MaxRequests int
 	Logger      *slog.Logger
@@ -50,6 +56,7 @@ type Fill struct {
 // Filled is what a run did.
 type Filled struct {
 	Range   ledger.Range // to be filled in; From is not less than To if there was nothing to do
+	Changed int64        // offsets that were read again because the scope was changed
 	Updates int64
 	Bounds  ledger.Bounds // afterwards, as far as the run came
 	// Snapshot is the carried snapshot; nil: none was requested, or it was not needed.
@@ -61,7 +68,7 @@ type Filled struct {
 func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	r := fillRun{
 		Fill: f, pace: newPace(f.MaxRequests, f.Logger, "backfill"),
-		fork: newForkCheck(f.Source, f.Sink, f.Logger),
+		fork: newForkCheck(f.Source, f.Past, f.Sink, f.Logger),
 	}
 	err := r.retry.Do(ctx, r.try)
 	if err != nil && !Lasting(err) {
@@ -123,6 +130,9 @@ func (r *fillRun) work(ctx context.Context) error {
 		return err
 	}
 	if err := r.fill(ctx); err != nil {
+		return err
+	}
+	if err := r.refill(ctx); err != nil {
 		return err
 	}
 	return r.knowState(ctx)

@@ -50,6 +50,12 @@ func (s fillSink) LastUpdate(context.Context, ledger.Offset) (ledger.Offset, str
 	return 0, "", nil
 }
 
+func (s fillSink) EarlierScope(context.Context) ([]ledger.Range, error) { return nil, nil }
+
+func (s fillSink) Refill(context.Context, ledger.Scope, ledger.Page) error {
+	panic("nothing is of an earlier scope")
+}
+
 func (s fillSink) Compare(context.Context, ledger.Page, func(findings.Difference) error) error {
 	return nil
 }

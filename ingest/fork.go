@@ -34,9 +34,13 @@ type forkCheck struct {
 	changes int64          // Changes of the source when last and empty were last confirmed
 }
 
-func newForkCheck(source forkSource, stored StoredUpdates, logger *slog.Logger) *forkCheck {
+// newForkCheck checks what a source serves. past reads what is stored in the scope in which it was read; nil: the source does.
+func newForkCheck(source forkSource, past UpdateReader, stored StoredUpdates, logger *slog.Logger) *forkCheck {
+	if past == nil {
+		past = source
+	}
 	return &forkCheck{
-		forkProber: forkProber{inRanges{source, new(Ranges), logger}, stored}, changed: source.Changes, logger: logger,
+		forkProber: forkProber{inRanges{past, new(Ranges), logger}, stored}, changed: source.Changes, logger: logger,
 		turn: make(chan struct{}, 1),
 	}
 }

@@ -163,7 +163,7 @@ func TestAForkIsDetected(t *testing.T) {
 				c.change(&shown)
 			}
 			var log bytes.Buffer
-			u := newForkCheck(shown.source(), c.stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
+			u := newForkCheck(shown.source(), nil, c.stored.sink(new(int)), slog.New(slog.NewTextHandler(&log, nil)))
 			for range 2 { // what is said is said once
 				mark, err := u.compareLast(t.Context(), c.watermark)
 				require.Equal(t, c.mark, mark.offset)
@@ -192,7 +192,7 @@ func TestTheForkCheckTakesARequestOrTwo(t *testing.T) {
 	stored := chronicleOf("first", 10, 20)
 	for watermark, requests := range map[ledger.Offset]int{20: 1, 25: 2} {
 		shown := stored.restoredAt(20, 30)
-		u := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
+		u := newForkCheck(shown.source(), nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
 		_, err := u.compareLast(t.Context(), watermark)
 		require.NoError(t, err)
 		require.Equal(t, requests, shown.requests)
@@ -206,7 +206,7 @@ func TestAServerThatIsAwayIsNotAnotherHistory(t *testing.T) {
 	source := stored.source()
 	source.update = func(context.Context, string) (ledger.Update, error) { return ledger.Update{}, errAway }
 	source.ledgerEnd = func(context.Context) (ledger.Offset, error) { return 0, errAway }
-	u := newForkCheck(source, stored.sink(new(int)), slog.New(slog.DiscardHandler))
+	u := newForkCheck(source, nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
 	_, err := u.compareLast(t.Context(), 20)
 	require.ErrorIs(t, err, errAway)
 	require.False(t, Lasting(err))
@@ -218,7 +218,7 @@ func TestADamagedUpdateIsNoOtherHistory(t *testing.T) {
 	stored := chronicleOf("first", 10, 20)
 	differences := 3
 	var log bytes.Buffer
-	u := newForkCheck(stored.source(), stored.sink(&differences), slog.New(slog.NewTextHandler(&log, nil)))
+	u := newForkCheck(stored.source(), nil, stored.sink(&differences), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 2 {
 		mark, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
@@ -254,7 +254,7 @@ func TestAnUpgradedParticipantHasNotDamagedAnything(t *testing.T) {
 			return nil
 		}
 		var log bytes.Buffer
-		u := newForkCheck(stored.source(), sink, slog.New(slog.NewTextHandler(&log, nil)))
+		u := newForkCheck(stored.source(), nil, sink, slog.New(slog.NewTextHandler(&log, nil)))
 		_, err := u.compareLast(t.Context(), 20)
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(log.String(), "indexer verify --repair"), name)
@@ -285,7 +285,7 @@ func TestTheLastCommonOffsetIsFoundExactly(t *testing.T) {
 		if random.IntN(3) == 0 {
 			shown.noLookUp = ledger.ErrNotOffered
 		}
-		u := newForkCheck(shown.source(), stored.sink(new(int)), slog.New(slog.DiscardHandler))
+		u := newForkCheck(shown.source(), nil, stored.sink(new(int)), slog.New(slog.DiscardHandler))
 		found, err := u.lastCommon(t.Context(), last)
 		require.NoError(t, err)
 		require.Equal(t, cut, found, "offsets %v", offsets)

@@ -30,6 +30,8 @@ type Updates struct {
 	ParticipantID string
 	// Check, if set, checks before each try that source and sink still belong together: after an error another server may answer.
 	Check func(context.Context) error
+	// Past, if set, reads what is stored in the scope in which it was read, to detect a fork; nil: Source.
+	Past UpdateReader
 	// UntilCurrent ends the loop when the ledger's end as of its start is committed.
 	UntilCurrent bool
 	// MaxRequests limits the requests for updates in flight; 0 means DefaultMaxRequests. The loop uses fewer if the source refuses
@@ -54,7 +56,7 @@ type Watch struct {
 func (u *Updates) Run(ctx context.Context) error {
 	r := updatesRun{
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
-		fork: newForkCheck(u.Source, u.Sink, u.Logger),
+		fork: newForkCheck(u.Source, u.Past, u.Sink, u.Logger),
 	}
 	r.retry.Failed, r.retry.Recovered = u.Watch.Retrying, u.Watch.Recovered
 	return followed(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))

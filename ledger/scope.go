@@ -18,7 +18,8 @@ const (
 	ShapeLedgerEffects Shape = "ledger-effects"
 )
 
-// Scope is what is read of the ledger. A database holds one scope: rows are complete for it, not beyond it.
+// Scope is what is read of the ledger. Rows are complete for it, not beyond it. A database holds one scope; after it was changed, what
+// was stored before is of the earlier one until it has been read in the new one.
 type Scope struct {
 	Parties       []string `json:"parties"`    // empty: any party, which needs the right to read as any
 	Templates     []string `json:"templates"`  // "#package-name:Module:Entity"; with Interfaces empty too: all
@@ -50,4 +51,32 @@ func (s Scope) Canonical() []byte {
 func (s Scope) Hash() string {
 	sum := sha256.Sum256(s.Canonical())
 	return hex.EncodeToString(sum[:16])
+}
+
+// Lacks names the settings by which a scope does not show all that another one shows, as flags; empty: it shows all of that, in the
+// same form. A scope may show more only by further parties, templates and interfaces.
+func (s Scope) Lacks(of Scope) (flags []string) {
+	holds := func(list, other []string) bool {
+		return !slices.ContainsFunc(other, func(name string) bool { return !slices.Contains(list, name) })
+	}
+	all := func(list, other []string) bool { // an empty list shows all
+		return len(list) == 0 || len(other) > 0 && holds(list, other)
+	}
+	for _, c := range []struct {
+		flag string
+		ok   bool
+	}{
+		{"--parties", all(s.Parties, of.Parties)},
+		{"--templates", all(s.Templates, of.Templates)},
+		{"--interfaces", holds(s.Interfaces, of.Interfaces)},
+		{"--shape", s.Shape == of.Shape},
+		{"--blobs", s.Blobs == of.Blobs},
+		{"--reassignments", s.Reassignments == of.Reassignments},
+		{"--topology", s.Topology == of.Topology},
+	} {
+		if !c.ok {
+			flags = append(flags, c.flag)
+		}
+	}
+	return flags
 }

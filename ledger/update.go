@@ -215,4 +215,6 @@ type Page struct {
 	Updates     []Update
 	Checkpoints []OffsetCheckpoint
 	Bytes       int64 // size of the JSON it was decoded from
+	// Scope is the hash of the scope that the page was read in, where ranges of several scopes are read; empty: the one that is asked for.
+	Scope string
 }

@@ -128,6 +128,7 @@ CREATE TABLE floors_both (
     state_floor      bigint,
     waiting_snapshot bigint CHECK (waiting_snapshot < state_floor),
     pruned_to        bigint,
+    changed_to       text,
     is_copy          boolean NOT NULL DEFAULT false,
     digest           bytea,
     PRIMARY KEY (stream, is_copy)
@@ -137,6 +138,7 @@ CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
 COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.';
+COMMENT ON COLUMN floors.changed_to IS 'The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 

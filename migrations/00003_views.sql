@@ -57,10 +57,12 @@ COMMENT ON COLUMN ledger.stream_checkpoints.updated_at IS 'When the checkpoint l
 COMMENT ON COLUMN ledger.stream_checkpoints.record_time IS 'Of updates: record time of the last update up to ledger_offset, which says how far in time the data go. On a quiet ledger it stays while the offset grows. NULL: there is no update yet. Of transactions NULL: records have a date, not a record time.';
 
 CREATE VIEW ledger.coverage AS
-SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive
+SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive,
+       c.scope = coalesce((SELECT f.changed_to FROM floors f WHERE f.stream = 'updates'), c.scope) AS in_force
 FROM coverage c
 WHERE c.from_exclusive < ledger.latest_offset();
 COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(). Those below it were filled in, and there is still a gap above them.';
+COMMENT ON COLUMN ledger.coverage.in_force IS 'Whether the scope is the one in force. False: the events are complete for an earlier scope that shows less, until `backfill history` has read them in the new one.';
 COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
 COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of the scope: parties, templates, interfaces, shape and so on.';
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';

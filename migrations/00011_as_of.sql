@@ -284,8 +284,9 @@ COMMENT ON FUNCTION ledger.time_at(bigint) IS 'Record time of the last update up
 CREATE FUNCTION ledger.is_complete(from_exclusive bigint, to_inclusive bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN coalesce((
     SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
+    WHERE c.in_force
 ), false);
-COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event after the first offset up to the second is stored. False where one of them is NULL; an error where the second is lower.';
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event of the scope in force after the first offset up to the second is stored. After the scope was changed this is false of what was stored before, until `backfill history` has read it in the new scope. False where one of them is NULL; an error where the second is lower.';
 
 -- VOLATILE: each of its statements sees what was committed before that statement.
 -- +goose StatementBegin

@@ -40,11 +40,12 @@ FROM coverage c
 WHERE c.stream = @stream AND c.scope = @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint;
 
 -- name: ScopesInUse :many
--- The scopes of a stream, if it was started: then it has a checkpoint, coverage or floors, some of which may be lost.
+-- The scope in force of a stream, if it was started: then it has a checkpoint, coverage or floors, some of which may be lost.
 SELECT s.scope, s.definition FROM scopes s
-WHERE EXISTS (SELECT FROM checkpoints c WHERE c.stream = @stream)
-   OR EXISTS (SELECT FROM coverage v WHERE v.stream = @stream)
-   OR EXISTS (SELECT FROM floors f WHERE f.stream = @stream) ORDER BY s.recorded_at;
+WHERE s.scope = coalesce((SELECT f.changed_to FROM floors f WHERE f.stream = @stream), s.scope) AND (
+    EXISTS (SELECT FROM checkpoints c WHERE c.stream = @stream)
+    OR EXISTS (SELECT FROM coverage v WHERE v.stream = @stream)
+    OR EXISTS (SELECT FROM floors f WHERE f.stream = @stream)) ORDER BY s.recorded_at;
 
 -- name: AnythingHeld :one
 -- Whether there are rows or state of the updates, and of the transaction history.

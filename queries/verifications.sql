@@ -24,10 +24,14 @@ UPDATE verifications SET repaired_at = clock_timestamp()
 WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive;
 
 -- name: VerificationAgain :many
--- The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared.
-SELECT from_exclusive, to_inclusive FROM verifications
-WHERE stream = @stream AND (result = 'different' AND from_exclusive >= @at_least OR repaired_at > verified_at)
-ORDER BY from_exclusive LIMIT 1;
+-- The first window to be compared again: one that differed, from a place on, or one that was repaired since it was compared. One that
+-- is stored in an earlier scope than the one in force waits.
+SELECT v.from_exclusive, v.to_inclusive FROM verifications v
+WHERE v.stream = @stream AND (v.result = 'different' AND v.from_exclusive >= @at_least OR v.repaired_at > v.verified_at)
+  AND NOT EXISTS (
+      SELECT FROM coverage c JOIN floors f ON f.stream = c.stream
+      WHERE c.stream = v.stream AND c.scope <> f.changed_to AND c.from_exclusive < v.to_inclusive AND c.to_inclusive > v.from_exclusive)
+ORDER BY v.from_exclusive LIMIT 1;
 
 -- name: VerificationUnsealed :one
 -- The first gap between the windows of a stream, from a floor on: where it begins, and where the next window begins (the greatest

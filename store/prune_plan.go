@@ -126,6 +126,11 @@ func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to prune", address),
 			Do:   fmt.Sprintf("run `%s` or `%s`", by.Run, by.Backfill),
 		}
+	case extent.ChangedTo != "":
+		return &ledger.Problem{
+			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what is active is not known in full, and so what has to stay", address),
+			Do:   "run `backfill history`, and prune when it is done",
+		}
 	case floor >= extent.Watermark:
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds the ledger up to offset %d: nothing would be left after pruning everything up to offset %d", address, extent.Watermark, floor),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
@@ -21,7 +20,7 @@ func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	return held.Updates, held.History, nil
 }
 
-// Scope is what the database's rows are complete for; ok is false where nothing was indexed yet. A scope that this
+// Scope is the scope in force; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {
 	rows, err := s.db.Queries.ScopesInUse(ctx, s.db.Pool, StreamUpdates)
@@ -34,13 +33,8 @@ func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err err
 	if len(rows) > 1 {
 		return ledger.Scope{}, false, fmt.Errorf("database %s holds %d scopes, and there should be one", s.Address(), len(rows))
 	}
-	err = json.Unmarshal(rows[0].Definition, &scope)
-	if err != nil || scope.Hash() != rows[0].Scope {
-		return ledger.Scope{}, false, &ledger.Problem{
-			What: fmt.Sprintf("database %s holds a scope that this version does not understand: %s", s.Address(), rows[0].Definition),
-			Do:   "use the release that wrote it",
-			Err:  err,
-		}
+	if err := s.decodeScope(rows[0].Scope, rows[0].Definition, &scope); err != nil {
+		return ledger.Scope{}, false, err
 	}
 	return scope, true, nil
 }

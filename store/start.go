@@ -38,9 +38,9 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s holds the scope %s, complete up to offset %d, but this run is configured for %s",
 				s.Address(), stored.Definition, at, scope.Canonical()),
-			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were, "+
-				"or use a new database or pair of schemas (--tables-schema, --views-schema): "+
-				"what only the new scope shows would be missing up to offset %d, so the rows would be complete for neither", at),
+			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were; "+
+				"or, if parties, templates or interfaces were added on purpose, start `indexer run` once with --change-scope and fill in what they show up to offset %d "+
+				"with `backfill history`; or use a new database or pair of schemas (--tables-schema, --views-schema)", at),
 		}
 	}
 	return nil

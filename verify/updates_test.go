@@ -140,6 +140,8 @@ func (s *scripted) Bounds(context.Context) (ledger.Bounds, bool, error) {
 
 func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return s.below, nil }
 
+func (s *scripted) EarlierScope(context.Context) ([]ledger.Range, error) { return nil, nil }
+
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {
 		if err := found(findings.Difference{Kind: findings.Missing, Relation: "coverage", Derived: true}); err != nil {

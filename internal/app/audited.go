@@ -1,6 +1,9 @@
 package app
 
 import (
+	"context"
+
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
@@ -23,4 +26,15 @@ type updatesSink struct {
 type fillSink struct {
 	*store.BackfillWriter
 	*audit.Stored
+	*audit.Refiller
+	db *store.Store
+}
+
+func newFillSink(db *store.Store, leader *store.BackfillWriter) fillSink {
+	return fillSink{leader, audit.New(db), audit.NewRefiller(db, leader), db}
+}
+
+// EarlierScope is store.Store.EarlierScope.
+func (s fillSink) EarlierScope(ctx context.Context) ([]ledger.Range, error) {
+	return s.db.EarlierScope(ctx)
 }

@@ -138,11 +138,18 @@ func meet(ctx context.Context, db *store.Store, from source, logger *slog.Logger
 
 // belongs asks a source who it is, and checks that the database is of the same ledger and scope.
 func belongs(ctx context.Context, db *store.Store, from source) (identity, error) {
+	return belongsBy(ctx, db, from, db.CheckIdentity)
+}
+
+// belongsBy is belongs with another check of the database.
+func belongsBy(
+	ctx context.Context, db *store.Store, from source, check func(ctx context.Context, participantID string, scope ledger.Scope) error,
+) (identity, error) {
 	known, err := from.identify(ctx)
 	if err != nil {
 		return known, err
 	}
-	if err := db.CheckIdentity(ctx, known.id, known.scope); err != nil {
+	if err := check(ctx, known.id, known.scope); err != nil {
 		return known, from.refusal(err, db.Address())
 	}
 	return known, nil

@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
-	"ledgerindexer/store/audit"
 )
 
 // Fill is the configuration of a history backfill.
@@ -46,8 +45,8 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 	if err := ofParticipant(cfg.Schemas); err != nil {
 		return ingest.Filled{}, err
 	}
-	open := func() (source, error) {
-		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Scope.Domain(), logger, observation{})
+	open := func(scope ledger.Scope) (source, error) {
+		return newParticipantSource(cfg.Ledger, cfg.Pace, scope, logger, observation{})
 	}
 	return fillIn(ctx, open, cfg, logger)
 }
@@ -56,7 +55,7 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (ingest.Filled, error) {
 	logger = ofNetwork(logger)
 	cfg.Schemas.Network = true
-	open := func() (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	open := func(ledger.Scope) (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
 	var files *scan.Files
 	if cfg.Files.Files != "" {
 		var err error
@@ -67,14 +66,14 @@ func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (
 	return fillIn(ctx, open, Fill{Database: cfg.Database, Fill: cfg.Fill, Pace: cfg.Pace, Profile: cfg.Profile, Show: cfg.Show, files: files}, logger)
 }
 
-// fillIn fills in history from a source. Of the configuration all counts but what the source is made of.
-func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
+// fillIn fills in history from a source of a scope. Of the configuration all counts but what the source is made of.
+func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
 		return ingest.Filled{}, err
 	}
 	defer endPprof()
-	from, err := open()
+	from, err := open(cfg.Scope.Domain())
 	if err != nil {
 		return ingest.Filled{}, err
 	}
@@ -93,6 +92,8 @@ func fillIn(ctx context.Context, open func() (source, error), cfg Fill, logger *
 	if err := ofFiles(cfg.files, known.id); err != nil {
 		return ingest.Filled{}, err
 	}
+	f.past = newPast(f.db, from, f.scope, open)
+	defer f.past.Close()
 	unfinished, err := f.db.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return ingest.Filled{}, err
@@ -114,6 +115,7 @@ type fill struct {
 	cfg    Fill
 	logger *slog.Logger
 	from   source
+	past   *past
 	scope  ledger.Scope
 	db     *store.Store
 }
@@ -143,7 +145,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	tell, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
-		Source: f.from, Sink: fillSink{leader, audit.New(f.db)}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
+		Source: f.from, Past: f.past, Sink: newFillSink(f.db, leader), Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
 		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
 		Check: func(ctx context.Context) error {
 			_, err := belongs(ctx, f.db, f.from)

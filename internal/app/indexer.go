@@ -134,7 +134,7 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		if err != nil {
 			return nil, closeAll, err
 		}
-		u := &updates{indexer: x, origin: p, start: p.start}
+		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
 		add(&stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u},
 			admin.Check{Name: "ledger", Try: p.ping}, p.Close)
 	}

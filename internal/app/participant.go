@@ -43,3 +43,8 @@ func (u *participantUpdates) release(context.Context) string {
 	}
 	return ""
 }
+
+// ofScope opens a source of another scope.
+func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
+	return newParticipantSource(u.cfg.Ledger(), u.cfg.Pace, scope, u.logger, observation{request: u.metrics.Request, notJSON: u.metrics.NotJSON})
+}

@@ -16,8 +16,10 @@ import (
 // updates implements role for the updates of a ledger.
 type updates struct {
 	*indexer
-	origin   origin
-	start    ingest.Start
+	origin origin
+	start  ingest.Start
+	// open opens another source of the ledger, of another scope; nil: the ledger has one scope.
+	open     func(ledger.Scope) (source, error)
 	identity atomic.Pointer[identity] // what the origin last reported of itself
 }
 
@@ -34,12 +36,32 @@ func (u *updates) release(ctx context.Context) string { return u.origin.release(
 
 // connect asks the origin who it is, and checks that the database belongs to it.
 func (u *updates) connect(ctx context.Context) error {
-	identity, err := belongs(ctx, u.store, u.origin)
+	check := u.store.CheckIdentity
+	if u.mayChange() {
+		check = u.store.CheckChange
+	}
+	identity, err := belongsBy(ctx, u.store, u.origin, check)
 	if err != nil {
 		return err
 	}
 	u.identity.Store(&identity)
 	return nil
+}
+
+// mayChange reports whether the scope may be changed to the one that is configured.
+func (u *updates) mayChange() bool { return u.open != nil && u.cfg.ChangeScope }
+
+// changeScope puts the configured scope in force, if it is another one.
+func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) error {
+	if !u.mayChange() {
+		return nil
+	}
+	changed, err := leader.ChangeScope(ctx, u.identity.Load().scope)
+	if changed {
+		u.logger.WarnContext(ctx, "the scope was changed: what was stored before is complete for the earlier scope until `backfill history` has read it again; "+
+			"leave out --change-scope from now on", "stream", "updates")
+	}
+	return err
 }
 
 // connectAsLeader is connect for a leader, which also records the ledger in a new database.
@@ -48,6 +70,9 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 		return err
 	}
 	now := u.identity.Load()
+	if err := u.changeScope(ctx, leader); err != nil {
+		return err
+	}
 	if now.id == "" {
 		u.logger.WarnContext(ctx, "the participant does not report its id: another one behind the URL would not be noticed")
 	}
@@ -91,9 +116,11 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	defer endTasks()
 	tell, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
 	now := u.identity.Load()
+	stored := newPast(u.store, u.origin, now.scope, u.open)
+	defer stored.Close()
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
-		Source: u.origin, Sink: updatesSink{leader, audit.New(u.store)}, Scope: now.scope, Start: u.start, ParticipantID: now.id,
+		Source: u.origin, Past: stored, Sink: updatesSink{leader, audit.New(u.store)}, Scope: now.scope, Start: u.start, ParticipantID: now.id,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{

@@ -262,8 +262,10 @@ func (v *verification) updates(ctx context.Context) error {
 	if err := resume(ctx, v.db.Store, from); err != nil {
 		return err
 	}
+	stored := newPast(v.db.Store, from, scope, v.open)
+	defer stored.Close()
 	updates := verify.Updates{
-		Source: from, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
+		Source: stored, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
 		Found: v.found, Progress: v.progress, Logger: v.logger,
 	}
 	if network, ok := from.(*networkSource); ok {

@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/redacted"
@@ -20,20 +21,37 @@ import (
 // Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
 // the ledger shows there: the page. It makes the rows that writing the page would make, and compares them with the
 // stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
-// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit. What was pruned meanwhile is left out, and what
-// was redacted has to be missing.
+// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit. What was pruned meanwhile is left out, and
+// so is a page of a scope (page.Scope) in which its range is not stored any more. What was redacted has to be missing.
 //
 // found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns an
 // error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different.
 // A writer at work is not disturbed and does not disturb: everything is read in one read-only snapshot.
 func (s *Stored) Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		if other, err := s.ofOtherScope(ctx, tx, page); err != nil || other {
+			return err
+		}
 		page, err := s.withoutPruned(ctx, tx, page)
 		if err != nil {
 			return err
 		}
 		return s.compare(ctx, tx, page, found)
 	})
+}
+
+// ofOtherScope reports whether some of a page's range is stored in another scope than the page was read in.
+func (s *Stored) ofOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) (bool, error) {
+	if page.Scope == "" {
+		return false, nil
+	}
+	other, err := s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
+		Stream: tables.StreamUpdates, Scope: page.Scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
+	})
+	if err != nil {
+		return false, fmt.Errorf("read in which scope offsets after %d up to %d are stored: %w", page.From, page.To, err)
+	}
+	return other != "", nil
 }
 
 // withoutPruned is the part of a page that was not pruned since it was decided to read it.

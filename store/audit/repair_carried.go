@@ -43,7 +43,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
 			return err
 		}
-		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(page.progress.At))
+		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(page.progress.At), writing.Repaired)
 	})
 }
 
@@ -102,7 +102,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		if _, err := tx.Exec(ctx, "DELETE FROM carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
 			return fmt.Errorf("remove exact values of no event: %w", err)
 		}
-		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at))
+		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)
 	})
 	if err != nil {
 		return fmt.Errorf("drop %d carried rows of the snapshot at offset %d: %w", len(keys), at, err)

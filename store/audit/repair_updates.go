@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -48,14 +49,21 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err := r.refuseOutside(ctx, tx, page.From, page.To); err != nil {
 			return err
 		}
+		if err := r.refuseOtherScope(ctx, tx, page, cmp.Or(page.Scope, scope.Hash())); err != nil {
+			return err
+		}
 		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
-		if err := r.rewrite(ctx, tx, wanted, page); err != nil {
+		different, err := r.differing(ctx, tx, page)
+		if err == nil {
+			err = r.rewrite(ctx, tx, wanted, page, different)
+		}
+		if err != nil {
 			return err
 		}
-		err := r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
-			Stream: tables.StreamUpdates, Scope: scope.Hash(), FromExclusive: int64(page.From), ToInclusive: int64(page.To),
+		err = r.stored.db.Queries.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{
+			Stream: tables.StreamUpdates, Scope: cmp.Or(page.Scope, scope.Hash()), FromExclusive: int64(page.From), ToInclusive: int64(page.To),
 		})
 		if err != nil {
 			return fmt.Errorf("close the coverage: %w", err)
@@ -63,7 +71,7 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err := r.stored.db.Queries.FillLifetimesForget(ctx, tx, int64(page.From)); err != nil {
 			return fmt.Errorf("have the lifetimes of filled history computed again: %w", err)
 		}
-		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), func(found func(findings.Difference) error) error {
+		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.Repaired, func(found func(findings.Difference) error) error {
 			return r.stored.compare(ctx, tx, page, found)
 		})
 	})
@@ -112,19 +120,34 @@ func (r *Repairer) repairPartitions(ctx context.Context, updates []ledger.Update
 	})
 }
 
-// rewrite writes the offsets again at which the page differs from what is stored.
-func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page) error {
+// refuseOtherScope keeps what was read in one scope from where another one is covered.
+func (r *Repairer) refuseOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page, scope string) error {
+	other, err := r.stored.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
+		Stream: tables.StreamUpdates, Scope: scope, FromExclusive: int64(page.From), ToInclusive: int64(page.To),
+	})
+	if err == nil && other != "" {
+		err = fmt.Errorf("the page was read in scope %s, and some of its range is stored in scope %s meanwhile: try again", scope, other)
+	}
+	return err
+}
+
+// differing returns the offsets at which the page differs from what is stored.
+func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (map[ledger.Offset]bool, error) {
 	different := map[ledger.Offset]bool{}
-	err := r.stored.compare(ctx, tx, page, func(d findings.Difference) error {
+	return different, w.stored.compare(ctx, tx, page, func(d findings.Difference) error {
 		if d.Offset > 0 { // else it is of a dictionary: those were repaired before
 			different[d.Offset] = true
 		}
 		return nil
 	})
-	if err != nil || len(different) == 0 {
-		return err
+}
+
+// rewrite writes offsets of the page again.
+func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool) error {
+	if len(different) == 0 {
+		return nil
 	}
-	dictionaries, err := r.stored.readDictionaries(ctx, tx)
+	dictionaries, err := w.stored.readDictionaries(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -148,5 +171,5 @@ func (r *Repairer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted,
 			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.Name, err)
 		}
 	}
-	return writing.CopyFacts(ctx, r.stored.db, tx, &facts)
+	return writing.CopyFacts(ctx, w.stored.db, tx, &facts)
 }

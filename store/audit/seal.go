@@ -193,23 +193,25 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 
 // repaired notes, for verification and for readers, that something of a range was written again, from exclusive, to inclusive, in the
 // repair's transaction.
-// stream is one of the Sealed constants of package findings. A window of which that is a part keeps its seal, and waits to be
+// stream is one of the Sealed constants of package findings, reason why it was written. A window of which that is a part keeps its seal, and waits to be
 // compared again as a whole: a new digest would also vouch for rows that were not compared.
-func (r *Repairer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
-	err := r.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
+	err := w.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("note what was repaired: %w", err)
 	}
-	return writing.NoteRewrite(ctx, tx, stream, from, to, writing.Repaired)
+	return writing.NoteRewrite(ctx, tx, stream, from, to, reason)
 }
 
 // reseal is repaired for a range whose rows are all known. The windows that lie in the range as a whole are sealed again with
 // what compare finds now.
-func (r *Repairer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, to int64, compare func(found func(findings.Difference) error) error) error {
-	if err := r.repaired(ctx, tx, stream, from, to); err != nil {
+func (w *writer) reseal(
+	ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string, compare func(found func(findings.Difference) error) error,
+) error {
+	if err := w.repaired(ctx, tx, stream, from, to, reason); err != nil {
 		return err
 	}
-	whole, err := r.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
+	whole, err := w.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return fmt.Errorf("read what was sealed: %w", err)
 	}
@@ -219,8 +221,8 @@ func (r *Repairer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, t
 	results := make([]findings.Comparison, len(whole))
 	err = compare(func(d findings.Difference) error {
 		at := max(int64(d.Offset), d.Seq) // neither: of a dictionary, so that any window may be concerned
-		for i, w := range whole {
-			if at == 0 || at > w.FromExclusive && at <= w.ToInclusive {
+		for i, window := range whole {
+			if at == 0 || at > window.FromExclusive && at <= window.ToInclusive {
 				_ = results[i].Add(d)
 			}
 		}
@@ -229,8 +231,8 @@ func (r *Repairer) reseal(ctx context.Context, tx pgx.Tx, stream string, from, t
 	if err != nil {
 		return fmt.Errorf("compare what was repaired: %w", err)
 	}
-	for i, w := range whole {
-		if err := r.sealCompared(ctx, tx, stream, w.FromExclusive, w.ToInclusive, results[i]); err != nil {
+	for i, window := range whole {
+		if err := w.sealCompared(ctx, tx, stream, window.FromExclusive, window.ToInclusive, results[i]); err != nil {
 			return err
 		}
 	}

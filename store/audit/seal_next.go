@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
 )
 
 // NextWindow is what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
@@ -88,6 +89,14 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 	w, err := s.unsealed(ctx, tx, findings.SealedUpdates, int64(extent.HistoryFloor), known, int64(extent.Watermark))
 	if err != nil || w == nil {
 		return nil, err
+	}
+	if extent.ChangedTo != "" { // what is stored in an earlier scope waits until it is complete
+		other, err := s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
+			Stream: tables.StreamUpdates, Scope: extent.ChangedTo, FromExclusive: w.From, ToInclusive: w.To,
+		})
+		if err != nil || other != "" {
+			return nil, err
+		}
 	}
 	end, err := s.db.Queries.VerificationUpdatesEnd(ctx, tx, dbsqlc.VerificationUpdatesEndParams{FromExclusive: w.From, ToInclusive: w.To, Skip: size - 1})
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/storetest"
+	"ledgerindexer/store/internal/writing"
 )
 
 // windows lists what is sealed of the updates.
@@ -320,7 +321,7 @@ func TestSealWaitsForARepair(t *testing.T) {
 		if _, err := tx.Exec(within, `UPDATE indexer.created SET payload = '{"amount": "1.0"}' WHERE ledger_offset = 3`); err != nil {
 			return err
 		}
-		return repairer.repaired(within, tx, findings.SealedUpdates, 2, 3)
+		return repairer.repaired(within, tx, findings.SealedUpdates, 2, 3, writing.Repaired)
 	})
 	require.NoError(t, err)
 	require.NoError(t, <-sealed)
@@ -357,7 +358,7 @@ func TestSealSnapshot(t *testing.T) {
 	require.Nil(t, w)
 	require.Empty(t, d.damaged(s))
 	require.NoError(t, repairer.repair(ctx, []store.Role{store.RoleUpdates}, func(ctx context.Context, tx pgx.Tx) error {
-		return repairer.repaired(ctx, tx, findings.SealedSnapshot, 0, 100)
+		return repairer.repaired(ctx, tx, findings.SealedSnapshot, 0, 100, writing.Repaired)
 	}))
 	w, err = s.SnapshotWindow(ctx, 1)
 	require.NoError(t, err)

@@ -183,9 +183,10 @@ func (q *Queries) ScopesClear(ctx context.Context, db DBTX) error {
 
 const scopesInUse = `-- name: ScopesInUse :many
 SELECT s.scope, s.definition FROM scopes s
-WHERE EXISTS (SELECT FROM checkpoints c WHERE c.stream = $1)
-   OR EXISTS (SELECT FROM coverage v WHERE v.stream = $1)
-   OR EXISTS (SELECT FROM floors f WHERE f.stream = $1) ORDER BY s.recorded_at
+WHERE s.scope = coalesce((SELECT f.changed_to FROM floors f WHERE f.stream = $1), s.scope) AND (
+    EXISTS (SELECT FROM checkpoints c WHERE c.stream = $1)
+    OR EXISTS (SELECT FROM coverage v WHERE v.stream = $1)
+    OR EXISTS (SELECT FROM floors f WHERE f.stream = $1)) ORDER BY s.recorded_at
 `
 
 type ScopesInUseRow struct {
@@ -193,7 +194,7 @@ type ScopesInUseRow struct {
 	Definition []byte `db:"definition"`
 }
 
-// The scopes of a stream, if it was started: then it has a checkpoint, coverage or floors, some of which may be lost.
+// The scope in force of a stream, if it was started: then it has a checkpoint, coverage or floors, some of which may be lost.
 func (q *Queries) ScopesInUse(ctx context.Context, db DBTX, stream string) ([]ScopesInUseRow, error) {
 	rows, err := db.Query(ctx, scopesInUse, stream)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 const floorsGet = `-- name: FloorsGet :one
-SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to,
+SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to, coalesce(f.changed_to, '')::text AS changed_to,
     coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
 FROM floors f WHERE f.stream = $1
 `
@@ -19,6 +19,7 @@ type FloorsGetRow struct {
 	HistoryFloor  int64  `db:"history_floor"`
 	StateFloor    *int64 `db:"state_floor"`
 	PrunedTo      int64  `db:"pruned_to"`
+	ChangedTo     string `db:"changed_to"`
 	ProjectedFrom int64  `db:"projected_from"`
 }
 
@@ -30,6 +31,7 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 		&i.HistoryFloor,
 		&i.StateFloor,
 		&i.PrunedTo,
+		&i.ChangedTo,
 		&i.ProjectedFrom,
 	)
 	return i, err

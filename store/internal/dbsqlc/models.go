@@ -439,8 +439,10 @@ type Floors struct {
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
 	PrunedTo *int64 `db:"pruned_to"`
-	IsCopy   bool   `db:"is_copy"`
-	Digest   []byte `db:"digest"`
+	// The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.
+	ChangedTo *string `db:"changed_to"`
+	IsCopy    bool    `db:"is_copy"`
+	Digest    []byte  `db:"digest"`
 }
 
 type FloorsBoth struct {
@@ -451,8 +453,10 @@ type FloorsBoth struct {
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
 	PrunedTo *int64 `db:"pruned_to"`
-	IsCopy   bool   `db:"is_copy"`
-	Digest   []byte `db:"digest"`
+	// The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.
+	ChangedTo *string `db:"changed_to"`
+	IsCopy    bool    `db:"is_copy"`
+	Digest    []byte  `db:"digest"`
 }
 
 type FloorsCopy struct {
@@ -463,8 +467,10 @@ type FloorsCopy struct {
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
 	PrunedTo *int64 `db:"pruned_to"`
-	IsCopy   bool   `db:"is_copy"`
-	Digest   []byte `db:"digest"`
+	// The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.
+	ChangedTo *string `db:"changed_to"`
+	IsCopy    bool    `db:"is_copy"`
+	Digest    []byte  `db:"digest"`
 }
 
 // The positions of all holdings that are stored. positions must hold at least these.
@@ -902,6 +908,8 @@ type LedgerCoverage struct {
 	FromExclusive int64 `db:"from_exclusive"`
 	// The range ends with this offset.
 	ToInclusive interface{} `db:"to_inclusive"`
+	// Whether the scope is the one in force. False: the events are complete for an earlier scope that shows less, until `backfill history` has read them in the new one.
+	InForce bool `db:"in_force"`
 }
 
 // One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.

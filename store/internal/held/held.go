@@ -27,6 +27,9 @@ type Extent struct {
 	ProjectedFrom ledger.Offset
 
 	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned
+
+	// ChangedTo is the hash of the scope in force, while something is covered in an earlier one; empty: nothing is.
+	ChangedTo string
 }
 
 // Read reads the extent.
@@ -42,6 +45,7 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 	return Extent{
 		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
 		ProjectedFrom: ledger.Offset(floors.ProjectedFrom), PrunedTo: ledger.Offset(floors.PrunedTo),
+		ChangedTo: floors.ChangedTo,
 	}, nil
 }
 
