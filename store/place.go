@@ -72,6 +72,9 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 	for _, row := range rows {
 		status.Coverage = append(status.Coverage, ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)})
 	}
+	if status.EarlierScope, err = s.earlierScope(ctx, tx); err != nil {
+		return err
+	}
 	first, err := s.db.Queries.StatusFirstUpdate(ctx, tx)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("read the first update: %w", err)

@@ -57,6 +57,9 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		} else {
 			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
 		}
+		if changed := s.ScopeChanged(); changed != "" {
+			line("", "%s", changed)
+		}
 		if s.PrunedTo > 0 {
 			line("", "pruned up to offset %d", s.PrunedTo)
 		}

@@ -160,7 +160,20 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 		if err := from.same(asking, db); err != nil {
 			return ledger.Update{}, nil, err
 		}
-		return from.UpdateOfScope(asking, c.ID)
+		update, raw, err := from.UpdateOfScope(asking, c.ID)
+		if err != nil {
+			return update, raw, err
+		}
+		stored, inForce, _, err := db.ScopeAt(asking, update.Offset-1)
+		if err != nil || inForce {
+			return update, raw, err
+		}
+		earlier, err := c.open(stored, logger)
+		if err != nil {
+			return update, raw, err
+		}
+		defer earlier.Close()
+		return earlier.UpdateOfScope(asking, c.ID)
 	}()
 	var record audit.UpdateRecord
 	switch {

@@ -41,6 +41,7 @@ type Metrics struct {
 	phases   *prometheus.HistogramVec
 	requests *prometheus.CounterVec
 	notJSON  *prometheus.CounterVec
+	hosting  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	received *prometheus.CounterVec
 	passed   *prometheus.CounterVec
@@ -72,7 +73,7 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics() *Metrics {
 	m := newMetrics()
-	m.register(m.registry, m.build, m.requests, m.notJSON, m.duration, m.received, m.passed, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges,
+	m.register(m.registry, m.build, m.requests, m.notJSON, m.hosting, m.duration, m.received, m.passed, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges,
 		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading, m.verifiedSeq,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -131,6 +132,7 @@ func newMetrics() *Metrics {
 		phases:       histogram("batch_phase_duration_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
 		requests:     counter("requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
 		notJSON:      counter("not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
+		hosting:      counter("hosting_changes_total", "Topology events that name this participant: a party was added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
 		duration:     histogram("request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
 		received:     counter("received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
 		passed:       counter("scan_passed_over_total", "Times that one of several Scan services was passed over: failed, disagrees.", "scan", "reason"),
@@ -240,6 +242,9 @@ func (m *Metrics) Request(operation string, status int, d time.Duration, bytes i
 	m.duration.WithLabelValues(operation).Observe(d.Seconds())
 	m.received.WithLabelValues(operation).Add(float64(bytes))
 }
+
+// HostingChanged counts a topology event that names the participant.
+func (m *Metrics) HostingChanged(kind string) { m.hosting.WithLabelValues(kind).Inc() }
 
 // NotJSON counts an answer with status 200 that is not JSON.
 func (m *Metrics) NotJSON(operation string) { m.notJSON.WithLabelValues(operation).Inc() }

@@ -26,6 +26,7 @@ func everything() *Metrics {
 	m.Phase("copy", time.Second)
 	m.Request("updates", 200, time.Second, 1)
 	m.NotJSON("updates")
+	m.HostingChanged("revoked")
 	m.ScanPassed("https://scan.example.com", "failed")
 	m.Retrying(streamUpdates)
 	m.TaskRetrying("lookups")

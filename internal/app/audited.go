@@ -16,12 +16,6 @@ type audited struct {
 
 func newAudited(s *store.Store) audited { return audited{s, audit.New(s)} }
 
-// updatesSink implements ingest.UpdateSink.
-type updatesSink struct {
-	*store.UpdatesWriter
-	*audit.Stored
-}
-
 // fillSink implements ingest.FillSink.
 type fillSink struct {
 	*store.BackfillWriter

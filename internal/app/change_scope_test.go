@@ -34,7 +34,7 @@ func (w *fillWorld) change(t *testing.T) error {
 	return RunIndexer(t.Context(), run, testLogger(t))
 }
 
-// A scope is changed to one that shows more. From then on it is read; what was stored before stays as it was, until it has been filled in,
+// A scope is changed to one that shows more. From then on it is read, by a daemon that works on; what was stored before stays as it was, until it has been filled in,
 // in runs that are stopped at any point. At each moment verification finds no difference, nothing is shown as active that is not, and
 // nothing that was shown is lost. At the end a database holds what one holds that was indexed in the new scope from the beginning.
 func TestTheScopeIsChanged(t *testing.T) {
@@ -81,11 +81,11 @@ func TestTheScopeIsChanged(t *testing.T) {
 			require.NoError(t, w.change(t))
 			require.NoError(t, w.change(t), "once more changes nothing")
 
-			for i := range 40 {
-				complete := texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text")
-				if complete[0] == "true" {
-					require.Greater(t, i, 1, "it was stopped in between")
-					break
+			daemon := startIndexer(t, indexerFor(w.database, w.ledgerURL, w.scope))
+			incomplete := 0
+			for i := range 4 {
+				if texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text")[0] == "false" {
+					incomplete++
 				}
 				require.Equal(t, []string{"true"}, texts(t, w.database, fmt.Sprintf("SELECT ledger.is_complete(%d, ledger.latest_offset())::text", changedAt)))
 				requireVerified(t, w.database, w.ledgerURL)
@@ -102,8 +102,13 @@ func TestTheScopeIsChanged(t *testing.T) {
 				cancel()
 				require.True(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
 				w.ledger.Grow(3)
-				w.index(t, true)
+				waitFor(t, w.database, lastUpdate(w.ledger))
 			}
+			require.Greater(t, incomplete, 1, "it was stopped in between")
+			w.fill(t, -1, -1, false)
+			require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
+			require.NoError(t, daemon.finish())
+			w.index(t, true)
 			w.requireWhole(t)
 			require.Equal(t, []string{"1"}, texts(t, w.database, "SELECT count(*)::text FROM indexer.coverage"))
 			require.Equal(t, []string{"1"}, texts(t, w.database, "SELECT count(*)::text FROM indexer.scopes"))

@@ -84,7 +84,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	tell, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
 	defer endRecording()
 	loop := ingest.Files{
-		Source: files, Sink: updatesSink{leader, audit.New(db)}, Scope: of.scope, ParticipantID: of.id, Logger: logger,
+		Source: files, Sink: updatesSink{leader, audit.New(db), &hosting{}}, Scope: of.scope, ParticipantID: of.id, Logger: logger,
 		Check: func(ctx context.Context) error {
 			if err := check(ctx); err != nil {
 				return err

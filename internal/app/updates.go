@@ -21,6 +21,7 @@ type updates struct {
 	// open opens another source of the ledger, of another scope; nil: the ledger has one scope.
 	open     func(ledger.Scope) (source, error)
 	identity atomic.Pointer[identity] // what the origin last reported of itself
+	hosting  hosting
 }
 
 // origin is the source of the updates that a daemon reads.
@@ -116,11 +117,12 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	defer endTasks()
 	tell, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
 	now := u.identity.Load()
+	u.hosting.participant, u.hosting.logger, u.hosting.count = now.id, u.logger, u.metrics.HostingChanged
 	stored := newPast(u.store, u.origin, now.scope, u.open)
 	defer stored.Close()
 	var tasks *background // nil until the participant is known to have the stored updates
 	loop := ingest.Updates{
-		Source: u.origin, Past: stored, Sink: updatesSink{leader, audit.New(u.store)}, Scope: now.scope, Start: u.start, ParticipantID: now.id,
+		Source: u.origin, Past: stored, Sink: updatesSink{leader, audit.New(u.store), &u.hosting}, Scope: now.scope, Start: u.start, ParticipantID: now.id,
 		Check:        func(ctx context.Context) error { return u.connectAsLeader(ctx, leader) },
 		UntilCurrent: u.cfg.UntilCurrent, MaxRequests: u.cfg.MaxRequests, Logger: u.logger,
 		Watch: ingest.Watch{

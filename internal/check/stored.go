@@ -174,7 +174,7 @@ func (c *checker) reportStoredScope(s section) {
 	for _, stored := range contents.Scopes {
 		if stored.Hash() != scope.Hash() {
 			s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+strings.Join(differences(stored, scope), "; "),
-				"set the flags as they were, or use a new database or pair of schemas (--tables-schema, --views-schema): rows of two scopes would not be complete for either")
+				"set the flags as they were; or, if parties, templates or interfaces were added on purpose, start `indexer run` once with --change-scope, and run `backfill history`; or use a new database or pair of schemas (--tables-schema, --views-schema): rows of two scopes would not be complete for either")
 			return
 		}
 	}

@@ -42,9 +42,10 @@ type Stream struct {
 	PrunedTo         ledger.Offset  `json:"pruned_to,omitempty"`
 	Pruning          *Task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
 	UpdatedAt        time.Time      `json:"updated_at"`
-	RecordTime       time.Time      `json:"record_time,omitzero"`   // of the last update up to the watermark
-	FirstUpdate      ledger.Offset  `json:"first_update,omitempty"` // that is stored; absent: none is
-	Coverage         []Range        `json:"coverage"`               // the ranges that are stored, at most the 200 largest, the largest first
+	RecordTime       time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
+	FirstUpdate      ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
+	Coverage         []Range        `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
+	EarlierScope     []Range        `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only; absent: none is
 	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
 }
@@ -158,6 +159,9 @@ func New(address string, from store.Status) *Report {
 		for _, covered := range from.Coverage {
 			s.Coverage = append(s.Coverage, Range(covered))
 		}
+		for _, earlier := range from.EarlierScope {
+			s.EarlierScope = append(s.EarlierScope, Range(earlier))
+		}
 		r.Streams = append(r.Streams, s)
 	}
 	return r
@@ -245,4 +249,13 @@ func (w *Work) Title() string {
 		return "reading the transaction history: record " + progress.Position(p)
 	}
 	return w.Stream + ": " + progress.Position(p)
+}
+
+// ScopeChanged says what is still of an earlier scope; empty: nothing is.
+func (s *Stream) ScopeChanged() string {
+	if len(s.EarlierScope) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the scope was changed: offsets up to %d are complete for the earlier scope only; run `backfill history`",
+		s.EarlierScope[len(s.EarlierScope)-1].To)
 }

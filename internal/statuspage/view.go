@@ -274,6 +274,9 @@ func facts(l LedgerData) (list []fact) {
 		} else {
 			add("Active set", "not known: indexing began without a snapshot")
 		}
+		if changed := s.ScopeChanged(); changed != "" {
+			add("Scope", "%s", changed)
+		}
 		if s.Frontier > s.Watermark {
 			add("Stored without a gap", "up to offset %s", count(s.Frontier))
 		}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
+)
+
+// hosting notices that parties are onboarded to the participant, or leave it, by the topology events that are written.
+type hosting struct {
+	participant string // its id; empty: not known
+	logger      *slog.Logger
+	count       func(kind string)
+
+	mu   sync.Mutex
+	told map[string]bool // parties that were warned of, with what happened
+}
+
+// note looks at what was stored.
+func (h *hosting) note(ctx context.Context, pages []ledger.Page) {
+	for i := range pages {
+		for j := range pages[i].Updates {
+			u := &pages[i].Updates[j]
+			for k := range u.Topology {
+				h.event(ctx, u.Offset, &u.Topology[k])
+			}
+		}
+	}
+}
+
+func (h *hosting) event(ctx context.Context, at ledger.Offset, e *ledger.TopologyEvent) {
+	if e.PartyID == nil || e.ParticipantID == nil || h.participant == "" || *e.ParticipantID != h.participant {
+		return
+	}
+	h.count(string(e.Kind))
+	if e.Kind != ledger.TopologyOnboarding && e.Kind != ledger.TopologyRevoked {
+		return // added: its updates come from now on; changed: nothing follows
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := string(e.Kind) + " " + *e.PartyID
+	if h.told[key] {
+		return
+	}
+	if h.told == nil {
+		h.told = map[string]bool{}
+	}
+	h.told[key] = true
+	logger := h.logger.With("stream", "updates", "party", *e.PartyID, "offset", int64(at))
+	if e.Kind == ledger.TopologyRevoked {
+		logger.WarnContext(ctx, "a party has left the participant: none of its updates come any more, and its contracts stay as they were last seen; "+
+			"read it from a participant that hosts it")
+		return
+	}
+	logger.WarnContext(ctx, "a party is onboarded to the participant: contracts that it brings along are in no update; `indexer verify` names those that are missing, "+
+		"and a new database that is seeded with `backfill` has them")
+}
+
+// updatesSink implements ingest.UpdateSink.
+type updatesSink struct {
+	*store.UpdatesWriter
+	*audit.Stored
+	hosting *hosting
+}
+
+// Append implements ingest.UpdateSink.
+func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	err := s.UpdatesWriter.Append(ctx, scope, pages)
+	if err == nil {
+		s.hosting.note(ctx, pages)
+	}
+	return err
+}
+
+// Write implements ingest.UpdateSink.
+func (s updatesSink) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	err := s.UpdatesWriter.Write(ctx, scope, pages)
+	if err == nil {
+		s.hosting.note(ctx, pages)
+	}
+	return err
+}
