@@ -131,7 +131,10 @@ func TestRepairKeepsCoverageOfOthers(t *testing.T) {
 	require.NoError(t, r.leader.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 4, To: 20}}))
 	r.Exec("DELETE FROM indexer.coverage")
 	r.Exec("INSERT INTO indexer.coverage VALUES ('updates', 'other', 5, 7), ('updates', $1, 1, 2), ('updates', $1, 16, 20)", storetest.Scope.Hash())
-	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 4, To: 12}))
+	require.ErrorContains(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 4, To: 12}), "is stored in scope other")
+	for _, part := range []ledger.Page{{From: 4, To: 5}, {From: 7, To: 12}} {
+		require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, part))
+	}
 	require.Equal(t, []string{"1 2", "4 5", "5 7", "7 12", "16 20"}, r.Coverage())
 	require.NoError(t, r.repairer.RepairUpdates(t.Context(), storetest.Scope, ledger.Page{From: 12, To: 16}))
 	require.Equal(t, []string{"1 2", "4 5", "5 7", "7 20"}, r.Coverage())
