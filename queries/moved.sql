@@ -46,5 +46,6 @@ FROM creations c WHERE c.contract_id = ANY (@contract_ids::text[]) AND c.payload
 SELECT u.ledger_offset FROM updates u WHERE u.update_id = @update_id::text LIMIT 1;
 
 -- name: MovedFirst :one
--- The offset of the update that a record follows from. No row: there is no such record, or the update is not stored.
-SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id) WHERE t.seq = @seq LIMIT 1;
+-- The offset of the update that the first record that is shown follows from. No row: there is none, or the update is not stored.
+SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
+WHERE t.seq = (SELECT h.shown_after + 1 FROM transactions_position h) LIMIT 1;

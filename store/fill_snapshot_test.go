@@ -248,6 +248,7 @@ func TestALowerSnapshotLowersTheStateFloor(t *testing.T) {
 						appended()
 					case 9:
 						l.Close()
+						l.store.Close() // else its connections would stay open
 						l = d.leadBackfill(d.store())
 					case 10:
 						if n > 0 && random.IntN(4) == 0 { // it changes its mind twice

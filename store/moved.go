@@ -171,15 +171,15 @@ func (s *Store) movedContracts(ctx context.Context, tx pgx.Tx, list []ledger.Mov
 	return nil
 }
 
-// DerivedFrom returns the offset of the update that a record of the transaction history follows from. ok is false where there is no such
-// record, or its update is not stored.
-func (s *Store) DerivedFrom(ctx context.Context, seq int64) (at ledger.Offset, ok bool, err error) {
-	offset, err := s.db.Queries.MovedFirst(ctx, s.db.Pool, seq)
+// DerivedFrom returns the offset of the update that the first record that is shown of the transaction history follows from. ok is false where
+// there is no record, or its update is not stored.
+func (s *Store) DerivedFrom(ctx context.Context) (at ledger.Offset, ok bool, err error) {
+	offset, err := s.db.Queries.MovedFirst(ctx, s.db.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("look for the update of record %d: %w", seq, err)
+		return 0, false, fmt.Errorf("look for the update of the first record: %w", err)
 	}
 	return ledger.Offset(offset), true, nil
 }

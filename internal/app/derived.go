@@ -60,7 +60,7 @@ func (d *derivedHistory) startAgain(ctx context.Context, leader *store.Transacti
 	if err != nil || at.Records() == 0 || at.Rereading() {
 		return err
 	}
-	below, err := d.beginsBelow(ctx, at)
+	below, err := d.beginsBelow(ctx)
 	if err != nil || !below {
 		return err
 	}
@@ -70,8 +70,8 @@ func (d *derivedHistory) startAgain(ctx context.Context, leader *store.Transacti
 }
 
 // beginsBelow reports whether records follow from updates below those of the shown generation.
-func (d *derivedHistory) beginsBelow(ctx context.Context, at ledger.TransactionsPosition) (bool, error) {
-	shown, ok, err := d.store.DerivedFrom(ctx, at.ShownAfter+1)
+func (d *derivedHistory) beginsBelow(ctx context.Context) (bool, error) {
+	shown, ok, err := d.store.DerivedFrom(ctx)
 	if err != nil || !ok {
 		return false, err
 	}

@@ -343,11 +343,7 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 // derivedHistory compares the records that follow from the updates of a network with these, as far as they are all there.
 func (v *verification) derivedHistory(ctx context.Context) error {
 	derived := newDerivedHistory(v.db.Store, nil)
-	at, _, err := v.db.TransactionsPosition(ctx)
-	if err != nil {
-		return err
-	}
-	below, err := derived.beginsBelow(ctx, at)
+	below, err := derived.beginsBelow(ctx)
 	switch {
 	case err != nil:
 		return err

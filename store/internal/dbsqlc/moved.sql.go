@@ -157,12 +157,13 @@ func (q *Queries) MovedExercises(ctx context.Context, db DBTX, arg MovedExercise
 }
 
 const movedFirst = `-- name: MovedFirst :one
-SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id) WHERE t.seq = $1 LIMIT 1
+SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
+WHERE t.seq = (SELECT h.shown_after + 1 FROM transactions_position h) LIMIT 1
 `
 
-// The offset of the update that a record follows from. No row: there is no such record, or the update is not stored.
-func (q *Queries) MovedFirst(ctx context.Context, db DBTX, seq int64) (int64, error) {
-	row := db.QueryRow(ctx, movedFirst, seq)
+// The offset of the update that the first record that is shown follows from. No row: there is none, or the update is not stored.
+func (q *Queries) MovedFirst(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, movedFirst)
 	var ledger_offset int64
 	err := row.Scan(&ledger_offset)
 	return ledger_offset, err
