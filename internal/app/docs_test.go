@@ -125,7 +125,8 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 	require.NoError(t, conn.QueryRow(ctx, `SELECT p.party, p.event_id, u.update_id FROM updates u JOIN transfers t USING (update_id) JOIN party_transfers p USING (seq)
 		JOIN holdings h ON h.owner = p.party WHERE p.direction = 'received' AND reported_balance_at(p.party, 40) IS NOT NULL ORDER BY t.seq LIMIT 1`).Scan(&party, &event, &update))
 	values := strings.NewReplacer(":'contract'", "'"+contract+"'", ":'party'", "'"+party+"'", "alice::1220...", party, ":'event'", "'"+event+"'",
-		":'update'", "'"+update+"'", ":'dso'", "'"+l.DSO()+"'", "::n", "::n", ":n", fmt.Sprint(floor))
+		":'update'", "'"+update+"'", ":'dso'", "'"+l.DSO()+"'", "::n", "::n", ":n", fmt.Sprint(floor), ":m", fmt.Sprint(l.End()),
+		"network.", "ledger.") // both have the same relations
 	run := func(query string) (answers int) {
 		rows, err := conn.Query(ctx, values.Replace(query))
 		require.NoError(t, err, query)

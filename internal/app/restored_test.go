@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -125,7 +126,16 @@ func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 func TestARestoredParticipantOfANarrowScope(t *testing.T) {
 	t.Parallel()
 	first, other := backedUp(400), restored(250, 400)
-	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Parties: first.Parties()[2:3]}, Reassignments: true}
+	alone := func(party string) sandbox.Scope {
+		return sandbox.Scope{Shape: sandbox.LedgerEffects, Parties: []string{party}, NoTopology: true}
+	}
+	parties := first.Parties()
+	quiet := slices.IndexFunc(parties, func(party string) bool { // that does not see the last common update
+		updates := first.Truth(alone(party), other.Offset(249))["updates"]
+		return len(updates) > 0 && int64Of(t, updates[len(updates)-1]["ledger_offset"]) < other.Offset(249)
+	})
+	require.GreaterOrEqual(t, quiet, 0)
+	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Parties: parties[quiet : quiet+1]}, Reassignments: true}
 	database := throwaway.Migrated(t, migrate)
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), scope), testLogger(t)))
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, sandbox.ServerOptions{}), scope), testLogger(t)), "the same ledger")

@@ -99,5 +99,5 @@ func requireMovementsAddUp(t *testing.T, database string, l *sandbox.Ledger) {
 			AND NOT EXISTS (SELECT FROM ledger.holdings h JOIN ledger.archived_events a USING (contract_id) WHERE h.owner = last.party)
 		UNION ALL SELECT 'does not add up at ' || ledger_offset FROM statement WHERE amount <> transferred + minted - burned + unexplained OR minted * burned <> 0
 		UNION ALL SELECT 'has no fees' WHERE NOT EXISTS (SELECT FROM statement WHERE label = 'TransferOut' AND burned > 0)`,
-		l.Parties()[:4], l.Offset(300), l.End()))
+		l.Parties(), l.Offset(0), l.End()))
 }
