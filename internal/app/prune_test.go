@@ -91,7 +91,7 @@ func TestAPrunedDatabaseOfLedgerEffects(t *testing.T) {
 		prune(t, w.database, at+1)
 		requireFloors(t, w.database, at, at)
 		for i := range w.ledger.Len() {
-			if offset := w.ledger.Offset(i); offset >= at {
+			if offset := w.ledger.Offset(i); offset >= at && (i%7 == 0 || !brief.Run()) {
 				require.Equal(t, trueActiveAt(w.ledger, w.truth, offset), activeAt(t, w.database, offset), "offset %d", offset)
 			}
 		}
