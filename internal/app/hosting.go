@@ -20,6 +20,9 @@ type hosting struct {
 	told map[string]bool // parties that were warned of, with what happened
 }
 
+// mostHostingWarnings is how many are logged: a ledger that is read from its beginning may have thousands of such events.
+const mostHostingWarnings = 10
+
 // note looks at what was stored.
 func (h *hosting) note(ctx context.Context, pages []ledger.Page) {
 	for i := range pages {
@@ -43,13 +46,18 @@ func (h *hosting) event(ctx context.Context, at ledger.Offset, e *ledger.Topolog
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := string(e.Kind) + " " + *e.PartyID
-	if h.told[key] {
+	if h.told[key] || len(h.told) > mostHostingWarnings {
 		return
 	}
 	if h.told == nil {
 		h.told = map[string]bool{}
 	}
 	h.told[key] = true
+	if len(h.told) > mostHostingWarnings {
+		h.logger.WarnContext(ctx, "further parties were onboarded to the participant or have left it; hosting_changes_total counts them, and ledger.topology_events has them",
+			"stream", "updates", "offset", int64(at))
+		return
+	}
 	logger := h.logger.With("stream", "updates", "party", *e.PartyID, "offset", int64(at))
 	if e.Kind == ledger.TopologyRevoked {
 		logger.WarnContext(ctx, "a party has left the participant: none of its updates come any more, and its contracts stay as they were last seen; "+

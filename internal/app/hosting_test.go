@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,4 +35,13 @@ func TestHostingChangesAreNoticed(t *testing.T) {
 		require.Len(t, lines, 1)
 		require.Equal(t, party, lines[0]["party"])
 	}
+
+	var many ledger.Update
+	for i := range 3 * mostHostingWarnings {
+		many.Topology = append(many.Topology, event(ledger.TopologyRevoked, fmt.Sprint(i), "here"))
+	}
+	h.note(t.Context(), []ledger.Page{{Updates: []ledger.Update{many}}})
+	require.Len(t, log.lines(t, "a party has left the participant: none of its updates come any more, and its contracts stay as they were last seen; "+
+		"read it from a participant that hosts it"), mostHostingWarnings-1)
+	require.Len(t, log.lines(t, "further parties were onboarded to the participant or have left it; hosting_changes_total counts them, and ledger.topology_events has them"), 1)
 }
