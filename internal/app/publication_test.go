@@ -32,7 +32,7 @@ func TestSubscriber(t *testing.T) {
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31})
 	l.Grow(60)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{})
-	publisher := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{"wal_level": "logical"}})
+	publisher := throwaway.LocalServer(t, throwaway.Options{Durable: true, Settings: map[string]string{"wal_level": "logical"}})
 	require.NoError(t, publisher.CreateDatabase(t.Context(), "published"))
 	from := publisher.URL("published")
 	index := func() {
