@@ -109,37 +109,45 @@ func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.T
 	if err := ValidatePQS(s.db.Config.Schemas, name); err != nil {
 		return err
 	}
+	return s.changeSchemas(ctx, "change schema "+name, func(tx pgx.Tx) error {
+		var comment string
+		err := tx.QueryRow(ctx, "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace n WHERE n.nspname = $1", name).Scan(&comment)
+		found := err == nil
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+		case err != nil:
+			return fmt.Errorf("look for it: %w", err)
+		case comment != s.pqsComment():
+			return &ledger.Problem{
+				What: fmt.Sprintf("database %s has a schema %s that was not made by `indexer pqs enable` for the schemas %s and %s",
+					s.Address(), name, s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views),
+				Do: "give --pqs-schema another name, or --tables-schema and --views-schema those for which it was made",
+			}
+		}
+		return change(tx, found)
+	})
+}
+
+// changeSchemas calls change with a transaction beside which nobody migrates, or changes schemas or rights. what is what an error says could
+// not be done; a *ledger.Problem says it itself.
+func (s *Store) changeSchemas(ctx context.Context, what string, change func(pgx.Tx) error) error {
 	tx, err := s.db.Pool.Begin(ctx)
 	if err != nil {
 		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
 	defer pg.Rollback(ctx, tx)
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: wait for another process that changes schemas: %w", s.Address(), err))
+	if err := s.lockAccess(ctx, tx); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
 	}
-	var comment string
-	err = tx.QueryRow(ctx, "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace n WHERE n.nspname = $1", name).Scan(&comment)
-	found := err == nil
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-	case err != nil:
-		return s.db.Unusable(fmt.Errorf("database %s: look for schema %s: %w", s.Address(), name, err))
-	case comment != s.pqsComment():
-		return &ledger.Problem{
-			What: fmt.Sprintf("database %s has a schema %s that was not made by `indexer pqs enable` for the schemas %s and %s",
-				s.Address(), name, s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views),
-			Do: "give --pqs-schema another name, or --tables-schema and --views-schema those for which it was made",
-		}
-	}
-	if err := change(tx, found); err != nil {
+	if err := change(tx); err != nil {
 		var problem *ledger.Problem
 		if errors.As(err, &problem) {
 			return err
 		}
-		return s.db.Unusable(fmt.Errorf("database %s: change schema %s: %w", s.Address(), name, err))
+		return s.db.Unusable(fmt.Errorf("database %s: %s: %w", s.Address(), what, err))
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("database %s: change schema %s: %w", s.Address(), name, err)
+		return fmt.Errorf("database %s: %s: %w", s.Address(), what, err)
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -27,7 +26,7 @@ func published() []tables.Table {
 // of the inserts into facts, snapshots and dictionaries, and one, whose name ends in "_watermark", of the watermark and the floors. A
 // server whose wal_level does not allow it, and a publication of that name that something else made, are a *ledger.Problem.
 func (s *Store) EnablePublication(ctx context.Context, name string) error {
-	return s.changePublication(ctx, func(tx pgx.Tx) error {
+	return s.changeSchemas(ctx, "change its publications", func(tx pgx.Tx) error {
 		var level string
 		if err := tx.QueryRow(ctx, "SELECT setting FROM pg_settings WHERE name = 'wal_level'").Scan(&level); err != nil {
 			return err
@@ -82,7 +81,7 @@ func (s *Store) publish(ctx context.Context, tx pgx.Tx, name, publish string, li
 // DisablePublication removes the publications that EnablePublication made, and reports whether there were any. Subscriptions to them fail
 // from then on.
 func (s *Store) DisablePublication(ctx context.Context, name string) (removed bool, err error) {
-	err = s.changePublication(ctx, func(tx pgx.Tx) error {
+	err = s.changeSchemas(ctx, "change its publications", func(tx pgx.Tx) error {
 		for _, name := range []string{name, name + watermarkSuffix} {
 			found, err := s.ownPublication(ctx, tx, name)
 			if err != nil {
@@ -123,27 +122,6 @@ func (s *Store) ownPublication(ctx context.Context, tx pgx.Tx, name string) (boo
 		}
 	}
 	return true, nil
-}
-
-// changePublication changes publications in a transaction, beside no migration.
-func (s *Store) changePublication(ctx context.Context, change func(pgx.Tx) error) error {
-	tx, err := s.db.Pool.Begin(ctx)
-	if err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
-	}
-	defer pg.Rollback(ctx, tx)
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: wait for another process that changes schemas: %w", s.Address(), err))
-	}
-	err = change(tx)
-	if err == nil {
-		err = tx.Commit(ctx)
-	}
-	var problem *ledger.Problem
-	if err == nil || errors.As(err, &problem) {
-		return err
-	}
-	return s.db.Unusable(fmt.Errorf("database %s: change its publications: %w", s.Address(), err))
 }
 
 // columnsOfTable are the columns of a table as CREATE TABLE has them.
