@@ -1,6 +1,10 @@
 package ledger
 
-import "github.com/go-json-experiment/json/jsontext"
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Offset is a position in a participant's ledger. Offsets are non-negative, grow strictly from update to update,
 // have gaps, and mean nothing on another participant. Zero is the beginning of the ledger: no update has it.
@@ -54,9 +58,53 @@ type Update struct {
 	Unknown    []UnknownElement // unknown events; for KindUnknown the update itself, with NodeID nil
 }
 
-// Elements returns the number of elements of the update: an assignment and the creation inside it are two.
-func (u *Update) Elements() int {
-	return len(u.Created) + len(u.Archived) + len(u.Exercised) + len(u.Assigned) + len(u.Unassigned) + len(u.Topology) + len(u.Unknown)
+// Element is an event of an update, or an unknown update itself.
+type Element interface {
+	// Contract returns the id of the contract that it is of; empty: of none, or of one that is not known.
+	Contract() string
+	// Redact removes its content: what it says, as opposed to ids, parties, names and times.
+	Redact()
+}
+
+// All yields all elements of the update, list by list: an assignment and the creation inside it are two.
+func (u *Update) All(yield func(Element) bool) {
+	_ = each(u.Created, yield) && each(u.Archived, yield) && each(u.Exercised, yield) && each(u.Assigned, yield) &&
+		each(u.Unassigned, yield) && each(u.Topology, yield) && each(u.Unknown, yield)
+}
+
+func each[T any, P interface {
+	*T
+	Element
+}](list []T, yield func(Element) bool) bool {
+	for i := range list {
+		if !yield(P(&list[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// Elements returns the number of elements of the update.
+func (u *Update) Elements() (n int) {
+	for range u.All {
+		n++
+	}
+	return n
+}
+
+// Redact removes the content of some elements, and with whole that of the update itself. The elements before stay as they are for others.
+func (u *Update) Redact(whole bool, of func(Element) bool) {
+	if whole {
+		u.Extra = nil
+	}
+	u.Created, u.Archived, u.Exercised = slices.Clone(u.Created), slices.Clone(u.Archived), slices.Clone(u.Exercised)
+	u.Assigned, u.Unassigned = slices.Clone(u.Assigned), slices.Clone(u.Unassigned)
+	u.Topology, u.Unknown = slices.Clone(u.Topology), slices.Clone(u.Unknown)
+	for e := range u.All {
+		if whole || of(e) {
+			e.Redact()
+		}
+	}
 }
 
 // Origin is what a creation event was part of; its text is stored in the database.
@@ -91,6 +139,19 @@ type CreatedEvent struct {
 	Extra                   JSON
 }
 
+// Contract implements Element.
+func (e *CreatedEvent) Contract() string { return e.ContractID }
+
+// Redact implements Element.
+func (e *CreatedEvent) Redact() {
+	e.Argument, e.ContractKey, e.ContractKeyHash, e.Blob, e.Extra = nil, nil, nil, nil, nil
+	e.InterfaceViews = slices.Clone(e.InterfaceViews)
+	for i := range e.InterfaceViews {
+		v := &e.InterfaceViews[i]
+		v.Value, v.StatusMessage, v.StatusDetails, v.Extra = nil, nil, nil, nil
+	}
+}
+
 // InterfaceView is a contract seen through an interface (interface.md, "InterfaceView").
 type InterfaceView struct {
 	InterfaceID             string
@@ -113,6 +174,12 @@ type ArchivedEvent struct {
 	Extra                 JSON
 }
 
+// Contract implements Element.
+func (e *ArchivedEvent) Contract() string { return e.ContractID }
+
+// Redact implements Element.
+func (e *ArchivedEvent) Redact() { e.Extra = nil }
+
 // ExercisedEvent is the exercise of a choice in the LEDGER_EFFECTS shape. A consuming exercise archives its contract.
 type ExercisedEvent struct {
 	NodeID                int32
@@ -132,6 +199,12 @@ type ExercisedEvent struct {
 	Extra                 JSON
 }
 
+// Contract implements Element.
+func (e *ExercisedEvent) Contract() string { return e.ContractID }
+
+// Redact implements Element.
+func (e *ExercisedEvent) Redact() { e.Argument, e.Result, e.Extra = nil, nil, nil }
+
 // AssignedEvent is the arrival of a contract on the target synchronizer. Its creation event is in Update.Created, with the same
 // NodeID.
 type AssignedEvent struct {
@@ -146,6 +219,12 @@ type AssignedEvent struct {
 	ReassignmentCounter int64
 	Extra               JSON
 }
+
+// Contract implements Element.
+func (e *AssignedEvent) Contract() string { return e.ContractID }
+
+// Redact implements Element.
+func (e *AssignedEvent) Redact() { e.Extra = nil }
 
 // UnassignedEvent is the departure of a contract from the source synchronizer.
 type UnassignedEvent struct {
@@ -163,6 +242,12 @@ type UnassignedEvent struct {
 	WitnessParties        []string
 	Extra                 JSON
 }
+
+// Contract implements Element.
+func (e *UnassignedEvent) Contract() string { return e.ContractID }
+
+// Redact implements Element.
+func (e *UnassignedEvent) Redact() { e.Extra = nil }
 
 // TopologyEventKind is what happened to a party's hosting; its text is stored in the database.
 type TopologyEventKind string
@@ -186,12 +271,24 @@ type TopologyEvent struct {
 	Extra         JSON
 }
 
+// Contract implements Element.
+func (e *TopologyEvent) Contract() string { return "" }
+
+// Redact implements Element.
+func (e *TopologyEvent) Redact() { e.Extra = nil }
+
 // UnknownElement is an update or an event of a kind that this version does not know, as the server sent it.
 type UnknownElement struct {
 	NodeID *int32 // nil for a whole update, or if the event has none
 	Kind   string // the variant's name as served
 	Raw    JSON   // the object with the variant's name as its only key
 }
+
+// Contract implements Element.
+func (e *UnknownElement) Contract() string { return "" }
+
+// Redact implements Element.
+func (e *UnknownElement) Redact() { e.Raw = nil }
 
 // SynchronizerTime is a synchronizer's record time at an offset.
 type SynchronizerTime struct {

@@ -155,20 +155,14 @@ func contractsAt(updates []ledger.Update, at map[ledger.Offset]bool) (all, creat
 		if !at[u.Offset] {
 			continue
 		}
+		for e := range u.All {
+			seen[e.Contract()] = true
+		}
 		for j := range u.Created {
-			seen[u.Created[j].ContractID] = true
 			created = append(created, u.Created[j].ContractID)
 		}
-		for j := range u.Archived {
-			seen[u.Archived[j].ContractID] = true
-		}
-		for j := range u.Exercised {
-			seen[u.Exercised[j].ContractID] = true
-		}
-		for j := range u.Unassigned {
-			seen[u.Unassigned[j].ContractID] = true
-		}
 	}
+	delete(seen, "") // elements that are of none
 	return slices.Sorted(maps.Keys(seen)), created
 }
 

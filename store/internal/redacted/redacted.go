@@ -106,64 +106,31 @@ func (s *Set) Page(page ledger.Page) ledger.Page {
 		if !cloned {
 			page.Updates, cloned = slices.Clone(page.Updates), true
 		}
-		s.update(&page.Updates[i])
+		u := &page.Updates[i]
+		u.Redact(s.updates[u.ID], s.element)
 	}
 	return page
 }
 
 // concerns reports whether anything of an update was redacted.
 func (s *Set) concerns(u *ledger.Update) bool {
-	return s.updates[u.ID] ||
-		slices.ContainsFunc(u.Created, func(e ledger.CreatedEvent) bool { return s.contracts[e.ContractID] }) ||
-		slices.ContainsFunc(u.Archived, func(e ledger.ArchivedEvent) bool { return s.contracts[e.ContractID] }) ||
-		slices.ContainsFunc(u.Exercised, func(e ledger.ExercisedEvent) bool { return s.contracts[e.ContractID] }) ||
-		slices.ContainsFunc(u.Assigned, func(e ledger.AssignedEvent) bool { return s.contracts[e.ContractID] }) ||
-		slices.ContainsFunc(u.Unassigned, func(e ledger.UnassignedEvent) bool { return s.contracts[e.ContractID] }) ||
-		slices.ContainsFunc(u.Unknown, func(e ledger.UnknownElement) bool { return s.named(e.Raw) })
+	if s.updates[u.ID] {
+		return true
+	}
+	for e := range u.All {
+		if s.element(e) {
+			return true
+		}
+	}
+	return false
 }
 
-// update takes out what was redacted. The lists of events are copied, since they may be others' too.
-func (s *Set) update(u *ledger.Update) {
-	whole := s.updates[u.ID]
-	is := func(contractID string) bool { return whole || s.contracts[contractID] }
-	if whole {
-		u.Extra = nil
+// element reports whether an element is of a contract that was redacted.
+func (s *Set) element(e ledger.Element) bool {
+	if unknown, is := e.(*ledger.UnknownElement); is {
+		return s.named(unknown.Raw)
 	}
-	u.Created = without(u.Created, func(e *ledger.CreatedEvent) {
-		if is(e.ContractID) {
-			created(e)
-		}
-	})
-	u.Archived = without(u.Archived, func(e *ledger.ArchivedEvent) {
-		if is(e.ContractID) {
-			e.Extra = nil
-		}
-	})
-	u.Exercised = without(u.Exercised, func(e *ledger.ExercisedEvent) {
-		if is(e.ContractID) {
-			e.Argument, e.Result, e.Extra = nil, nil, nil
-		}
-	})
-	u.Assigned = without(u.Assigned, func(e *ledger.AssignedEvent) {
-		if is(e.ContractID) {
-			e.Extra = nil
-		}
-	})
-	u.Unassigned = without(u.Unassigned, func(e *ledger.UnassignedEvent) {
-		if is(e.ContractID) {
-			e.Extra = nil
-		}
-	})
-	u.Topology = without(u.Topology, func(e *ledger.TopologyEvent) {
-		if whole {
-			e.Extra = nil
-		}
-	})
-	u.Unknown = without(u.Unknown, func(e *ledger.UnknownElement) {
-		if whole || s.named(e.Raw) {
-			e.Raw = nil
-		}
-	})
+	return s.contracts[e.Contract()]
 }
 
 // without applies a change to each element of a copy of a list.
@@ -173,14 +140,6 @@ func without[T any](list []T, change func(*T)) []T {
 		change(&list[i])
 	}
 	return list
-}
-
-// created takes the content out of a creation event.
-func created(e *ledger.CreatedEvent) {
-	e.Argument, e.ContractKey, e.ContractKeyHash, e.Blob, e.Extra = nil, nil, nil, nil, nil
-	e.InterfaceViews = without(e.InterfaceViews, func(v *ledger.InterfaceView) {
-		v.Value, v.StatusMessage, v.StatusDetails, v.Extra = nil, nil, nil, nil
-	})
 }
 
 // named reports whether JSON of an unknown form names a contract that was redacted.
@@ -212,16 +171,18 @@ func (s *Set) Entries(entries []ledger.ContractEntry) []ledger.ContractEntry {
 		switch {
 		case e.Active != nil && s.contracts[e.Active.Created.ContractID]:
 			a := *e.Active
-			created(&a.Created)
+			a.Created.Redact()
 			a.Extra, e.Extra, e.Active = nil, nil, &a
 		case e.Unassigned != nil && s.contracts[e.Unassigned.Created.ContractID]:
 			u := *e.Unassigned
-			created(&u.Created)
-			u.Unassigned.Extra, u.Extra, e.Extra, e.Unassigned = nil, nil, nil, &u
+			u.Created.Redact()
+			u.Unassigned.Redact()
+			u.Extra, e.Extra, e.Unassigned = nil, nil, &u
 		case e.Assigned != nil && s.contracts[e.Assigned.Created.ContractID]:
 			a := *e.Assigned
-			created(&a.Created)
-			a.Assigned.Extra, a.Extra, e.Extra, e.Assigned = nil, nil, nil, &a
+			a.Created.Redact()
+			a.Assigned.Redact()
+			a.Extra, e.Extra, e.Assigned = nil, nil, &a
 		case e.Unknown != nil && s.named(e.Unknown.Raw):
 			e.Unknown, e.Extra = &ledger.UnknownElement{NodeID: e.Unknown.NodeID, Kind: e.Unknown.Kind}, nil
 		}
