@@ -12,7 +12,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
-	"ledgerindexer/store/internal/pg"
 )
 
 // Reader is a role of the database that may read, and what it sees.
@@ -106,26 +105,6 @@ func (s *Store) Readers(ctx context.Context) (list []Reader, err error) {
 		return nil, fmt.Errorf("list the roles that may read: %w", err)
 	}
 	return list, nil
-}
-
-// changeAccess calls change in a transaction beside which nobody changes schemas. It is tried again where it can't lock a table.
-func (s *Store) changeAccess(ctx context.Context, change func(pgx.Tx) error) error {
-	return patiently(ctx, lockPatience/2, func() error { return s.tryAccess(ctx, change) })
-}
-
-func (s *Store) tryAccess(ctx context.Context, change func(pgx.Tx) error) error {
-	tx, err := s.db.Pool.Begin(ctx)
-	if err != nil {
-		return s.db.Unusable(err)
-	}
-	defer pg.Rollback(ctx, tx)
-	if err := s.lockAccess(ctx, tx); err != nil {
-		return err
-	}
-	if err := change(tx); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
 }
 
 // checkReader refuses a role that there is not, and, for one that is to be limited, one that can't be.
@@ -224,43 +203,6 @@ func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (remov
 	}
 	return n > 0, s.takeRights(ctx, tx, role)
 }
-
-// takeRights takes from a role that exists all rights to what analysts read, and to what lies beneath.
-func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
-	schemas, err := s.readSchemas(ctx, tx)
-	if err != nil {
-		return err
-	}
-	rows, err := tx.Query(ctx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
-	if err != nil {
-		return err
-	}
-	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	for _, statement := range statements {
-		if _, err := tx.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with later relations.
-const revocationsSQL = `
-SELECT format('REVOKE ALL ON %I.%I FROM %I', n.nspname, c.relname, r.rolname)
-FROM pg_roles r, pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee = r.oid)
-UNION ALL
-SELECT format('REVOKE ALL ON SCHEMA %I FROM %I', n.nspname, r.rolname)
-FROM pg_roles r, pg_namespace n
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = r.oid)
-UNION ALL
-SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I REVOKE ALL ON TABLES FROM %I', (SELECT o.rolname FROM pg_roles o WHERE o.oid = d.defaclrole), n.nspname, r.rolname)
-FROM pg_roles r, pg_default_acl d JOIN pg_namespace n ON n.oid = d.defaclnamespace
-WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND d.defaclobjtype = 'r' AND pg_has_role(d.defaclrole, 'USAGE')
-  AND EXISTS (SELECT FROM aclexplode(d.defaclacl) a WHERE a.grantee = r.oid)`
 
 // unknownParties are those that nothing stored names.
 func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string) (unknown []string, err error) {

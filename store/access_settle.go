@@ -71,14 +71,6 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// lockAccess waits for others who change schemas or rights, and keeps them out until the transaction ends.
-func (s *Store) lockAccess(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
-		return fmt.Errorf("wait for others who change schemas: %w", err)
-	}
-	return nil
-}
-
 // renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. Who was given rights by hand may use the
 // schema of tables too, else they are of no use.
 const renamedSQL = `
@@ -244,4 +236,46 @@ FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN (
 		return nil
 	})
 	return found, err
+}
+
+// takeRights takes from a role that exists all rights to what analysts read, and to what lies beneath.
+func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
+	schemas, err := s.readSchemas(ctx, tx)
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
+	if err != nil {
+		return err
+	}
+	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revocationsSQL are the statements that take from a role what it may do in some schemas, and would be let do with later relations.
+const revocationsSQL = `
+SELECT format('REVOKE ALL ON %I.%I FROM %I', n.nspname, c.relname, r.rolname)
+FROM pg_roles r, pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee = r.oid)
+UNION ALL
+SELECT format('REVOKE ALL ON SCHEMA %I FROM %I', n.nspname, r.rolname)
+FROM pg_roles r, pg_namespace n
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = r.oid)
+UNION ALL
+SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I REVOKE ALL ON TABLES FROM %I', (SELECT o.rolname FROM pg_roles o WHERE o.oid = d.defaclrole), n.nspname, r.rolname)
+FROM pg_roles r, pg_default_acl d JOIN pg_namespace n ON n.oid = d.defaclnamespace
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND d.defaclobjtype = 'r' AND pg_has_role(d.defaclrole, 'USAGE')
+  AND EXISTS (SELECT FROM aclexplode(d.defaclacl) a WHERE a.grantee = r.oid)`
+
+// pqsComment identifies a schema of EnablePQS, and its pair.
+func (s *Store) pqsComment() string {
+	return fmt.Sprintf("Made by indexer pqs enable for the schemas %s and %s.", s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views)
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,27 +57,4 @@ func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
 		return Sizes{}, fmt.Errorf("read the size of the database: %w", err)
 	}
 	return Sizes(row), nil
-}
-
-// coverageShown is the most ranges that Status lists.
-const coverageShown = 200
-
-// covered reads which ranges are stored, and the first update that is.
-func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
-	rows, err := s.db.Queries.StatusCoverage(ctx, tx, coverageShown)
-	if err != nil {
-		return fmt.Errorf("read the coverage: %w", err)
-	}
-	for _, row := range rows {
-		status.Coverage = append(status.Coverage, ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)})
-	}
-	if status.EarlierScope, err = s.earlierScope(ctx, tx); err != nil {
-		return err
-	}
-	first, err := s.db.Queries.StatusFirstUpdate(ctx, tx)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return fmt.Errorf("read the first update: %w", err)
-	}
-	status.FirstUpdate = ledger.Offset(first)
-	return nil
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/migrations"
-	"ledgerindexer/store/internal/pg"
 )
 
 // ValidatePQS refuses names that can't be that of the schema of EnablePQS beside a pair.
@@ -99,11 +97,6 @@ SELECT string_agg(DISTINCT pg_describe_object(o.classid, o.oid, 0), ', ') FROM o
 WHERE o.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass)
   AND NOT EXISTS (SELECT FROM inside i WHERE i.classid = o.classid AND i.oid = o.oid)`
 
-// pqsComment identifies a schema of EnablePQS, and its pair.
-func (s *Store) pqsComment() string {
-	return fmt.Sprintf("Made by indexer pqs enable for the schemas %s and %s.", s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views)
-}
-
 // changePQS changes a schema of EnablePQS in a transaction, alone and beside no migration.
 func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.Tx, found bool) error) error {
 	if err := ValidatePQS(s.db.Config.Schemas, name); err != nil {
@@ -126,42 +119,4 @@ func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.T
 		}
 		return change(tx, found)
 	})
-}
-
-// changeSchemas calls change with a transaction beside which nobody migrates, or changes schemas or rights. what is what an error says could
-// not be done; a *ledger.Problem says it itself.
-func (s *Store) changeSchemas(ctx context.Context, what string, change func(pgx.Tx) error) error {
-	tx, err := s.db.Pool.Begin(ctx)
-	if err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
-	}
-	defer pg.Rollback(ctx, tx)
-	if err := s.lockAccess(ctx, tx); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
-	}
-	if err := change(tx); err != nil {
-		var problem *ledger.Problem
-		if errors.As(err, &problem) {
-			return err
-		}
-		return s.db.Unusable(fmt.Errorf("database %s: %s: %w", s.Address(), what, err))
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("database %s: %s: %w", s.Address(), what, err)
-	}
-	return nil
-}
-
-// blocked makes a *ledger.Problem of an error of a migration that something is in the way of which depends on what changes: views of
-// others, or those of EnablePQS.
-func (s *Store) blocked(err error) error {
-	var pgErr *pgconn.PgError
-	if !pg.HasCode(err, pg.DependentObjects) || !errors.As(err, &pgErr) {
-		return err
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("database %s can't be migrated, because something depends on what changes: %s (%s)", s.Address(), pgErr.Message, pgErr.Detail),
-		Do:   "remove what depends on it, migrate, and make it again: of a schema of `indexer pqs enable` with `indexer pqs disable` and `indexer pqs enable`",
-		Err:  err,
-	}
 }

@@ -171,10 +171,10 @@ func (p *pruning) carry(ctx context.Context) error {
 	return nil
 }
 
-// removeRows removes the rows of tables without partitions, which are few. Those of look-ups go at the end.
+// removeRows removes the rows of tables without partitions, which are few. Those that move go at the end.
 func (p *pruning) removeRows(ctx context.Context) error {
 	for _, table := range tables.All() {
-		if !table.Pruned || table.Partitioned || table.Name == "lookups" || table.Name == "lookup_exact_payloads" {
+		if !table.Pruned || table.Partitioned || table.Moved {
 			continue
 		}
 		if _, err := p.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" <= $1"), p.floor); err != nil {
@@ -279,4 +279,34 @@ func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)
+}
+
+// findLookups looks for places for look-ups: where the contract has a look-up already, it moves there with its answer, which the
+// participant may not give again.
+func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
+	rows, err := tx.Query(ctx, "SELECT contract_id, ledger_offset, node_id FROM lookups_after_pruning($1, $2, $3)", after, upTo, p.floor)
+	if err == nil {
+		var contract string
+		var offset int64
+		var node int32
+		_, err = pgx.ForEachRow(rows, []any{&contract, &offset, &node}, func() error {
+			p.lookups.ContractIds = append(p.lookups.ContractIds, contract)
+			p.lookups.LedgerOffsets = append(p.lookups.LedgerOffsets, offset)
+			p.lookups.NodeIds = append(p.lookups.NodeIds, node)
+			return nil
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("look for contracts whose look-up or creation goes: %w", err)
+	}
+	return nil
+}
+
+// moveLookups writes what findLookups has found, and removes the other look-ups up to the floor.
+func (p *pruning) moveLookups(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
+	p.lookups.Floor = floor
+	if err := p.leader.store.db.Queries.PruneMoveLookups(ctx, db, p.lookups); err != nil {
+		return err
+	}
+	return p.leader.store.db.Queries.PruneForgetLookups(ctx, db, floor)
 }

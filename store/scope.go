@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/tables"
 )
 
 // Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
@@ -51,4 +54,33 @@ func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool,
 		return err
 	})
 	return bounds, started, err
+}
+
+func (s *Store) decodeScope(hash string, definition []byte, scope *ledger.Scope) error {
+	err := json.Unmarshal(definition, scope)
+	if err == nil && scope.Hash() == hash {
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("database %s holds a scope that this version does not understand: %s", s.Address(), definition),
+		Do:   "use the release that wrote it; if the text is empty, run `indexer verify --repair`",
+		Err:  err,
+	}
+}
+
+// EarlierScope returns the ranges that are covered in an earlier scope than the one in force, in order. `backfill history` makes them
+// complete from the last one downwards.
+func (s *Store) EarlierScope(ctx context.Context) ([]ledger.Range, error) {
+	return s.earlierScope(ctx, s.db.Pool)
+}
+
+func (s *Store) earlierScope(ctx context.Context, db dbsqlc.DBTX) (ranges []ledger.Range, err error) {
+	rows, err := s.db.Queries.CoverageEarlier(ctx, db, tables.StreamUpdates)
+	if err != nil {
+		return nil, s.db.Unusable(fmt.Errorf("read what is covered in an earlier scope: %w", err))
+	}
+	for _, row := range rows {
+		ranges = append(ranges, ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)})
+	}
+	return ranges, nil
 }

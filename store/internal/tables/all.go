@@ -90,7 +90,7 @@ var all = []Table{
 
 	{Name: "offset_checkpoints", Family: State, Seen: Everyone, Key: key(offset, "synchronizer_ref"), Place: offset, Reset: Remove, Pruned: true, NoCopy: "hints of the server, which no promise rests on"},
 	{Name: "checkpoint_exact_payloads", Family: State, Seen: Everyone, Place: offset, Reset: Remove, Pruned: true, Orphan: ofNoCheckpoint, NoCopy: "as offset_checkpoints"},
-	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Content: key("exact"), Place: offset, Reset: Remove, Pruned: true, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
+	{Name: "lookup_exact_payloads", Family: State, Seen: ofSeenLookup, Content: key("exact"), Place: offset, Reset: Remove, Pruned: true, Moved: true, Orphan: ofNoLookup, NoCopy: "compared with the participant"},
 
 	// In this order: what is held follows from the interfaces too, and a contract that a reset makes active again was not active before.
 	{Name: "template_interfaces", Family: Projections, Seen: Everyone, Key: key("template_ref", "interface_id"),
@@ -105,7 +105,7 @@ var all = []Table{
 		Place: "deactivated_offset", Partitioned: true, Reset: Reopen, Pruned: true,
 		Follows: activations, Of: "w.deactivated_offset IS NOT NULL",
 		Unknown: "s.deactivated_offset <= @judged_after OR s.activated_offset <= @replayed_to OR " + activatedBefore},
-	{Name: "lookups", Family: Projections, Seen: ofLookup, Content: key("payload", "contract_key", "contract_key_hash"), Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true,
+	{Name: "lookups", Family: Projections, Seen: ofLookup, Content: key("payload", "contract_key", "contract_key_hash"), Key: key(offset, node), Place: offset, Reset: Remove, Pruned: true, Moved: true,
 		Follows: "wanted_lookups(@base, @watermark)", Named: key("contract_id")},
 	{Name: "reader_lists", Family: Projections, Key: key("reader", "chunk"), Follows: "wanted_reader_lists"},
 

@@ -81,8 +81,9 @@ type Table struct {
 	Partitioned bool
 	Reset       Reset
 
-	// Pruned: pruning up to an offset removes the rows whose place is up to there.
-	Pruned bool
+	// Pruned: pruning up to an offset removes the rows whose place is up to there. Moved: those that are needed beyond it move there
+	// before, which PruneMoveLookups does at the end of pruning, and it removes the others.
+	Pruned, Moved bool
 	// Orphan is true of rows s that belong to no row of another table, and so should not be there. Empty: that is found in another way.
 	Orphan string
 

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
+)
+
+// lockAccess waits for others who change schemas or rights, and keeps them out until the transaction ends.
+func (s *Store) lockAccess(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
+		return fmt.Errorf("wait for others who change schemas: %w", err)
+	}
+	return nil
+}
+
+// alone calls change in a transaction beside which nobody migrates, or changes schemas or rights.
+func (s *Store) alone(ctx context.Context, change func(pgx.Tx) error) error {
+	tx, err := s.db.Pool.Begin(ctx)
+	if err != nil {
+		return s.db.Unusable(err)
+	}
+	defer pg.Rollback(ctx, tx)
+	if err := s.lockAccess(ctx, tx); err != nil {
+		return err
+	}
+	if err := change(tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// changeSchemas is alone. what is what an error says could not be done; a *ledger.Problem says it itself.
+func (s *Store) changeSchemas(ctx context.Context, what string, change func(pgx.Tx) error) error {
+	err := s.alone(ctx, change)
+	if problem := (*ledger.Problem)(nil); err == nil || errors.As(err, &problem) {
+		return err
+	}
+	return s.db.Unusable(fmt.Errorf("database %s: %s: %w", s.Address(), what, err))
+}
+
+// changeAccess is alone, tried again where it can't lock a table.
+func (s *Store) changeAccess(ctx context.Context, change func(pgx.Tx) error) error {
+	return patiently(ctx, lockPatience/2, func() error { return s.alone(ctx, change) })
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/pressly/goose/v3"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/migrations"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
+)
+
+// ErrSchemaOlder is wrapped by the Problem that CheckSchema returns for a database that has to be migrated.
+var ErrSchemaOlder = errors.New("the database's schema is older than this program")
+
+// CheckSchema compares the database's schema with this binary's. An older one, or none, and a newer one are
+// *ledger.Problem, as is a pooler on the way that shares sessions out between connections.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	want, err := SchemaVersion()
+	if err != nil {
+		return err
+	}
+	if err := s.db.RequireSessions(ctx); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	}
+	var have int64
+	var exists bool
+	if err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists); err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	}
+	if exists {
+		if have, err = s.schemaVersion(ctx, s.db.Pool); err != nil {
+			return s.db.Unusable(fmt.Errorf("database %s, read schema version: %w", s.Address(), err))
+		}
+		if err := s.checkViews(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case have == want:
+		return nil
+	case have < want:
+		do := "run `indexer migrate` with a user that may create schemas and tables"
+		if !exists {
+			elsewhere, err := s.otherPairs(ctx)
+			if err != nil {
+				return err
+			}
+			if elsewhere != "" {
+				do = "to use " + elsewhere + "; to index another ledger beside it " + do
+			}
+		}
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s has schema version %d, this program needs %d", s.Address(), have, want), Do: do, Err: ErrSchemaOlder,
+		}
+	default:
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s has schema version %d, this program knows only %d", s.Address(), have, want),
+			Do:   "run the newer release of the indexer that migrated this database; schemas are not migrated back",
+		}
+	}
+}
+
+// otherPairs says with which flags the ledgers of this database are to be found, where there are some in other schemas; else it is empty.
+func (s *Store) otherPairs(ctx context.Context) (string, error) {
+	names, err := s.db.Queries.InspectPairs(ctx, s.db.Pool)
+	if err != nil {
+		return "", s.db.Unusable(fmt.Errorf("database %s, look for other schemas: %w", s.Address(), err))
+	}
+	var ways []string
+	for _, name := range names {
+		views, err := s.db.Queries.InspectViews(ctx, s.db.Pool, name)
+		if err != nil {
+			return "", s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), name, err))
+		}
+		for _, view := range views {
+			ways = append(ways, fmt.Sprintf("the ledger in schema %[1]s give --tables-schema %[2]s --views-schema %[1]s", view, name))
+		}
+	}
+	return strings.Join(ways, ", or to use "), nil
+}
+
+// checkViews refuses a pair whose views were made in a schema of another name.
+func (s *Store) checkViews(ctx context.Context) error {
+	pair := s.db.Config.Schemas
+	made, err := s.db.Queries.InspectViews(ctx, s.db.Pool, pair.Tables)
+	if err != nil {
+		return s.db.Unusable(fmt.Errorf("database %s, look for the views of schema %s: %w", s.Address(), pair.Tables, err))
+	}
+	if len(made) == 0 || slices.Contains(made, pair.Views) { // none: the migration that makes them has not run
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("database %s: the tables of schema %s are shown by views in schema %s, not %s", s.Address(), pair.Tables, strings.Join(made, ", "), pair.Views),
+		Do:   "give --tables-schema and --views-schema the names with which the database was migrated",
+	}
+}
+
+// SchemaVersion is the version of the schema that this program needs.
+func SchemaVersion() (int64, error) {
+	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views, ""), ".")
+	if err != nil {
+		return 0, fmt.Errorf("read the embedded migrations: %w", err)
+	}
+	newest, err := goose.NumericComponent(entries[len(entries)-1].Name())
+	if err != nil {
+		return 0, fmt.Errorf("read the embedded migrations: %w", err)
+	}
+	return newest, nil
+}
+
+func (s *Store) schemaVersion(ctx context.Context, db dbsqlc.DBTX) (version int64, err error) {
+	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id) FILTER (WHERE is_applied), 0) FROM "+s.db.Config.Schemas.VersionTable()).Scan(&version)
+	return version, err
+}
