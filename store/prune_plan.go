@@ -124,12 +124,12 @@ func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
 	case !extent.Started:
 		return &ledger.Problem{
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to prune", address),
-			Do:   fmt.Sprintf("run `%s` or `%s`", by.Run, by.Backfill),
+			Do:   by.Begin(),
 		}
 	case extent.ChangedTo != "":
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what is active is not known in full, and so what has to stay", address),
-			Do:   "run `backfill history`, and prune when it is done",
+			Do:   fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
 		}
 	case floor >= extent.Watermark:
 		return &ledger.Problem{

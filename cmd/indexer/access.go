@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -50,12 +48,7 @@ func (c *grantCommand) Validate() error {
 }
 
 // Run grants.
-func (c *grantCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *grantCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	granted, err := db.Grant(ctx, store.Reader{Role: c.Role, AllParties: c.AllParties, Parties: c.Parties, History: c.WithTransactionHistory})
 	if err != nil {
 		return err
@@ -85,12 +78,7 @@ type revokeCommand struct {
 }
 
 // Run revokes.
-func (c *revokeCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *revokeCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	revoked, err := db.Revoke(ctx, c.Role)
 	if err != nil {
 		return err
@@ -107,12 +95,7 @@ func (c *revokeCommand) Run(ctx context.Context, logger *slog.Logger, out config
 type grantsCommand struct{ config.Database }
 
 // Run lists what was granted, and roles that were changed since and see more.
-func (c *grantsCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *grantsCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	readers, err := db.Readers(ctx)
 	if err != nil {
 		return err
@@ -121,8 +104,7 @@ func (c *grantsCommand) Run(ctx context.Context, logger *slog.Logger, out config
 		fmt.Fprintln(out, "nothing was granted")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, "ROLE", "GRANTED", "SEES")
+	table := newTable(out, "ROLE", "GRANTED", "SEES")
 	var changed []string
 	for _, r := range readers {
 		sees := "everything"

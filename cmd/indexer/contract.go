@@ -86,12 +86,7 @@ type contractStored struct {
 }
 
 // Run prints a contract as in the ledger and in the database.
-func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, db *store.Store, out config.Output) error {
 	scope, indexed, err := db.Scope(ctx)
 	if err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"ledgerindexer/store"
 )
@@ -160,8 +159,7 @@ func (c *contractStored) printEvents(out io.Writer) error {
 	if c.Older {
 		fmt.Fprintf(out, "older events are left out, the latest %d follow\n", len(c.Events))
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(w, "OFFSET", "NODE", "EVENT", "RECORD TIME", "UPDATE", "SYNCHRONIZER", "DETAILS")
+	w := newTable(out, "OFFSET", "NODE", "EVENT", "RECORD TIME", "UPDATE", "SYNCHRONIZER", "DETAILS")
 	for i := range c.Events {
 		e := &c.Events[i]
 		row(w, strconv.FormatInt(int64(e.Offset), 10), strconv.Itoa(int(e.NodeID)), e.Kind, e.RecordTime.String(), brief(text(e.UpdateID)),

@@ -15,19 +15,6 @@ import (
 // lookupPatience is how long the look-up commands wait for the ledger. Servers give up on a request after 20 s.
 const lookupPatience = 30 * time.Second
 
-// openRead opens a database whose schema is that of this program.
-func openRead(ctx context.Context, from config.Database, logger *slog.Logger) (*store.Store, error) {
-	db, err := store.Open(from.Store(logger))
-	if err != nil {
-		return nil, err
-	}
-	if err := db.CheckSchema(ctx); err != nil {
-		db.Close()
-		return nil, err
-	}
-	return db, nil
-}
-
 // openLedger returns a client that reads in a scope.
 func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*participant.Client, error) {
 	client, err := participant.New(participant.Config{URL: l.LedgerURL, Access: l.LedgerAccess.Domain("ledger"), Logger: logger}, scope)
@@ -36,6 +23,9 @@ func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*part
 	}
 	return client, nil
 }
+
+// optionalSources are config.Sources without their Validate, which kong would call by itself: the command may do without them.
+type optionalSources config.Sources
 
 // sameLedger refuses a participant that the database does not belong to. It accepts one that does not report its id.
 func sameLedger(ctx context.Context, db *store.Store, client *participant.Client, scope ledger.Scope) error {

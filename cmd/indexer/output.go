@@ -17,6 +17,15 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// newTable begins a table with the titles of its columns. Flush writes it.
+func newTable(out io.Writer, titles ...string) *tabwriter.Writer {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if len(titles) > 0 {
+		row(w, titles...)
+	}
+	return w
+}
+
 // row prints one line of a table. Its cells come from the ledger.
 func row(w io.Writer, cells ...string) {
 	for i, cell := range cells {
@@ -28,7 +37,7 @@ func row(w io.Writer, cells ...string) {
 // labelled prints lines that begin with a label; an empty label continues the one before.
 type labelled struct{ w *tabwriter.Writer }
 
-func newLabelled(out io.Writer) labelled { return labelled{tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)} }
+func newLabelled(out io.Writer) labelled { return labelled{newTable(out)} }
 
 // line prints a text that may contain data of the ledger.
 func (l labelled) line(label, text string) { fmt.Fprintf(l.w, "%s\t%s\n", label, printable(text)) }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"ledgerindexer/ledger"
 )
@@ -100,12 +99,11 @@ func (l *vettedList) print(out io.Writer) error {
 		fmt.Fprintln(out, "no vetted packages")
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	titles, whose := []string{"SYNCHRONIZER", "NAME", "VERSION", "PACKAGE ID", "VALID FROM", "VALID UNTIL", "SERIAL"}, []string{}
 	if l.ParticipantID == "" {
 		titles = append([]string{"PARTICIPANT"}, titles...)
 	}
-	row(w, titles...)
+	w := newTable(out, titles...)
 	for _, state := range l.Vetted {
 		if l.ParticipantID == "" {
 			whose = []string{state.ParticipantID}
@@ -154,7 +152,7 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 		}
 	}
 	slices.SortFunc(lines, func(a, b vettingChange) int { return comparePackages(a.subject(), b.subject()) })
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	line := func(mark string, p *ledger.VettedPackage) {
 		if p != nil {
 			row(w, mark, p.PackageName, p.PackageVersion, p.ValidFrom.String(), p.ValidUntil.String(), p.PackageID)
@@ -173,7 +171,7 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 }
 
 func (r *vettingResult) printHead(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := newTable(out)
 	before := "none"
 	if r.Past != nil {
 		before = strconv.Itoa(int(r.Past.TopologySerial))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
@@ -42,12 +41,7 @@ func (*pqsEnable) Help() string {
 }
 
 // Run makes the schema.
-func (c *pqsEnable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *pqsEnable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	if err := db.EnablePQS(ctx, c.PQSSchema); err != nil {
 		return err
 	}
@@ -59,12 +53,7 @@ func (c *pqsEnable) Run(ctx context.Context, logger *slog.Logger, out config.Out
 type pqsDisable struct{ pqsFlags }
 
 // Run removes the schema.
-func (c *pqsDisable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *pqsDisable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	removed, err := db.DisablePQS(ctx, c.PQSSchema)
 	if err != nil {
 		return err

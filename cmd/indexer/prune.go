@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"text/tabwriter"
 	"time"
 
 	"ledgerindexer/internal/app"
@@ -54,8 +53,7 @@ func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 		until = ", which was recorded at " + plan.Until.UTC().Format(time.RFC3339)
 	}
 	fmt.Fprintf(out, "updates after offset %d up to %d%s:\n\n", plan.From, plan.Floor, until)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, "TABLE", "PARTITIONS", "ROWS", "ON THE DISK")
+	table := newTable(out, "TABLE", "PARTITIONS", "ROWS", "ON THE DISK")
 	for _, t := range plan.Tables {
 		row(table, t.Relation, fmt.Sprint(t.Partitions), fmt.Sprint(t.Rows), progress.Bytes(t.Bytes))
 	}

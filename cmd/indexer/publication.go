@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"ledgerindexer/internal/config"
+	"ledgerindexer/store"
 )
 
 // publicationCommand holds the commands for logical replication.
@@ -30,12 +30,7 @@ func (*publicationEnable) Help() string {
 }
 
 // Run makes the publications.
-func (c *publicationEnable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *publicationEnable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	if err := db.EnablePublication(ctx, c.Publication); err != nil {
 		return err
 	}
@@ -47,12 +42,7 @@ func (c *publicationEnable) Run(ctx context.Context, logger *slog.Logger, out co
 type publicationDisable struct{ publicationFlags }
 
 // Run removes the publications.
-func (c *publicationDisable) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *publicationDisable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	removed, err := db.DisablePublication(ctx, c.Publication)
 	if err != nil {
 		return err
@@ -68,12 +58,7 @@ func (c *publicationDisable) Run(ctx context.Context, logger *slog.Logger, out c
 type publicationSchema struct{ config.Database }
 
 // Run prints the statements.
-func (c *publicationSchema) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *publicationSchema) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	statements, err := db.SubscriberSchema(ctx)
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
@@ -58,7 +57,7 @@ func (c *redactCommand) Run(ctx context.Context, logger *slog.Logger, out config
 			fmt.Fprintf(out, "it created contract %s\n", printable(brief(id)))
 		}
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := newTable(out)
 	for i, rows := range report.Rows {
 		if i == 0 {
 			row(table, "TABLE", "ROWS WITH CONTENT")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"text/tabwriter"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
@@ -43,8 +42,7 @@ func (c *resetCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 		return nil
 	}
 	fmt.Fprintf(out, "the watermark went back from offset %d to %d\n\n", report.From, c.ToOffset)
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, "TABLE", "ROWS REMOVED")
+	table := newTable(out, "TABLE", "ROWS REMOVED")
 	for _, removed := range report.Removed {
 		row(table, removed.Relation, fmt.Sprint(removed.Rows))
 	}

@@ -25,12 +25,7 @@ type statusCommand struct {
 const ledgerPatience = 10 * time.Second
 
 // Run prints the state of the database.
-func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.Store, out config.Output) error {
 	from, err := db.Status(ctx)
 	if err != nil {
 		return err
@@ -39,7 +34,7 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	if err != nil {
 		return err
 	}
-	r := status.New(db.Address(), from)
+	r := status.New(db, from)
 	r.Sized(sizes)
 	if (from.Started || from.History != nil) && c.Sample > 0 {
 		if err := c.sampleRates(ctx, db, r); err != nil {

@@ -29,12 +29,8 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 	if r.Leader != "" {
 		line("last leader", "%s, since %s", r.Leader, r.LeaderSince.Format(time.RFC3339))
 	}
-	if r.Snapshot != nil {
-		backfill := "backfill"
-		if network {
-			backfill = "backfill network"
-		}
-		line("snapshot", "unfinished at offset %d, %d entries stored; run `%s` to go on", r.Snapshot.At, r.Snapshot.Entries, backfill)
+	if text := r.UnfinishedSnapshot(); text != "" {
+		line("snapshot", "%s", text)
 	}
 	for _, w := range r.UnderWay {
 		line("under way", "%s, %s (%s ago)", w.Title(), progress.Pace(w.Progress), progress.Brief(w.Age))
@@ -66,7 +62,9 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		if s.Pruning != nil && s.Pruning.Failing {
 			line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
 		}
-		printLower(line, r.Lower)
+		if text := r.LowerSnapshot(); text != "" {
+			line("", "%s", text)
+		}
 		switch {
 		case s.UpdatesPerSecond == nil:
 		case network: // whose offsets are times
@@ -100,17 +98,6 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 			r.Size.Partitions, r.PostgreSQL)
 	}
 	return l.w.Flush()
-}
-
-// printLower prints what is missing for a lower state floor.
-func printLower(line sayLine, s *status.Snapshot) {
-	switch {
-	case s == nil:
-	case s.Finished:
-		line("", "active set to be known from offset %d, once history is there from there on; `backfill history` continues with it", s.At)
-	default:
-		line("", "snapshot at offset %d, to know it from there on: %d entries stored; `backfill history --from %[1]d --with-snapshot` continues with it", s.At, s.Entries)
-	}
 }
 
 // printHistory prints the state of the transaction history, or why there is none.

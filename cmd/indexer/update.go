@@ -82,12 +82,7 @@ type updateStored struct {
 }
 
 // Run compares an update of the ledger with what is stored.
-func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	db, err := openRead(ctx, c.Database, logger)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.Store, out config.Output) error {
 	scope, indexed, err := db.Scope(ctx)
 	if err != nil {
 		return err
@@ -95,7 +90,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	if !indexed {
 		return &ledger.Problem{
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to compare with", db.Address()),
-			Do:   fmt.Sprintf("run `%s` or `%s` first", db.Commands().Run, db.Commands().Backfill),
+			Do:   db.Commands().Begin(),
 		}
 	}
 	r := updateReport{UpdateID: c.ID, Differences: []findings.Difference{}}

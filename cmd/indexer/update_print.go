@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
 	"ledgerindexer/ledger"
 )
@@ -182,8 +181,7 @@ func (r *updateReport) printParts(out io.Writer) error {
 	slices.SortStableFunc(stored, compareParts)
 	altered := r.altered()
 	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(w, "OFFSET", "NODE", "LEDGER", "STORED")
+	w := newTable(out, "OFFSET", "NODE", "LEDGER", "STORED")
 	for len(ofLedger)+len(stored) > 0 {
 		side := 0 // which one is next: the ledger's, the stored one, or both
 		switch {
@@ -249,8 +247,7 @@ func (r *updateReport) printDifferences(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(w, "RELATION", "OFFSET", "ROW", "COLUMN", "LEDGER", "STORED")
+	w := newTable(out, "RELATION", "OFFSET", "ROW", "COLUMN", "LEDGER", "STORED")
 	for _, d := range r.Differences {
 		left, right := "a row", "a row"
 		switch d.Kind {

@@ -18,15 +18,12 @@ import (
 
 type verifyCommand struct {
 	config.Database
-	verifySources
+	optionalSources
 	config.Pace
 	config.Verify
 	Show int  `default:"100" env:"-" placeholder:"N" help:"Print this many differences; the rest is counted. Default: ${default}."`
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
-
-// verifySources are config.Sources without their Validate, which kong would call by itself: with --offline none is needed.
-type verifySources config.Sources
 
 // Validate refuses contradictions. Those within the settings that are embedded are refused by these.
 func (c *verifyCommand) Validate() error {
@@ -39,7 +36,7 @@ func (c *verifyCommand) Validate() error {
 	if c.OfNetwork() && len(c.ScanURL) == 0 {
 		return errors.New("--scan-url is missing: the updates of a network are compared with those of a Scan service")
 	}
-	return config.Sources(c.verifySources).Validate()
+	return config.Sources(c.optionalSources).Validate()
 }
 
 // verifyReport is what the command prints; its JSON form is for scripts.
@@ -88,7 +85,7 @@ const resultRepaired result = "repaired"
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
 	r := verifyReport{Differences: []findings.Difference{}, Relations: []relationDifference{}, Notes: []string{}}
 	counts := map[relationDifference]int64{}
-	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.verifySources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
+	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
 	verification, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
 		counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
 		if len(r.Differences) == c.Show {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"text/tabwriter"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
@@ -95,8 +94,7 @@ func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		fmt.Fprintln(out, "no view was made")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, "VIEW", "COLUMNS", "TYPES", "OF")
+	table := newTable(out, "VIEW", "COLUMNS", "TYPES", "OF")
 	for _, r := range reports {
 		types := "of packages"
 		if r.Inferred > 0 {

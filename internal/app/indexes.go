@@ -78,7 +78,7 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 
 // ListIndexes lists the indexes of fields.
 func ListIndexes(ctx context.Context, database config.Database, logger *slog.Logger) (reports []IndexReport, err error) {
-	db, err := openForViews(ctx, Views{Database: database}, logger)
+	db, err := database.Open(ctx, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func ListIndexes(ctx context.Context, database config.Database, logger *slog.Log
 // DropIndex drops the index of a field, and reports whether it is gone: one that was made for others too stays for them. An index that
 // was not made is a *config.UsageError.
 func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report IndexReport, dropped bool, err error) {
-	db, err := openForViews(ctx, Views{Database: cfg.Database}, logger)
+	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return report, false, err
 	}

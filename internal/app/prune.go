@@ -16,14 +16,11 @@ const pruneEvery = 24 * time.Hour
 // RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error is a
 // *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
 func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool, logger *slog.Logger) (store.PrunePlan, error) {
-	db, err := store.Open(cfg.Store(logger))
+	db, err := cfg.Open(ctx, logger)
 	if err != nil {
-		return store.PrunePlan{}, &config.UsageError{Err: err}
-	}
-	defer db.Close()
-	if err := db.CheckSchema(ctx); err != nil {
 		return store.PrunePlan{}, err
 	}
+	defer db.Close()
 	plan, err := db.PlanPrune(ctx, before)
 	if err != nil || !apply || plan.Empty() {
 		return plan, err
@@ -76,6 +73,6 @@ func (x *indexer) prune(ctx context.Context) error {
 		return err
 	}
 	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor), "rows", plan.Rows(),
-		"bytes", plan.Bytes(), "contracts_kept", plan.Active, "took", time.Since(started).Round(time.Millisecond).String())
+		"bytes", plan.Bytes(), "contracts_kept", plan.Active, "duration", time.Since(started).Round(time.Millisecond))
 	return nil
 }

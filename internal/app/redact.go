@@ -12,14 +12,11 @@ import (
 // RunRedact says what redacting erases and, if it is to be applied, erases it. The daemon may run meanwhile. The error is a *ledger.Problem if
 // it is not known or is active, or if another process repairs or redacts, or writes for long.
 func RunRedact(ctx context.Context, cfg config.Database, what audit.Redaction, reason string, apply bool, logger *slog.Logger) (audit.RedactionReport, error) {
-	db, err := store.Open(cfg.Store(logger))
+	db, err := cfg.Open(ctx, logger)
 	if err != nil {
-		return audit.RedactionReport{}, &config.UsageError{Err: err}
-	}
-	defer db.Close()
-	if err := db.CheckSchema(ctx); err != nil {
 		return audit.RedactionReport{}, err
 	}
+	defer db.Close()
 	if !apply {
 		return audit.New(db).PlanRedaction(ctx, what)
 	}

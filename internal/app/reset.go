@@ -12,14 +12,11 @@ import (
 // RunReset removes everything of the updates after an offset, so that the daemon resumes from there. The error is a *ledger.Problem
 // if another process writes the database, or if the database can't be reset to the offset.
 func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, logger *slog.Logger) (store.ResetReport, error) {
-	db, err := store.Open(cfg.Store(logger))
+	db, err := cfg.Open(ctx, logger)
 	if err != nil {
-		return store.ResetReport{}, &config.UsageError{Err: err}
-	}
-	defer db.Close()
-	if err := db.CheckSchema(ctx); err != nil {
 		return store.ResetReport{}, err
 	}
+	defer db.Close()
 	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before resetting")
 	if err != nil {
 		return store.ResetReport{}, err

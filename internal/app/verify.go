@@ -74,9 +74,9 @@ type verification struct {
 // differs where the configuration says so. found is called for each difference; the result says what was
 // compared, also where an error ended it.
 func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(findings.Difference)) (Verification, error) {
-	db, err := store.Open(cfg.Store(logger))
+	db, err := cfg.Open(ctx, logger)
 	if err != nil {
-		return Verification{}, &config.UsageError{Err: err}
+		return Verification{}, err
 	}
 	defer db.Close()
 	v := verification{cfg: cfg, logger: logger, db: newAudited(db), reported: map[sameness]string{}}
@@ -121,9 +121,6 @@ func (v *verification) reportedBefore(d findings.Difference) bool {
 }
 
 func (v *verification) run(ctx context.Context) error {
-	if err := v.db.CheckSchema(ctx); err != nil {
-		return err
-	}
 	var err error
 	if v.result.RedactedContracts, v.result.RedactedUpdates, err = v.db.Redacted(ctx); err != nil {
 		return err
@@ -209,7 +206,7 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	}
 	p := ledger.Problem{
 		What: fmt.Sprintf("nothing has been indexed into database %s, so there is nothing to verify", v.db.Address()),
-		Do:   fmt.Sprintf("run `%s` or `%s` first", v.db.Commands().Run, v.db.Commands().Backfill),
+		Do:   v.db.Commands().Begin(),
 	}
 	if unfinished != nil {
 		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())

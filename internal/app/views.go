@@ -183,19 +183,13 @@ func registeredOf(cfg Views, registered []store.TypedView) (chosen []store.Typed
 }
 
 func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.Store, error) {
-	db, err := store.Open(cfg.Store(logger))
-	if err != nil {
-		return nil, &config.UsageError{Err: err}
+	db, err := cfg.Open(ctx, logger)
+	if err != nil || cfg.Schema == "" {
+		return db, err
 	}
-	if cfg.Schema != "" {
-		if err := db.CheckTypedSchema(cfg.Schema); err != nil {
-			db.Close()
-			return nil, &config.UsageError{Err: fmt.Errorf("--schema: %w", err)}
-		}
-	}
-	if err := db.CheckSchema(ctx); err != nil {
+	if err := db.CheckTypedSchema(cfg.Schema); err != nil {
 		db.Close()
-		return nil, err
+		return nil, &config.UsageError{Err: fmt.Errorf("--schema: %w", err)}
 	}
 	return db, nil
 }

@@ -56,6 +56,19 @@ func (d Database) Store(logger *slog.Logger) store.Config {
 	return StoreOf(d.DatabaseURL, d.Schemas.Domain(), logger)
 }
 
+// Open opens a database whose schema is that of this program.
+func (d Database) Open(ctx context.Context, logger *slog.Logger) (*store.Store, error) {
+	db, err := store.Open(d.Store(logger))
+	if err != nil {
+		return nil, &UsageError{Err: err}
+	}
+	if err := db.CheckSchema(ctx); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
 // StoreOf returns how this process opens a pair of schemas.
 func StoreOf(databaseURL string, schemas store.Schemas, logger *slog.Logger) store.Config {
 	cfg := store.Config{URL: databaseURL, Schemas: schemas, Logger: logger, Holder: Holder()}

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 // The exit codes of the commands.
@@ -31,6 +32,11 @@ type logging interface {
 	Logger(out io.Writer, level slog.Leveler) *slog.Logger
 	Bar(out io.Writer) *progress.Bar
 	ForPrograms() bool
+}
+
+// opener is a command with the flags of Database.
+type opener interface {
+	Open(ctx context.Context, logger *slog.Logger) (*store.Store, error)
 }
 
 // Logged marks a command that reports in its log rather than on standard output. Its start and its final error are logged too.
@@ -65,7 +71,8 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 }
 
 // Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take a
-// context.Context, a *slog.Logger, an Output, a *progress.Bar, Settings and a *Reload.
+// context.Context, a *slog.Logger, an Output, a *progress.Bar, Settings, a *Reload and, if the command has the flags of Database, a
+// *store.Store, which is closed afterwards.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)
 	parsed, err := p.parser.Parse(args, environ, stdout)
@@ -82,10 +89,20 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		if logged {
 			err = logStart(ctx, p.name, logger)
 		}
+		var db *store.Store
+		if err == nil {
+			err = parsed.BindSingletonProvider(func() (_ *store.Store, err error) {
+				db, err = parsed.Selected().Target.Addr().Interface().(opener).Open(ctx, logger)
+				return db, err
+			})
+		}
 		if err == nil {
 			settings := p.parser.settings(parsed)
 			err = parsed.Run(logger, Output{bar.Above(stdout)}, bar, settings,
 				&Reload{program: p, args: args, environ: environ, level: &level, inForce: slices.Clone(settings)})
+		}
+		if db != nil {
+			db.Close()
 		}
 		bar.Close()
 		if logged && p.grammar.ForPrograms() {

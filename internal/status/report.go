@@ -30,6 +30,8 @@ type Report struct {
 	History       *History  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
 	Ledger        *End      `json:"ledger,omitempty"`
 	Size          *Size     `json:"size,omitempty"` // absent: not asked for
+
+	backfill string // the command that seeds this pair of schemas
 }
 
 // Stream is where the updates stand.
@@ -133,8 +135,10 @@ type Work struct {
 }
 
 // New makes the report of a database from what the store says of it.
-func New(address string, from store.Status) *Report {
-	r := &Report{Database: address, ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown}
+func New(db *store.Store, from store.Status) *Report {
+	r := &Report{
+		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown, backfill: db.Commands().Backfill,
+	}
 	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
 	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages)}
 	if !from.Leader.Since.IsZero() {
@@ -249,6 +253,27 @@ func (w *Work) Title() string {
 		return "reading the transaction history: record " + progress.Position(p)
 	}
 	return w.Stream + ": " + progress.Position(p)
+}
+
+// UnfinishedSnapshot says that a snapshot was begun and not finished, and what to do; empty: none was.
+func (r *Report) UnfinishedSnapshot() string {
+	if r.Snapshot == nil {
+		return ""
+	}
+	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to go on", r.Snapshot.At, r.Snapshot.Entries, r.backfill)
+}
+
+// LowerSnapshot says what is missing for a lower state floor; empty: none is wanted.
+func (r *Report) LowerSnapshot() string {
+	switch s := r.Lower; {
+	case s == nil:
+		return ""
+	case s.Finished:
+		return fmt.Sprintf("active set to be known from offset %d, once history is there from there on; `%s history` continues with it", s.At, r.backfill)
+	default:
+		return fmt.Sprintf("snapshot at offset %d, to know it from there on: %d entries stored; `%s history --from %[1]d --with-snapshot` continues with it",
+			s.At, s.Entries, r.backfill)
+	}
 }
 
 // ScopeChanged says what is still of an earlier scope; empty: nothing is.

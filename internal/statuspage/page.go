@@ -289,7 +289,7 @@ func read(ctx context.Context, from *store.Store) (*status.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := status.New(from.Address(), now)
+	report := status.New(from, now)
 	report.Sized(sizes)
 	return report, nil
 }

@@ -285,11 +285,11 @@ func facts(l LedgerData) (list []fact) {
 		add("Ledger's end", "offset %s", count(end))
 	}
 	list = append(list, verifiedFacts(l.Report)...)
-	if s := l.Snapshot; s != nil {
-		add("Unfinished snapshot", "at offset %s, %s entries: run `backfill` to go on", count(s.At), progress.Count(s.Entries))
+	if text := l.UnfinishedSnapshot(); text != "" {
+		add("Snapshot", "%s", text)
 	}
-	if s := l.Lower; s != nil {
-		add("Snapshot", "at offset %s, %s entries: `backfill history` goes on with it", count(s.At), progress.Count(s.Entries))
+	if text := l.LowerSnapshot(); text != "" {
+		add("Lower snapshot", "%s", text)
 	}
 	if l.Unknown > 0 {
 		add("Unknown kinds", "%s elements, kept raw", progress.Count(l.Unknown))

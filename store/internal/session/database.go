@@ -40,6 +40,9 @@ type Config struct {
 // Commands are command lines.
 type Commands struct{ Run, Backfill string }
 
+// Begin says what to do where nothing is stored yet.
+func (c Commands) Begin() string { return fmt.Sprintf("run `%s` or `%s` first", c.Run, c.Backfill) }
+
 // Database is a way to the database, and what all work on it shares. It is safe for concurrent use.
 type Database struct {
 	Config  Config          // with no field unset
