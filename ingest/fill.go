@@ -114,7 +114,7 @@ func (r *fillRun) work(ctx context.Context) error {
 	if !started {
 		return &ledger.Problem{
 			What: "nothing has been indexed yet, so there is nothing below which history could be filled in",
-			Do:   "run `indexer run`, or `backfill` and then `indexer run`; history can be filled in as soon as they have begun",
+			Do:   "let the indexer, or a backfill, begin; history can be filled in as soon as it has",
 		}
 	}
 	if err := r.fork.begin(ctx, bounds.Watermark, nil); err != nil {

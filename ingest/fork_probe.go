@@ -138,7 +138,7 @@ func restored(what string, agreed ledger.Offset) *ledger.Problem {
 		return &ledger.Problem{
 			What: what,
 			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, or restored from a backup older than " +
-				"what it still shows: index it into a new database, seeded with `backfill` where a participant is pruned",
+				"what it still shows: index it into a new database, seeded with `backfill` (of a network `backfill network`) where it is pruned",
 		}
 	}
 	return &ledger.Problem{

@@ -17,12 +17,8 @@ import (
 
 // daemonFlags are those of run, of which none is required.
 type daemonFlags struct {
-	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API."`
-	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
-	ScanURL      []string      `sep:"," placeholder:"URL" help:"Base URL of the Scan service; several, separated by commas or in several flags, for the updates of a network."`
-	ScanAgree    int           `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer. Default: ${default}."`
-	ScanAccess   config.Access `embed:"" prefix:"scan-"`
-	DatabaseURL  string        `placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name."`
+	optionalSources
+	DatabaseURL string `placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name."`
 	config.Schemas
 	config.Scope
 	Daemon struct {
@@ -64,7 +60,8 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess.Domain("ledger"),
 		ScanAgree: c.Of.ScanAgree, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
 		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: c.Of.Daemon.Migrate != "auto",
-		Args: args, BackfillArgs: backfillArgs,
+		ChangeScope: c.Of.Daemon.ChangeScope,
+		Args:        args, BackfillArgs: backfillArgs,
 	}
 	if len(c.Of.ScanURL) > 0 {
 		cfg.ScanURL, cfg.OtherScans = c.Of.ScanURL[0], c.Of.ScanURL[1:]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"ledgerindexer/internal/app"
@@ -65,14 +64,10 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name, progress.Bytes(r.Bytes), r.Partitions)
 		return nil
 	}
-	of := indexedOf(r)
-	if r.Type != "" {
-		of += " (" + r.Type + ")"
-	}
 	fmt.Fprintf(out, "made index %s of %s of %s: %s in %d partitions, in %s\n",
-		r.Name, of, strings.Join(r.Of, ", "), progress.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
+		r.Name, withType(r), strings.Join(r.Of, ", "), progress.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
 	serves := "conditions with =, IN, <, >, BETWEEN"
-	switch {
+	switch of := indexedOf(r); {
 	case r.Type == "text":
 		serves = "conditions with = and IN"
 	case r.Key:
@@ -101,6 +96,14 @@ func indexedOf(r app.IndexReport) string {
 	return lifetimes
 }
 
+// withType is indexedOf with the type of a field.
+func withType(r app.IndexReport) string {
+	if r.Type == "" {
+		return indexedOf(r)
+	}
+	return indexedOf(r) + " (" + r.Type + ")"
+}
+
 type indexList struct{ config.Database }
 
 // Run lists the indexes.
@@ -113,14 +116,13 @@ func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		fmt.Fprintln(out, "no index was made")
 		return nil
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, "FIELD", "TYPE", "SIZE", "STATE", "OF")
+	table := newTable(out, "INDEX OF", "SIZE", "STATE", "FOR")
 	for _, r := range reports {
 		state := "complete"
 		if r.Unfinished > 0 {
 			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
 		}
-		row(table, indexedOf(r), r.Type, progress.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
+		row(table, withType(r), progress.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
 	}
 	return table.Flush()
 }

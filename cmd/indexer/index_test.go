@@ -43,9 +43,9 @@ func TestIndex(t *testing.T) {
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "Account", "--key")
 	require.Regexp(t, `^made index created_field_key_\S+ of contract keys of template bank:Bank.Account:Account: .*\nit serves ledger.created_with_key\n$`, stdout)
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "list")
-	require.Regexp(t, `(?m)^owner +text +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
-	require.Regexp(t, `(?m)^lifetimes by template +- +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
-	require.Regexp(t, `(?m)^contract keys +- +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
+	require.Regexp(t, `(?m)^owner \(text\) +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
+	require.Regexp(t, `(?m)^lifetimes by template +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
+	require.Regexp(t, `(?m)^contract keys +[0-9]+ kB +complete +template bank:Bank.Account:Account$`, stdout)
 	require.Equal(t, 6, strings.Count(stdout, "\n"))
 
 	for says, args := range map[string][]string{

@@ -29,6 +29,7 @@ type Config struct {
 	Scope        ledger.Scope
 	Start        ingest.Start // where a daemon would begin in an empty database
 	NoMigrate    bool         // a daemon would not bring the schema up to date
+	ChangeScope  bool         // a daemon would put Scope in force
 
 	// Args and BackfillArgs are the arguments, quoted for a shell, of the commands `indexer run` and `backfill` that the
 	// report proposes. They contain no secrets.

@@ -52,7 +52,7 @@ func (c *checker) checkDatabase(ctx context.Context) {
 	c.checkSessions(ctx, s, inspector)
 	network := c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates()
 	if !network || c.cfg.LedgerURL != "" || c.cfg.ScanHistory.Transactions() {
-		c.checkSchema(ctx, s, inspector, server)
+		c.checkSchema(ctx, s, db, inspector, server)
 	}
 	if network {
 		c.checkNetworkPair(ctx, s, server)

@@ -342,3 +342,31 @@ func TestConnectionsOfEachSource(t *testing.T) {
 		require.Equal(t, c.want, (&checker{cfg: Config{LedgerURL: c.ledger, ScanURL: c.scan, ScanHistory: c.history}}).connections(), "%+v", c)
 	}
 }
+
+// With --change-scope another scope is no problem if it shows more, and is one if a daemon would refuse it.
+func TestAScopeThatIsToBeChanged(t *testing.T) {
+	t.Parallel()
+	l := grown(40)
+	for name, c := range map[string]struct {
+		stored ledger.Scope
+		level  Level
+		says   string
+	}{
+		"shows more":       {scopeOf("alice"), Note, "`indexer run` puts another scope in force than it holds: --parties was alice and is any"},
+		"is shown already": {anyParty, OK, "it holds what these flags ask for"},
+		"would show less":  {func() ledger.Scope { s := anyParty; s.Blobs = true; return s }(), Problem, "it lacks something of"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := throwaway.Migrated(t, migrate)
+			leader := leading(t, url)
+			require.NoError(t, leader.Start(t.Context(), l.ParticipantID(), c.stored, 0, true))
+			require.NoError(t, leader.Append(t.Context(), c.stored, []ledger.Page{{To: 7}}))
+			leader.Close()
+			report := look(t, Config{LedgerURL: simulated(t, l, sandbox.ServerOptions{}), DatabaseURL: url, ChangeScope: true, Args: []string{"--change-scope"}})
+			f := find(t, report, GroupDatabase, "scope")
+			require.Equal(t, c.level, f.Level)
+			require.Contains(t, f.Text, c.says)
+		})
+	}
+}

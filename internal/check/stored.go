@@ -15,7 +15,7 @@ import (
 )
 
 // checkSchema checks the rights, the schema's version, and the stored data.
-func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.Inspector, server store.ServerFacts) {
+func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, inspector *store.Inspector, server store.ServerFacts) {
 	within, cancel := c.step(ctx)
 	defer cancel()
 	facts, readable := c.checkPair(within, s, "schema", inspector, server)
@@ -31,7 +31,7 @@ func (c *checker) checkSchema(ctx context.Context, s section, inspector *store.I
 	c.stored.contents = contents
 	c.stored.empty = !contents.Started && contents.Snapshot == nil
 	c.reportIdentity(s)
-	c.reportStoredScope(s)
+	c.reportStoredScope(within, s, db)
 	c.reportWatermark(ctx, s)
 	c.reportStoredHistory(s)
 	c.reportLeaders(s, server)
@@ -161,7 +161,7 @@ func (c *checker) reportIdentity(s section) {
 }
 
 // reportStoredScope compares the stored scope with the flags.
-func (c *checker) reportStoredScope(s section) {
+func (c *checker) reportStoredScope(ctx context.Context, s section, db *store.Store) {
 	contents, scope := c.stored.contents, c.cfg.Scope
 	if c.cfg.LedgerURL == "" && c.cfg.ScanURL != "" {
 		return // nothing is to be read of the ledger
@@ -173,14 +173,28 @@ func (c *checker) reportStoredScope(s section) {
 	}
 	for _, stored := range contents.Scopes {
 		if stored.Hash() != scope.Hash() {
-			s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+strings.Join(differences(stored, scope), "; "),
-				"set the flags as they were; or, if parties, templates or interfaces were added on purpose, start `indexer run` once with --change-scope, and run `backfill history`; or use a new database or pair of schemas (--tables-schema, --views-schema): rows of two scopes would not be complete for either")
+			c.reportOtherScope(ctx, s, db, strings.Join(differences(stored, scope), "; "))
 			return
 		}
 	}
 	if len(contents.Scopes) > 0 || contents.Snapshot != nil {
 		s.ok("scope", "it holds what these flags ask for")
 	}
+}
+
+// reportOtherScope reports that the scope of the flags is not the one in force.
+func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Store, differences string) {
+	if !c.cfg.ChangeScope {
+		s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+differences,
+			"set the flags as they were; or, if parties, templates or interfaces were added on purpose, start `indexer run` once with --change-scope, and run `backfill history`; or use a new database or pair of schemas (--tables-schema, --views-schema): rows of two scopes would not be complete for either")
+		return
+	}
+	if err := db.CheckChange(ctx, "", c.cfg.Scope); err != nil {
+		what, do := explained(err)
+		s.problem("scope", "`indexer run` would refuse: "+what, do)
+		return
+	}
+	s.note("scope", "`indexer run` puts another scope in force than it holds: %s; then run `backfill history`, and leave out --change-scope", differences)
 }
 
 // differences names the flags by which two scopes differ.

@@ -149,10 +149,17 @@ type mark struct {
 const leastWidth = 3
 
 // newBar draws the coverage of a stream whose ledger ends at end; 0: not known. The bar begins with the ledger: with its first update if
-// that is stored, else at 0. Of the ledger of a network, whose offsets are times, it begins with what is stored.
+// that is stored, else at 0. Of the ledger of a network, whose offsets are times, and of one that was pruned here, it begins with what is
+// stored.
 func newBar(s status.Stream, verified *status.Verified, end ledger.Offset, times bool) bar {
 	b := bar{End: max(end, s.Frontier)}
-	if (s.HistoryFloor == 0 || times) && s.FirstUpdate > 0 {
+	switch {
+	case s.PrunedTo > 0: // some of it may be filled in again, anywhere
+		b.Begin = s.HistoryFloor
+		for _, r := range s.Coverage {
+			b.Begin = min(b.Begin, r.From)
+		}
+	case (s.HistoryFloor == 0 || times) && s.FirstUpdate > 0:
 		b.Begin = max(s.HistoryFloor, s.FirstUpdate-1)
 	}
 	for _, r := range s.Coverage {

@@ -124,7 +124,7 @@ func (w *world) measure(t *testing.T, ago time.Duration) {
 	t.Helper()
 	l, m := w.page.cfg.Ledgers[0], w.page.ledgers[0]
 	w.page.measure(t.Context(), l, m)
-	w.page.weigh(t.Context(), l, m)
+	w.page.measureSize(t.Context(), l, m)
 	w.page.release(t.Context(), l, m)
 	m.placed = m.placed.Add(-ago)
 	for _, s := range m.streams {

@@ -21,7 +21,7 @@ func (p *Page) Run(ctx context.Context) {
 				p.measure(ctx, l, p.ledgers[i])
 				p.release(ctx, l, p.ledgers[i])
 				if n%int(sizesEvery/sampleEvery) == 0 {
-					p.weigh(ctx, l, p.ledgers[i])
+					p.measureSize(ctx, l, p.ledgers[i])
 				}
 				select {
 				case <-ctx.Done():
@@ -91,8 +91,8 @@ func (m *measured) rate(kind string, place store.Place, updates int64, now time.
 	return Measured(float64(updates) / seconds)
 }
 
-// weigh measures what a ledger takes on disk.
-func (p *Page) weigh(ctx context.Context, l Ledger, m *measured) {
+// measureSize measures what a ledger takes on disk.
+func (p *Page) measureSize(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	sizes, err := l.Store.Sizes(ctx)
