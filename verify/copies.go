@@ -46,7 +46,7 @@ func (c *Copies) Run(ctx context.Context) (remaining int64, err error) {
 	}
 	err = c.Database.CompareCopies(ctx, func(d findings.Difference) error {
 		remaining++
-		c.Logger.WarnContext(ctx, "still different after a repair", "difference", d.String())
+		logRemaining(ctx, c.Logger, d)
 		return nil
 	})
 	return remaining, err

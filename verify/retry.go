@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
 )
@@ -17,6 +18,20 @@ const mostTries = 10
 func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error {
 	retry := ingest.Retry{Logger: logger, Most: mostTries, Final: final}
 	return retry.Do(ctx, func(context.Context) error { return fn() })
+}
+
+// asked is Patiently for what returns something.
+func asked[T any](ctx context.Context, logger *slog.Logger, ask func() (T, error)) (answer T, err error) {
+	err = Patiently(ctx, logger, func() (err error) {
+		answer, err = ask()
+		return err
+	})
+	return answer, err
+}
+
+// logRemaining logs a difference that a repair has left.
+func logRemaining(ctx context.Context, logger *slog.Logger, d findings.Difference) {
+	logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 }
 
 // repairPatiently is Patiently for a repair, but does not repeat one that has exceeded its time limit: it would again.

@@ -212,7 +212,7 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 // remains counts a difference that a repair has left.
 func (u *Updates) remains(ctx context.Context, d findings.Difference) error {
 	u.result.Remaining++
-	u.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
+	logRemaining(ctx, u.Logger, d)
 	return nil
 }
 
@@ -223,10 +223,7 @@ func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom 
 	if u.end != nil {
 		upTo = min(upTo, *u.end)
 	}
-	err = Patiently(ctx, u.Logger, func() (err error) {
-		at, err = u.Source.SnapshotOffset(ctx, upTo)
-		return err
-	})
+	at, err = asked(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.SnapshotOffset(ctx, upTo) })
 	return at, at != upTo, err
 }
 
@@ -239,7 +236,7 @@ const mostEnds = 10
 func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
 	refused := ledger.Offset(-1)
 	for try := 0; u.end != nil && try < mostEnds; try++ {
-		end, err := u.ledgerEnd(ctx)
+		end, err := asked(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.LedgerEnd(ctx) })
 		if err != nil {
 			return 0, nil, err
 		}

@@ -108,11 +108,7 @@ func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	var service ledger.TransactionsService
-	err := Patiently(ctx, h.Logger, func() (err error) {
-		service, err = h.Source.Describe(ctx)
-		return err
-	})
+	service, err := asked(ctx, h.Logger, func() (ledger.TransactionsService, error) { return h.Source.Describe(ctx) })
 	if err != nil {
 		return err
 	}
@@ -278,7 +274,7 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 // remains counts a difference that a repair has left.
 func (h *Transactions) remains(ctx context.Context, d findings.Difference) error {
 	h.result.Remaining++
-	h.Logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
+	logRemaining(ctx, h.Logger, d)
 	return nil
 }
 

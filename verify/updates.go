@@ -70,7 +70,7 @@ const currentPatience = 10 * time.Second
 
 // errUnstarted returns the error for a database with nothing to compare.
 func errUnstarted() error {
-	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify", Do: "run `indexer run` or `backfill` first"}
+	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify", Do: "let the indexer, or a backfill, begin"}
 }
 
 // Run compares, and repairs if there is a Repairer. It passes each difference to Found. The result says what was compared, also if
@@ -137,24 +137,12 @@ func (u *Updates) ask(ctx context.Context) error {
 	if err != nil {
 		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
 	}
-	var served ingest.Served
-	err = Patiently(ctx, u.Logger, func() (err error) {
-		served, err = ingest.AskServed(ctx, u.Source)
-		return err
-	})
+	served, err := asked(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
 	u.end, u.pruned = served.End, served.Pruned
 	if started && u.end != nil && *u.end < claimed.Watermark {
 		u.beyond = u.end
 	}
 	return err
-}
-
-func (u *Updates) ledgerEnd(ctx context.Context) (end ledger.Offset, err error) {
-	err = Patiently(ctx, u.Logger, func() (err error) {
-		end, err = u.Source.LedgerEnd(ctx)
-		return err
-	})
-	return end, err
 }
 
 // coverage compares the watermark with the ledger's end, and looks for holes. certain says that the watermark is right now.
@@ -281,10 +269,7 @@ type stretches []ledger.Range
 // places returns the stretches of a range.
 func (u *Updates) places(ctx context.Context, r ledger.Range) (list stretches, err error) {
 	if u.Stretches != nil {
-		err = Patiently(ctx, u.Logger, func() (err error) {
-			list, err = u.Stretches(ctx, r)
-			return err
-		})
+		list, err = asked(ctx, u.Logger, func() ([]ledger.Range, error) { return u.Stretches(ctx, r) })
 	}
 	if len(list) == 0 {
 		list = stretches{r}
@@ -334,10 +319,7 @@ func (u *Updates) cover(ctx context.Context, page ledger.Page) error {
 
 // window reads the beginning of a range again, and compares it.
 func (u *Updates) window(ctx context.Context, r ledger.Range) (page ledger.Page, err error) {
-	err = Patiently(ctx, u.Logger, func() (err error) {
-		page, err = u.Source.ReadUpdates(ctx, r.From, r.To)
-		return err
-	})
+	page, err = asked(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
 	if err != nil {
 		return page, fmt.Errorf("read the updates after offset %d up to %d: %w", r.From, r.To, err)
 	}
@@ -380,7 +362,7 @@ func (u *Updates) derived(ctx context.Context) error {
 		return &ledger.Problem{
 			What: fmt.Sprintf("the update at offset %d is stored although the database claims to hold nothing after offset %d, and the participant has "+
 				"pruned its ledger up to offset %d: what is stored there can't be read again, so it is not removed", beyond, u.result.Bounds.Watermark, u.pruned),
-			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new database, seeded with `backfill`",
+			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new database",
 		}
 	}
 	if err := u.again(ctx, &doubtful); err != nil {

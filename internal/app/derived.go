@@ -188,7 +188,7 @@ func (h *transactions) startSums(ctx context.Context, leader *store.Transactions
 	running.Go(func() {
 		for ctx.Err() == nil {
 			if err := h.checkSums(ctx, leader); err != nil && ctx.Err() == nil {
-				h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again", "again_in", sumsEvery, "error", err)
+				h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again", "wait", sumsEvery.String(), "error", err)
 			}
 			ingest.Sleep(ctx, sumsEvery)
 		}
