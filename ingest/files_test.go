@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -83,7 +84,7 @@ func TestFilesAreReadExactlyOnce(t *testing.T) {
 			source.broken = ledger.Offset(1 + random.IntN(int(source.end)))
 			stopped := false
 			for {
-				ctx, stop := context.WithCancel(t.Context())
+				ctx, stop := context.WithTimeout(t.Context(), 24*time.Hour) // of virtual time: what can't be stored would be tried for ever
 				loop := &Files{Source: source, Sink: sink, ParticipantID: "dso", Logger: slog.New(slog.DiscardHandler)}
 				loop.Watch.Committed = func(at, _ ledger.Offset, _ int) {
 					if at > source.end/2 && !stopped {
