@@ -139,6 +139,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
+	found := c.withoutViewsOfDamaged()
 	rows.Exact.Rows = slices.DeleteFunc(rows.Exact.Rows, func(r dbsqlc.ExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
 	for _, source := range rows.Tables() {
 		carried := tables.Get(tables.Snapshot, source.Name)
@@ -168,7 +169,7 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried)
 			if len(here.offsets) == 0 {
 				continue
 			}
-			comparison := newTableComparison(whole.only(side.table, compared, side.has), c.dictionaries, c.found)
+			comparison := newTableComparison(whole.only(side.table, compared, side.has), c.dictionaries, found)
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
@@ -178,6 +179,30 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried)
 		}
 	}
 	return nil
+}
+
+// withoutViewsOfDamaged returns found without what differs only because of another difference: who is told to see an interface view
+// follows from the stakeholders of the stored creation, which are compared before.
+func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) error {
+	type place struct {
+		offset ledger.Offset
+		nodeID int32
+	}
+	damaged := map[place]bool{}
+	return func(d findings.Difference) error {
+		if d.NodeID != nil {
+			at := place{d.Offset, *d.NodeID}
+			switch d.Relation {
+			case "created", "carried_created":
+				damaged[at] = damaged[at] || d.Kind != findings.Altered || d.Column == "stakeholders_ref"
+			case "interface_views", "carried_interface_views":
+				if d.Column == "seen_by_ref" && damaged[at] {
+					return nil
+				}
+			}
+		}
+		return c.found(d)
+	}
 }
 
 // compareActive compares where contracts are active since when.

@@ -269,3 +269,27 @@ func TestCompareActiveWithoutAStateFloor(t *testing.T) {
 	require.Empty(t, a.compareActive("SELECT 1"))
 	require.Contains(t, kinds(a.compareActive("DELETE FROM indexer.active_contracts")), "missing active_contracts")
 }
+
+// A creation that is damaged is reported, and not the interface views whose viewers follow from its stakeholders; views that are damaged
+// themselves are.
+func TestViewsOfADamagedCreation(t *testing.T) {
+	t.Parallel()
+	a := newActivity(t, sandbox.ACSDelta)
+	const viewed = `(c.ledger_offset, c.node_id) IN (SELECT v.ledger_offset, v.node_id FROM indexer.interface_views v WHERE v.seen_by_ref IS NOT NULL)
+		AND c.contract_id IN (SELECT x.contract_id FROM indexer.active_contracts x)`
+	for name, c := range map[string]struct {
+		statement string
+		columns   []string
+	}{
+		"stakeholders": {"UPDATE indexer.created c SET stakeholders_ref = NULL WHERE " + viewed, []string{"created stakeholders_ref"}},
+		"missing":      {"DELETE FROM indexer.created c WHERE " + viewed, []string{"created "}},
+		"a view":       {"UPDATE indexer.interface_views SET seen_by_ref = NULL", []string{"interface_views seen_by_ref"}},
+	} {
+		var found []string
+		for _, d := range a.compareActive(c.statement) {
+			found = append(found, d.Relation+" "+d.Column)
+		}
+		slices.Sort(found)
+		require.Equal(t, c.columns, slices.Compact(found), name)
+	}
+}
