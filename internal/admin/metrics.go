@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"ledgerindexer/internal/version"
 )
@@ -72,11 +73,9 @@ type Metrics struct {
 
 // NewMetrics registers the metrics.
 func NewMetrics() *Metrics {
-	m := newMetrics()
-	m.register(m.registry, m.build, m.requests, m.notJSON, m.hosting, m.duration, m.received, m.passed, m.lookups, m.packageTypes, m.packagesRead, m.packageChanges,
-		m.historyRecords, m.historySeq, m.historyNewest, m.historyCurrent, m.historyRereading, m.verifiedSeq,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return newMetrics(registry, registry, registry)
 }
 
 // ScanPassed counts that one of several Scan services is passed over.
@@ -84,85 +83,71 @@ func (m *Metrics) ScanPassed(service, reason string) { m.passed.WithLabelValues(
 
 // OfNetwork returns metrics of the updates of a network, which are collected with m, with the label ledger="network".
 func (m *Metrics) OfNetwork() *Metrics {
-	n := newMetrics()
-	n.register(prometheus.WrapRegistererWith(prometheus.Labels{"ledger": "network"}, n.registry))
-	m.gathered = append(m.gathered, n.registry)
+	registry := prometheus.NewRegistry()
+	n := newMetrics(registry, prometheus.WrapRegistererWith(prometheus.Labels{"ledger": "network"}, registry), nil)
+	m.gathered = append(m.gathered, registry)
 	return n
 }
 
-// register registers what every ledger has, and more.
-func (m *Metrics) register(to prometheus.Registerer, more ...prometheus.Collector) {
-	to.MustRegister(m.watermark, m.frontier, m.ledgerEnd, newLags(m), m.leading, m.states, m.updates, m.rows, m.phases, m.retries, m.taskRetries,
-		m.failing, m.sealed, m.differences, m.verifiedOffset, m.tablesBytes, m.partitions)
-	to.MustRegister(more...)
-}
-
-func newMetrics() *Metrics {
-	gauge := func(name, help string) prometheus.Gauge {
-		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+// newMetrics registers what each ledger has with ofLedger, and what there is once in a process with ofProcess; nil: with nobody.
+func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Registerer) *Metrics {
+	every, once := promauto.With(ofLedger), promauto.With(ofProcess)
+	gauge := func(to promauto.Factory, name, help string) prometheus.Gauge {
+		return to.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	}
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	gauges := func(to promauto.Factory, name, help string, labels ...string) *prometheus.GaugeVec {
+		return to.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
-	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2.5, 12),
-		}, labels)
+	counter := func(to promauto.Factory, name, help string) prometheus.Counter {
+		return to.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+	}
+	counters := func(to promauto.Factory, name, help string, labels ...string) *prometheus.CounterVec {
+		return to.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	}
+	histograms := func(to promauto.Factory, name, help string, labels ...string) *prometheus.HistogramVec {
+		buckets := prometheus.ExponentialBuckets(0.001, 2.5, 12)
+		return to.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 	}
 	m := &Metrics{
-		registry: prometheus.NewRegistry(),
-		build: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "build_info", Help: "1, with what this process was built from.",
-		}, []string{"version", "commit", "schema_version", "go_version"}),
-		watermark: gauge("watermark_offset", "Offset up to which everything is stored and visible."),
-		frontier:  gauge("frontier_offset", "Offset up to which everything is fetched and stored."),
-		ledgerEnd: gauge("ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
-		lags:      map[string]*lag{streamUpdates: {}, streamTransactions: {}},
-		leading: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "leading", Help: "1 while this process writes the stream, 0 while it does not.",
-		}, []string{"stream"}),
-		states: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "stream_state",
-			Help: "1 for the state of the stream in this process, 0 for the others: leads, stands_by, waits, failed.",
-		}, []string{"stream", "state"}),
-		updates: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "updates_total", Help: "Updates committed by this process.",
-		}),
-		rows:         counter("rows_total", "Rows committed by this process.", "relation"),
-		phases:       histogram("batch_phase_duration_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
-		requests:     counter("requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
-		notJSON:      counter("not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
-		hosting:      counter("hosting_changes_total", "Topology events that name this participant: a party was added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
-		duration:     histogram("request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
-		received:     counter("received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
-		passed:       counter("scan_passed_over_total", "Times that one of several Scan services was passed over: failed, disagrees.", "scan", "reason"),
-		retries:      counter("retries_total", "Retries of a stream after an error.", "stream"),
-		taskRetries:  counter("task_retries_total", "Retries of a background task after an error.", "task"),
-		lookups:      counter("lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
-		packageTypes: counter("package_types_total", "Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
-		packagesRead: gauge("packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
-		packageChanges: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "package_changes_total", Help: "Changes of vetted packages that this process saw.",
-		}),
-		failing: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "task_failing", Help: "1 while a background task fails, or there is no transaction history to read, 0 while it works.",
-		}, []string{"task"}),
-		historyRecords: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: namespace, Name: "transaction_history_records_total", Help: "Records of the transaction history committed by this process.",
-		}),
-		historySeq:       gauge("transaction_history_seq", "The number of the newest record of the transaction history that was read."),
-		historyNewest:    gauge("transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
-		historyCurrent:   gauge("transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
-		historyRereading: gauge("transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
-		tablesBytes:      gauge("tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
-		partitions:       gauge("partitions", "Partitions of the tables of events."),
-		sealed:           counter("sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
-		differences:      counter("differences_total", "Differences from the source in sealed windows.", "stream"),
-		verifiedOffset:   gauge("verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
-		verifiedSeq:      gauge("verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
+		registry:         registry,
+		gathered:         prometheus.Gatherers{registry},
+		build:            gauges(once, "build_info", "1, with what this process was built from.", "version", "commit", "schema_version", "go_version"),
+		watermark:        gauge(every, "watermark_offset", "Offset up to which everything is stored and visible."),
+		frontier:         gauge(every, "frontier_offset", "Offset up to which everything is fetched and stored."),
+		ledgerEnd:        gauge(every, "ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
+		lags:             map[string]*lag{streamUpdates: {}, streamTransactions: {}},
+		leading:          gauges(every, "leading", "1 while this process writes the stream, 0 while it does not.", "stream"),
+		states:           gauges(every, "stream_state", "1 for the state of the stream in this process, 0 for the others: leads, stands_by, waits, failed.", "stream", "state"),
+		updates:          counter(every, "updates_total", "Updates committed by this process."),
+		rows:             counters(every, "rows_total", "Rows committed by this process.", "relation"),
+		phases:           histograms(every, "batch_phase_duration_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
+		requests:         counters(once, "requests_total", "Requests to the participant and the Scan service; status 0 is no answer.", "operation", "status"),
+		notJSON:          counters(once, "not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
+		hosting:          counters(once, "hosting_changes_total", "Topology events that name this participant: a party was added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
+		duration:         histograms(once, "request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
+		received:         counters(once, "received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
+		passed:           counters(once, "scan_passed_over_total", "Times that one of several Scan services was passed over: failed, disagrees.", "scan", "reason"),
+		retries:          counters(every, "retries_total", "Retries of a stream after an error.", "stream"),
+		taskRetries:      counters(every, "task_retries_total", "Retries of a background task after an error.", "task"),
+		lookups:          counters(once, "lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
+		packageTypes:     counters(once, "package_types_total", "Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
+		packagesRead:     gauge(once, "packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
+		packageChanges:   counter(once, "package_changes_total", "Changes of vetted packages that this process saw."),
+		failing:          gauges(every, "task_failing", "1 while a background task fails, or there is no transaction history to read, 0 while it works.", "task"),
+		historyRecords:   counter(once, "transaction_history_records_total", "Records of the transaction history committed by this process."),
+		historySeq:       gauge(once, "transaction_history_seq", "The number of the newest record of the transaction history that was read."),
+		historyNewest:    gauge(once, "transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
+		historyCurrent:   gauge(once, "transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
+		historyRereading: gauge(once, "transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
+		tablesBytes:      gauge(every, "tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
+		partitions:       gauge(every, "partitions", "Partitions of the tables of events."),
+		sealed:           counters(every, "sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
+		differences:      counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
+		verifiedOffset:   gauge(every, "verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
+		verifiedSeq:      gauge(once, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
+	ofLedger.MustRegister(newLags(m))
 	m.ledgerEnd.Set(math.NaN())
-	m.gathered = prometheus.Gatherers{m.registry}
 	return m
 }
 
