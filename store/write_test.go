@@ -42,7 +42,9 @@ func TestWriteAhead(t *testing.T) {
 	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(4)))
 	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(20)))
 	require.Equal(t, []string{"0 12", "20 24"}, ahead(t, l))
-	require.Len(t, d.Facts(0, 100), 4*13)
+	one := d.Facts(20, 24)
+	require.GreaterOrEqual(t, len(one), len(storetest.FactTables))
+	require.Len(t, d.Facts(0, 100), 4*len(one))
 	require.Equal(t, "0", d.Watermark())
 	for _, view := range []string{"updates", "created_events", "archived_events", "active_contracts", "coverage", "exact_payloads", "unknown_updates"} {
 		require.Equal(t, "0", d.Row("SELECT count(*) FROM ledger."+view), view)
