@@ -210,6 +210,26 @@ func TestPQSShowsAContractOnce(t *testing.T) {
 	require.Len(t, d.Rows("SELECT FROM pqs.archives()"), 1)
 }
 
+// What was redacted says why, where the Participant Query Store has the id that it was redacted with.
+func TestPQSShowsWhatWasRedacted(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	require.Empty(t, d.Rows("SELECT FROM creates() WHERE redaction_id IS NOT NULL UNION ALL SELECT FROM exercises() WHERE redaction_id IS NOT NULL"))
+	d.Exec("SET search_path = indexer")
+	d.Write(`INSERT INTO redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
+		VALUES (1, 'contract', 'c3', now(), 'operator', 'request 1', '{}'), (2, 'update', 'update-30', now(), 'operator', 'request 2', '{}')`)
+	d.Exec("SET search_path = pqs")
+	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM creates() WHERE redaction_id IS NOT NULL"))
+	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM active(NULL, 30) WHERE redaction_id IS NOT NULL"))
+	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM archives() WHERE redaction_id IS NOT NULL"))
+	require.Equal(t, []string{"c3 request 1", "unseen request 2"}, d.Rows("SELECT contract_id, redaction_id FROM exercises() WHERE redaction_id IS NOT NULL ORDER BY 1"))
+	d.requireError("Cannot redact contract c3 because it is already redacted", "SELECT redact_contract('c3', 'again')")
+	d.requireError("Cannot redact exercise with event ID (30,3) because it is already redacted", "SELECT redact_exercise('(30,3)', 'again')")
+	d.requireError("Cannot redact exercise with event ID (50,0) because it is already redacted", "SELECT redact_exercise('(50,0)', 'again')")
+	d.requireError("exercise with event ID (20,1) was not redacted", "SELECT redact_exercise('(20,1)', 'why')")
+	d.requireError("contract c2 was not redacted", "SELECT redact_contract('c2', 'why')")
+}
+
 // A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked up.
 func TestPQSActiveUsesIndexes(t *testing.T) {
 	t.Parallel()
