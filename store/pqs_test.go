@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -228,6 +229,28 @@ func TestPQSShowsWhatWasRedacted(t *testing.T) {
 	d.requireError("Cannot redact exercise with event ID (50,0) because it is already redacted", "SELECT redact_exercise('(50,0)', 'again')")
 	d.requireError("exercise with event ID (20,1) was not redacted", "SELECT redact_exercise('(20,1)', 'why')")
 	d.requireError("contract c2 was not redacted", "SELECT redact_contract('c2', 'why')")
+}
+
+// pqsSurface is what clients know by name: functions with arguments, defaults and results, and the columns of types and relations, in
+// their order.
+const pqsSurface = `SELECT replace(x.line, 'pqs.', '') FROM (
+	SELECT format('%s(%s) %s', p.proname, pg_get_function_arguments(p.oid), coalesce(pg_get_function_result(p.oid), 'procedure')) AS line
+	FROM pg_proc p WHERE p.pronamespace = 'pqs'::regnamespace AND (p.proname NOT LIKE '\_\_%' OR p.proname IN ('__contract_tpe4name', '__exercise_tpe4name', '__contracts', '__exercises'))
+	UNION ALL
+	SELECT format('%s %s: %s', CASE c.relkind WHEN 'c' THEN 'type' ELSE 'relation' END, c.relname,
+		(SELECT string_agg(quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0))
+	FROM pg_class c WHERE c.relnamespace = 'pqs'::regnamespace AND (c.relkind = 'c' OR c.relname IN ('transactions', 'active_contracts', 'events', 'contracts', '__transactions',
+		'__watermark', '__packages', '__contract_tpe', '__exercise_tpe', '__events', '__contracts', '__exercises'))) x
+ORDER BY x.line COLLATE "C"`
+
+// Clients call functions by the names of their arguments and read columns by their place: neither changes.
+func TestPQSSurface(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
+	want, err := os.ReadFile("testdata/pqs_surface.txt")
+	require.NoError(t, err)
+	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), d.Rows(pqsSurface))
 }
 
 // A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked up.
