@@ -358,14 +358,14 @@ DECLARE
     state_floor   bigint := ledger.state_floor();
     latest_offset bigint := ledger.latest_offset();
 BEGIN
-    IF at_offset IS NULL THEN
-        RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
-    ELSIF latest_offset IS NULL THEN
+    IF latest_offset IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
     ELSIF state_floor IS NULL THEN
         RAISE EXCEPTION 'the active contracts are known at no offset: indexing began in the middle, without a snapshot'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Seed a new database from a snapshot to know what was active.';
+    ELSIF at_offset IS NULL THEN
+        RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
     ELSIF at_offset < state_floor THEN
         RAISE EXCEPTION 'the active contracts are not known at offset %, but from offset % on', at_offset, state_floor
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.state_floor() and ledger.latest_offset().';

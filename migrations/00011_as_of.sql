@@ -262,11 +262,11 @@ COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up t
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 BEGIN
-    IF at_offset IS NULL THEN
-        RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
-    ELSIF ledger.latest_offset() IS NULL THEN
+    IF ledger.latest_offset() IS NULL THEN
         RAISE EXCEPTION 'nothing has been indexed yet'
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start the indexer, or wait for the snapshot to be complete.';
+    ELSIF at_offset IS NULL THEN
+        RAISE EXCEPTION 'an offset is needed, not NULL' USING ERRCODE = 'null_value_not_allowed';
     ELSIF at_offset < ledger.oldest_offset() OR at_offset > ledger.latest_offset() THEN
         RAISE EXCEPTION 'offset % is not between % and %', at_offset, ledger.oldest_offset(), ledger.latest_offset()
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for an offset between ledger.oldest_offset() and ledger.latest_offset().';

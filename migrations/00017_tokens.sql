@@ -464,11 +464,12 @@ FROM (
             WHEN x.counterparty_amounts IS NOT NULL THEN -(SELECT coalesce(sum(a.amount), 0) FROM unnest(x.counterparty_amounts) a (amount))
             WHEN x.label = 'TransferIn' THEN x.amount ELSE 0 END AS transferred
         FROM ledger.token_events_of(party_statement.party) x
-        WHERE x.admin_signed AND x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive
-          AND (SELECT ledger.state_offset(from_exclusive)) IS NOT NULL AND (SELECT ledger.state_offset(to_inclusive)) IS NOT NULL
+        WHERE x.admin_signed -- in plain conditions NULL would be false before it is refused
+          AND x.ledger_offset > (SELECT ledger.state_offset(from_exclusive)) AND x.ledger_offset <= (SELECT ledger.state_offset(to_inclusive))
     ) t
 ) e
 LEFT JOIN opening o ON o.instrument IS NOT DISTINCT FROM e.instrument AND o.instrument_admin IS NOT DISTINCT FROM e.instrument_admin
+WHERE (SELECT ledger.state_offset(from_exclusive)) IS NOT NULL AND (SELECT ledger.state_offset(to_inclusive)) IS NOT NULL -- also where nothing moved
 ORDER BY e.ledger_offset, e.node_id, e.instrument_admin, e.instrument;
 END;
 -- +goose StatementEnd

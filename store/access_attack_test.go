@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,34 +26,10 @@ type attacked struct {
 	role    string
 	alice   *pgx.Conn
 	notices *[]string
-	bobs    int64 // an offset of an update that bob alone sees
 }
 
 // secret is what only bob sees.
 const secret = "secret"
-
-// bobsUpdate has an event of each kind that bob alone sees.
-func bobsUpdate(offset ledger.Offset) ledger.Update {
-	bob := []string{"bob-" + secret}
-	u := storetest.NewUpdate(offset, "sync::1")
-	u.ID = "update-of-" + secret
-	c := storetest.Creation(0, "contract-"+secret)
-	c.Signatories, c.Observers, c.WitnessParties = bob, []string{"carol-" + secret}, bob
-	c.Argument = ledger.JSON(`{"note": "` + secret + `", "amount": "77.77"}`)
-	c.InterfaceViews = []ledger.InterfaceView{{InterfaceID: storetest.HoldingV1, Value: ledger.JSON(
-		`{"owner": "bob-` + secret + `", "amount": "77.77", "instrumentId": {"id": "` + secret + `", "admin": "bob-` + secret + `"}, "lock": null}`)}}
-	ended := storetest.Creation(1, "ended-"+secret)
-	ended.Signatories, ended.WitnessParties, ended.InterfaceViews = bob, bob, c.InterfaceViews
-	u.Created = append(u.Created, c, ended)
-	a := storetest.Archival(2, "ended-"+secret)
-	a.WitnessParties = bob
-	e := storetest.Exercise(3, "contract-"+secret, false, nil)
-	e.WitnessParties, e.ActingParties, e.Choice, e.Argument = bob, bob, "Choice_"+secret, ledger.JSON(`"`+secret+`"`)
-	u.Archived, u.Exercised = append(u.Archived, a), append(u.Exercised, e)
-	u.Topology = append(u.Topology, ledger.TopologyEvent{NodeID: 4, Kind: "added", PartyID: storetest.Ptr("bob-" + secret)})
-	u.Unknown = append(u.Unknown, ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{"of": "` + secret + `"}`)})
-	return u
-}
 
 func newAttacked(t *testing.T) *attacked {
 	t.Helper()
@@ -66,7 +44,10 @@ func newAttacked(t *testing.T) *attacked {
 		updates = append(updates, u)
 	}
 	updates = slices.Insert(updates, 2, bobsUpdate(4))
+	updates = slices.Insert(updates, 4, bobsMove(6))
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 10, Updates: updates}}))
+	lookUpBobs(t, l)
+	makeTypedViews(t, l.store)
 	history := d.leadTransactions(l.store)
 	writeRecords(t, d, history)
 	d.Write(`INSERT INTO indexer.redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
@@ -77,7 +58,7 @@ func newAttacked(t *testing.T) *attacked {
 	_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
 	require.NoError(t, err)
 	d.Exec("GRANT CREATE, TEMPORARY ON DATABASE " + pgx.Identifier{d.Row("SELECT current_database()")}.Sanitize() + " TO " + role)
-	a := &attacked{testDB: d, role: role, bobs: 4}
+	a := &attacked{testDB: d, role: role}
 	config, err := pgx.ParseConfig(as)
 	require.NoError(t, err)
 	var notices []string
@@ -107,7 +88,13 @@ func newAttacked(t *testing.T) *attacked {
 func writeRecords(t *testing.T, d *testDB, history *TransactionsWriter) {
 	t.Helper()
 	fee := ledger.Decimal("0.1")
-	records := []ledger.Transaction{storetest.Payment("#"+secret+":0", "03:04:05", "bob-"+secret, &fee, storetest.Receiver("carol-"+secret, "5", &fee))}
+	tap := storetest.Tap("#" + secret + ":1")
+	records := []ledger.Transaction{
+		storetest.Payment("#"+secret+":0", "03:04:05", "bob-"+secret, &fee, storetest.Receiver("carol-"+secret, "5", &fee)), tap,
+		{EventID: "#" + secret + ":2", Kind: ledger.TransactionMint, Date: tap.Date, Word: "amulet", Mint: &ledger.OwnedAmount{Owner: "bob-" + secret, Amount: "77.77"}},
+		{EventID: "#" + secret + ":3", Kind: ledger.TransactionAbort, Date: tap.Date, Abort: &ledger.AbortedInstruction{InstructionCID: secret}},
+		{EventID: "#" + secret + ":4", Kind: ledger.TransactionUnknown, Raw: ledger.JSON(`{"of": "` + secret + `"}`)},
+	}
 	_, err := history.AppendTransactions(t.Context(), ledger.TransactionsPosition{}, nil, storetest.BatchOf(records))
 	require.NoError(t, err)
 }
@@ -117,7 +104,7 @@ func (a *attacked) relations() map[string][]string {
 	a.T.Helper()
 	found := map[string][]string{}
 	rows, err := a.alice.Query(a.T.Context(), `SELECT c.oid::regclass::text, a.attname::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-		WHERE c.relnamespace IN ('ledger'::regnamespace, 'pqs'::regnamespace) AND c.relkind = 'v' ORDER BY 1, a.attnum`)
+		WHERE c.relnamespace IN ('ledger'::regnamespace, 'pqs'::regnamespace, 'typed'::regnamespace) AND c.relkind = 'v' ORDER BY 1, a.attnum`)
 	require.NoError(a.T, err)
 	var relation, column string
 	_, err = pgx.ForEachRow(rows, []any{&relation, &column}, func() error { found[relation] = append(found[relation], column); return nil })
@@ -152,6 +139,7 @@ func (a *attacked) requireNothing(query string) string {
 	got := a.try(query)
 	require.NotContains(a.T, strings.ReplaceAll(got, query, ""), secret, query)
 	require.NotContains(a.T, got, "77.77", query)
+	require.NotContains(a.T, got, hex.EncodeToString([]byte(secret)), query)
 	return got
 }
 
@@ -182,23 +170,11 @@ func TestAttackByConditions(t *testing.T) {
 	require.True(t, seen, "the functions were called with what she may see")
 }
 
-// Nor by a function of the schemas, whichever offset or id it is given; nor by the tables themselves, roles or settings.
-func TestAttackByFunctionsAndRights(t *testing.T) {
+// Nor by the tables themselves, roles or settings, nor by what she asks one question after another.
+func TestAttackByRights(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs statement after statement as another role")
 	a := newAttacked(t)
-	for _, call := range []string{
-		"* FROM ledger.active_at(4)", "* FROM ledger.active_at(10)", "* FROM ledger.holdings_at(4)", "* FROM ledger.contract_history('contract-secret')",
-		"* FROM ledger.contract_history('ended-secret')", "ledger.reported_balance_at('bob-secret', 0)", "* FROM ledger.reported_balances_at(0)",
-		"* FROM pqs.active()", "* FROM pqs.creates()", "* FROM pqs.archives()", "* FROM pqs.exercises()", "* FROM pqs.lookup_contract('contract-secret')",
-		"* FROM pqs.lookup_exercises('contract-secret')", "* FROM pqs.summary_active()", "* FROM pqs.summary_exercises()", "* FROM pqs.__contracts(NULL)",
-		"pqs.set_latest(4)", "* FROM pqs.active(NULL, 4)", "pqs.set_latest(NULL)", "pqs.redact_exercise(ROW(4, 3)::pqs.event_id, 'x')",
-	} {
-		a.requireNothing("SELECT " + call)
-	}
-	// What is asked of her and of nobody is told alike.
-	require.Equal(t, strings.ReplaceAll(a.try("SELECT pqs.redact_contract('contract-of-x', 'x')"), "of-x", secret), a.try("SELECT pqs.redact_contract('contract-"+secret+"', 'x')"))
-	require.Equal(t, strings.ReplaceAll(a.try("SELECT * FROM pqs.exercises('Choice_none')"), "none", secret), a.try("SELECT * FROM pqs.exercises('Choice_"+secret+"')"))
 	require.Contains(t, a.try("SELECT affected_transactions::text FROM pqs.validate_reset_offset(3)"), "[3]", "bob's update is not counted")
 
 	// Sequences of queries by time: the update of bob's has a time of its own, which nothing tells.
@@ -236,12 +212,12 @@ func TestAttackByPlansOfOthers(t *testing.T) {
 	a := newAttacked(t)
 	a.Exec("PREPARE all_contracts AS SELECT contract_id FROM ledger.active_contracts")
 	for range 7 {
-		require.Len(t, a.Rows("EXECUTE all_contracts"), 6)
+		require.Greater(t, len(a.Rows("EXECUTE all_contracts")), 5)
 	}
 	a.Exec("SET ROLE " + a.role)
 	require.Len(t, a.Rows("EXECUTE all_contracts"), 5)
 	a.Exec("RESET ROLE")
-	require.Len(t, a.Rows("EXECUTE all_contracts"), 6)
+	require.Greater(t, len(a.Rows("EXECUTE all_contracts")), 5)
 }
 
 // A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is limited.
@@ -292,13 +268,16 @@ func (a *attacked) newRole(suffix string) string {
 	a.T.Helper()
 	role := a.role + suffix
 	a.Exec("CREATE ROLE " + role)
-	a.T.Cleanup(func() {
-		for _, statement := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
-			_, err := a.Conn.Exec(context.Background(), statement)
-			require.NoError(a.T, err, statement)
-		}
-	})
+	a.T.Cleanup(func() { dropRole(a.T, a.Conn, role) })
 	return role
+}
+
+func dropRole(t testing.TB, conn *pgx.Conn, role string) {
+	t.Helper()
+	for _, statement := range []string{"DROP OWNED BY " + role, "DROP ROLE " + role} {
+		_, err := conn.Exec(context.Background(), statement)
+		require.NoError(t, err, statement)
+	}
 }
 
 // What shows what its owner sees is a reason not to limit a role that may read it with the rights of others. What it was granted itself is
@@ -372,4 +351,24 @@ func TestEveryRelationIsDecidedOn(t *testing.T) {
 			require.Empty(t, d.Rows(`SELECT a.attname FROM pg_attribute a WHERE a.attrelid = ('indexer.' || $1::text)::regclass AND a.attname ~ 'part(y|ies)|stakeholders|seen_by'`, table.Name), table.Name)
 		}
 	}
+}
+
+// Readers can't take the locks that writers wait for, once they have no right to.
+func TestAttackByLocks(t *testing.T) {
+	t.Parallel()
+	a := newAttacked(t)
+	page, err := os.ReadFile("../docs/access.md")
+	require.NoError(t, err)
+	_, statement, found := strings.Cut(string(page), "    DO $$\n")
+	require.True(t, found)
+	statement, _, found = strings.Cut(statement, "    $$;\n")
+	require.True(t, found)
+	writer := a.newRole("_writer")
+	a.Exec("DO $$ " + strings.ReplaceAll(statement, "indexer", writer) + " $$")
+	for _, call := range []string{"pg_advisory_lock(19529, 1)", "pg_advisory_xact_lock(19529, 1)", "pg_try_advisory_lock_shared(19529, 1)", "pg_advisory_lock(1)"} {
+		require.Contains(t, a.try("SELECT "+call), "permission denied", call)
+	}
+	a.Exec("SET ROLE " + writer)
+	a.Exec("SELECT pg_advisory_lock(19529, 1), pg_advisory_unlock(19529, 1), pg_advisory_xact_lock_shared(1)")
+	a.Exec("RESET ROLE")
 }

@@ -51,7 +51,7 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 		return fmt.Errorf("list the readers: %w", err)
 	}
 	slices.Sort(all)
-	statements, err := s.policyStatements(ctx, tx, all, len(limited) > 0)
+	statements, changed, err := s.policyStatements(ctx, tx, all, len(limited) > 0)
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,10 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if len(statements) > 0 {
-		patience := fmt.Sprintf("SET LOCAL lock_timeout = %d", lockPatience.Milliseconds())
-		statements = append(append([]string{patience}, statements...), "RESET lock_timeout")
+		if err := lockOut(ctx, tx, changed); err != nil {
+			return err
+		}
+		statements = append(statements, "RESET lock_timeout")
 	}
 	for _, statement := range append(statements, rights...) {
 		if _, err := tx.Exec(ctx, statement); err != nil {
@@ -176,11 +178,11 @@ type policies struct {
 	all       []string // the roles of allPolicy, by name; nil: there is none
 }
 
-// policyStatements give tables their policies, or take them away where nobody is limited.
-func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, wanted bool) (statements []string, err error) {
+// policyStatements give tables their policies, or take them away where nobody is limited. changed are the tables, quoted.
+func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, wanted bool) (statements, changed []string, err error) {
 	found, err := s.policiesOf(ctx, tx)
 	if err != nil {
-		return nil, fmt.Errorf("look at the tables' policies: %w", err)
+		return nil, nil, fmt.Errorf("look at the tables' policies: %w", err)
 	}
 	var quoted []string
 	for _, role := range all {
@@ -191,7 +193,7 @@ func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, w
 		if condition == "" {
 			continue
 		}
-		is, name := found[table.Name], pgx.Identifier{table.Name}.Sanitize()
+		is, name, before := found[table.Name], pgx.Identifier{table.Name}.Sanitize(), len(statements)
 		drop := func(policy string) { statements = append(statements, "DROP POLICY "+policy+" ON "+name) }
 		if is.condition != "" && (!wanted || is.condition != condition) {
 			drop(partiesPolicy)
@@ -212,8 +214,11 @@ func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, w
 		if wanted && len(all) > 0 && !slices.Equal(is.all, all) {
 			statements = append(statements, "CREATE POLICY "+allPolicy+" ON "+name+" FOR SELECT TO "+strings.Join(quoted, ", ")+" USING (true)")
 		}
+		if len(statements) > before {
+			changed = append(changed, name)
+		}
 	}
-	return statements, nil
+	return statements, changed, nil
 }
 
 // policiesOf are the policies of all tables, by name.

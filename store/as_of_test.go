@@ -25,13 +25,33 @@ func (d *testDB) requireError(message, query string, args ...any) {
 func TestActiveAtRefusesWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.requireError("nothing has been indexed yet", "SELECT FROM ledger.active_at(1)")
+	for _, call := range []string{
+		"active_at(1)", "active_at()", "active_at(NULL)", "holdings_at(ledger.latest_offset())", "time_at(ledger.latest_offset())", "offset_at(now())",
+		"balance_at_offset('p', 'i', ledger.latest_offset())",
+	} {
+		d.requireError("nothing has been indexed yet", "SELECT FROM ledger."+call)
+	}
 	d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0), storetest.ActiveEntry(3, 0, "c2", "sync::1", 0))
 	d.requireError("from offset 100 on", "SELECT FROM ledger.active_at(99)")
 	d.requireError("the latest is 101", "SELECT FROM ledger.active_at(102)")
 	d.requireError("not NULL", "SELECT FROM ledger.active_at(NULL)")
 	require.Equal(t, []string{"c1", "c2"}, storetest.Sorted(d.Rows("SELECT contract_id FROM ledger.active_at(100)")))
 	require.Equal(t, []string{"c1", "c2", "contract-101"}, storetest.Sorted(d.Rows("SELECT contract_id FROM ledger.active_at()")), "now")
+}
+
+// Where indexing began in the middle the state floor is NULL, which must not pass for a range that nothing happened in.
+func TestStatementsWhereNoStateIsKnown(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.leadUpdates(d.store())
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 20)))
+	for _, call := range []string{
+		"party_statement('p', ledger.state_floor(), ledger.latest_offset())", "active_at(ledger.state_floor())", "holdings_at(ledger.state_floor())",
+		"balance_at_offset('p', 'i', ledger.state_floor())",
+	} {
+		d.requireError("known at no offset", "SELECT FROM ledger."+call)
+	}
 }
 
 // Conditions on what is active at an offset reach the tables: the function is planned as a part of the query.

@@ -3,17 +3,43 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
 )
 
 const (
-	// lockPatience is how long a statement that stops writers or readers waits for its lock: while it waits they wait behind it.
+	// lockPatience is how long a statement that stops writers waits for its lock: while it waits they wait behind it.
 	lockPatience = time.Second
 	lockTries    = 60
+	// readersWait is how long the readers may wait at a time. It is less than deadlock_timeout (1 s by default): so where a reader
+	// that has a lock asks for another one, no deadlock is found that would end his query.
+	readersWait = 500 * time.Millisecond
 )
+
+// waitAtMost limits how long the later statements of a transaction wait for a lock.
+func waitAtMost(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", limit.Milliseconds())); err != nil {
+		return fmt.Errorf("set lock_timeout: %w", err)
+	}
+	return nil
+}
+
+// lockOut keeps everybody from tables, which are quoted, until the transaction ends. It gets all of them before anything is done that takes
+// time, or fails: a reader that waits for one of them may keep another.
+func lockOut(ctx context.Context, tx pgx.Tx, tables []string) error {
+	if err := waitAtMost(ctx, tx, readersWait); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+strings.Join(tables, ", ONLY ")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		return fmt.Errorf("wait for readers: %w", err)
+	}
+	return nil
+}
 
 // patiently calls change again, after a pause in which readers and writers pass, while it fails because a lock can't be had. The error is
 // a *ledger.Problem after lockTries tries.

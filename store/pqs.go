@@ -49,6 +49,9 @@ func (s *Store) EnablePQS(ctx context.Context, name string) error {
 		if _, err := tx.Exec(ctx, script); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, "RESET lock_timeout"); err != nil {
+			return fmt.Errorf("reset lock_timeout: %w", err)
+		}
 		return s.settleAccess(ctx, tx)
 	})
 }
@@ -97,11 +100,15 @@ SELECT string_agg(DISTINCT pg_describe_object(o.classid, o.oid, 0), ', ') FROM o
 WHERE o.classid IN ('pg_class'::regclass, 'pg_proc'::regclass, 'pg_type'::regclass, 'pg_constraint'::regclass, 'pg_attrdef'::regclass, 'pg_policy'::regclass)
   AND NOT EXISTS (SELECT FROM inside i WHERE i.classid = o.classid AND i.oid = o.oid)`
 
-// changePQS changes a schema of EnablePQS in a transaction, alone and beside no migration.
+// changePQS changes a schema of EnablePQS in a transaction, alone and beside no migration. It is tried again while readers keep a view.
 func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.Tx, found bool) error) error {
 	if err := ValidatePQS(s.db.Config.Schemas, name); err != nil {
 		return err
 	}
+	return patiently(ctx, readersWait, func() error { return s.tryPQS(ctx, name, change) })
+}
+
+func (s *Store) tryPQS(ctx context.Context, name string, change func(tx pgx.Tx, found bool) error) error {
 	return s.changeSchemas(ctx, "change schema "+name, func(tx pgx.Tx) error {
 		var comment string
 		err := tx.QueryRow(ctx, "SELECT coalesce(obj_description(n.oid, 'pg_namespace'), '') FROM pg_namespace n WHERE n.nspname = $1", name).Scan(&comment)
@@ -116,6 +123,9 @@ func (s *Store) changePQS(ctx context.Context, name string, change func(tx pgx.T
 					s.Address(), name, s.db.Config.Schemas.Tables, s.db.Config.Schemas.Views),
 				Do: "give --pqs-schema another name, or --tables-schema and --views-schema those for which it was made",
 			}
+		}
+		if err := waitAtMost(ctx, tx, readersWait); err != nil {
+			return err
 		}
 		return change(tx, found)
 	})

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -208,6 +209,48 @@ func TestPQSShowsAContractOnce(t *testing.T) {
 	}
 	require.Equal(t, "1 4", d.Row("SELECT created_at_offset, archived_at_offset FROM pqs.creates()"))
 	require.Len(t, d.Rows("SELECT FROM pqs.archives()"), 1)
+}
+
+// What was redacted says why, where the Participant Query Store has the id that it was redacted with.
+func TestPQSShowsWhatWasRedacted(t *testing.T) {
+	t.Parallel()
+	d := newPQS(t)
+	require.Empty(t, d.Rows("SELECT FROM creates() WHERE redaction_id IS NOT NULL UNION ALL SELECT FROM exercises() WHERE redaction_id IS NOT NULL"))
+	d.Exec("SET search_path = indexer")
+	d.Write(`INSERT INTO redactions (redaction, kind, id, redacted_at, redacted_by, reason, erased)
+		VALUES (1, 'contract', 'c3', now(), 'operator', 'request 1', '{}'), (2, 'update', 'update-30', now(), 'operator', 'request 2', '{}')`)
+	d.Exec("SET search_path = pqs")
+	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM creates() WHERE redaction_id IS NOT NULL"))
+	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM active(NULL, 30) WHERE redaction_id IS NOT NULL"))
+	require.Equal(t, []string{"c3 request 1"}, d.Rows("SELECT contract_id, redaction_id FROM archives() WHERE redaction_id IS NOT NULL"))
+	require.Equal(t, []string{"c3 request 1", "unseen request 2"}, d.Rows("SELECT contract_id, redaction_id FROM exercises() WHERE redaction_id IS NOT NULL ORDER BY 1"))
+	d.requireError("Cannot redact contract c3 because it is already redacted", "SELECT redact_contract('c3', 'again')")
+	d.requireError("Cannot redact exercise with event ID (30,3) because it is already redacted", "SELECT redact_exercise('(30,3)', 'again')")
+	d.requireError("Cannot redact exercise with event ID (50,0) because it is already redacted", "SELECT redact_exercise('(50,0)', 'again')")
+	d.requireError("exercise with event ID (20,1) was not redacted", "SELECT redact_exercise('(20,1)', 'why')")
+	d.requireError("contract c2 was not redacted", "SELECT redact_contract('c2', 'why')")
+}
+
+// pqsSurface is what clients know by name: functions with arguments, defaults and results, and the columns of types and relations, in
+// their order.
+const pqsSurface = `SELECT replace(x.line, 'pqs.', '') FROM (
+	SELECT format('%s(%s) %s', p.proname, pg_get_function_arguments(p.oid), coalesce(pg_get_function_result(p.oid), 'procedure')) AS line
+	FROM pg_proc p WHERE p.pronamespace = 'pqs'::regnamespace AND (p.proname NOT LIKE '\_\_%' OR p.proname IN ('__contract_tpe4name', '__exercise_tpe4name', '__contracts', '__exercises'))
+	UNION ALL
+	SELECT format('%s %s: %s', CASE c.relkind WHEN 'c' THEN 'type' ELSE 'relation' END, c.relname,
+		(SELECT string_agg(quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod), ', ' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0))
+	FROM pg_class c WHERE c.relnamespace = 'pqs'::regnamespace AND (c.relkind = 'c' OR c.relname IN ('transactions', 'active_contracts', 'events', 'contracts', '__transactions',
+		'__watermark', '__packages', '__contract_tpe', '__exercise_tpe', '__events', '__contracts', '__exercises'))) x
+ORDER BY x.line COLLATE "C"`
+
+// Clients call functions by the names of their arguments and read columns by their place: neither changes.
+func TestPQSSurface(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
+	want, err := os.ReadFile("testdata/pqs_surface.txt")
+	require.NoError(t, err)
+	require.Equal(t, strings.Split(strings.TrimSpace(string(want)), "\n"), d.Rows(pqsSurface))
 }
 
 // A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked up.

@@ -21,10 +21,7 @@ import (
 )
 
 const (
-	// readersWait is how long the readers may wait at a time. It is less than deadlock_timeout (1 s by default): so where a reader
-	// that has a lock asks for another one, no deadlock is found that would end his query.
-	readersWait = 500 * time.Millisecond
-	// writersWait is the same for the leader of the updates.
+	// writersWait is how long the leader of the updates may wait at a time.
 	writersWait = 5 * time.Second
 	prunePause  = 2 * time.Second
 )
@@ -248,26 +245,13 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := p.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
 		return err
 	}
-	if err := waitAtMost(ctx, tx, readersWait); err != nil {
-		return err
-	}
 	names := []string{"floors", "checkpoints"}
 	for _, table := range tables.All() {
 		if table.Pruned && table.Partitioned {
 			names = append(names, table.SQL())
 		}
 	}
-	if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+strings.Join(names, ", ONLY ")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
-		return fmt.Errorf("wait for readers: %w", err)
-	}
-	return nil
-}
-
-func waitAtMost(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", limit.Milliseconds())); err != nil {
-		return fmt.Errorf("set lock_timeout: %w", err)
-	}
-	return nil
+	return lockOut(ctx, tx, names)
 }
 
 // moveFloors says that what lies up to the floor is not stored any more.

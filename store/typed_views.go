@@ -135,8 +135,13 @@ func (s *Store) TypedViewComments(ctx context.Context, schema string) (map[strin
 }
 
 // ChangeTypedViews calls change in a transaction that no other such one runs beside. What it does is done all or not at all. It changes
-// the views in a schema: those of one template or interface, or all, where of does not name one.
+// the views in a schema: those of one template or interface, or all, where of does not name one. While readers keep a view it is tried again,
+// and change called again, so that others who read it do not wait behind this.
 func (s *Store) ChangeTypedViews(ctx context.Context, of TypedView, change func(*TypedViewsChange) error) error {
+	return patiently(ctx, readersWait, func() error { return s.tryTypedViews(ctx, of, change) })
+}
+
+func (s *Store) tryTypedViews(ctx context.Context, of TypedView, change func(*TypedViewsChange) error) error {
 	tx, err := s.db.Pool.Begin(ctx)
 	if err != nil {
 		return fmt.Errorf("change typed views: %w", err)
@@ -149,8 +154,14 @@ func (s *Store) ChangeTypedViews(ctx context.Context, of TypedView, change func(
 	if err != nil {
 		return err
 	}
+	if err := waitAtMost(ctx, tx, readersWait); err != nil {
+		return err
+	}
 	if err := change(&TypedViewsChange{store: s, tx: tx, schema: of.Schema, Registered: registered}); err != nil {
 		return err
+	}
+	if _, err := tx.Exec(ctx, "RESET lock_timeout"); err != nil {
+		return fmt.Errorf("reset lock_timeout: %w", err)
 	}
 	if err := s.settleAccess(ctx, tx); err != nil {
 		return fmt.Errorf("give readers their rights to typed views: %w", err)

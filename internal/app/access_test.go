@@ -170,6 +170,30 @@ func TestALimitedRoleSeesWhatItsPartiesMaySee(t *testing.T) {
 	}
 }
 
+// Typed views show a limited role the values of the events that it sees, also those that are made after the grant.
+func TestALimitedRoleReadsTypedViews(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads all packages of a ledger")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
+	l.Grow(300)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	party := partiesOf(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End()))[0]
+	_, as := limitedRole(t, database, "_limited", store.Reader{Parties: []string{party}})
+	reports, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	seen := texts(t, as, "SELECT ledger_offset || '/' || node_id FROM ledger.events")
+	owner, reader := open(t, database), open(t, as)
+	sees, all := 0, 0
+	for _, r := range reports {
+		rows := "SELECT (to_jsonb(v) - 'active')::text FROM typed." + pgx.Identifier{r.Name}.Sanitize() + " v" // who is no stakeholder does not see whether
+		got := jsonRows(t, reader, rows)
+		require.Equal(t, jsonRows(t, owner, rows+" WHERE v.ledger_offset || '/' || v.node_id = ANY ($1::text[])", seen), got, r.Of)
+		sees, all = sees+len(got), all+count(t, database, "typed."+r.Name)
+	}
+	require.Positive(t, sees)
+	require.Less(t, sees, all)
+}
+
 // pick chooses one to three parties.
 func pick(random *rand.Rand, parties []string) (chosen []string) {
 	for range 1 + random.IntN(3) {

@@ -46,6 +46,16 @@ func (d *documented) transfersOf(party string) []sandbox.Row {
 	return rows
 }
 
+// newestRound is the round that the history has come to.
+func (d *documented) newestRound() (newest int64) {
+	for _, r := range d.rows["transactions"] {
+		if r["round"] != nil {
+			newest = max(newest, whole(r["round"]))
+		}
+	}
+	return newest
+}
+
 var historyAnswers = map[string]answer{
 	"The latest transfers of a party": {of: func(d *documented) [][]any {
 		return exact(top(sorted(d.transfersOf(d.given["party"]), true, "seq"), 20), []string{"date", "direction", "counterparties"}, "net_amount", "amount", "fee")
@@ -70,6 +80,18 @@ var historyAnswers = map[string]answer{
 	}},
 	"What did parties get in other ways than by transfers?": {of: func(d *documented) [][]any {
 		return tally(append(only(d.rows["taps"], func(sandbox.Row) bool { return true }), d.rows["mints"]...), by("owner"), total(column("amount")))
+	}},
+	"Which balances did the service report up to a round?": {of: func(d *documented) (out [][]any) {
+		for _, of := range groups(only(d.rows["balance_changes"], func(r sandbox.Row) bool { return r["round"] != nil && whole(r["round"]) <= 40 }), by("party")) {
+			amount := total(column("change_to_initial_amount_as_of_round_zero"))(of.rows).(*big.Rat)
+			rate := total(column("change_to_holding_fees_rate"))(of.rows).(*big.Rat)
+			var balance any
+			if left := new(big.Rat).Sub(amount, rate.Mul(rate, big.NewRat(41, 1))); left.Sign() >= 0 {
+				balance = left
+			}
+			out = append(out, []any{of.key[0], balance})
+		}
+		return out
 	}},
 	"Which transfer instructions were withdrawn or rejected?": {of: func(d *documented) (out [][]any) {
 		for _, a := range d.rows["aborted_transfer_instructions"] {

@@ -1,6 +1,10 @@
 package app
 
-import "ledgerindexer/sandbox"
+import (
+	"math/big"
+
+	"ledgerindexer/sandbox"
+)
 
 // movementsOf are the model's movements between two offsets.
 func (d *documented) movementsOf(low, high int64, fits func(sandbox.Row) bool) []sandbox.Row {
@@ -10,6 +14,15 @@ func (d *documented) movementsOf(low, high int64, fits func(sandbox.Row) bool) [
 var movementAnswers = map[string]answer{
 	"What moved for a party?": {of: func(d *documented) [][]any {
 		return project(d.movementsOf(d.n, d.m, is("party", d.given["party"])), "ledger_offset", "node_id", "label", "counterparties", "instrument", "amount", "reason")
+	}},
+	"How did a party's balance develop?": {of: func(d *documented) (out [][]any) {
+		mine := is("owner", d.given["party"])
+		balance := total(column("amount"))(append(only(d.amulets(d.at(d.n)["holdings"]), mine), sandbox.Row{"amount": "0"})).(*big.Rat)
+		for _, r := range d.amulets(sorted(d.movementsOf(d.n, d.m, is("party", d.given["party"])), false, "ledger_offset", "node_id")) {
+			balance = new(big.Rat).Add(balance, rational(r["amount"]))
+			out = append(out, append(columnsOf(r, "ledger_offset", "node_id", "label", "counterparties", "amount"), balance))
+		}
+		return out
 	}},
 	"Who sent how much of an instrument to whom?": {of: func(d *documented) [][]any {
 		var transfers []sandbox.Row

@@ -59,10 +59,26 @@ var contractAnswers = map[string]answer{
 	"Which holdings did the named administrator not sign?": {of: func(d *documented) [][]any {
 		return project(only(d.rows["holdings"], is("admin_signed", false)), "owner", "instrument", "instrument_admin", "contract_id")
 	}},
+	"What is left of amulets after holding fees?": {of: func(d *documented) [][]any {
+		round := d.newestRound()
+		return tally(d.amulets(d.rows["holdings"]), by("owner"), total(func(r sandbox.Row) any {
+			if r["amount"] == nil || r["created_round"] == nil || r["holding_fee_rate"] == nil {
+				return nil
+			}
+			fees := new(big.Rat).Mul(rational(r["holding_fee_rate"]), big.NewRat(round-whole(r["created_round"]), 1))
+			if left := fees.Sub(rational(r["amount"]), fees); left.Sign() > 0 {
+				return left.RatString()
+			}
+			return "0"
+		}))
+	}},
 	"Which locks end before a time?": {of: func(d *documented) [][]any {
 		return project(only(d.rows["holdings"], func(r sandbox.Row) bool {
 			return r["locked_until"] != nil && instantOf(r["locked_until"]).Before(instantOf("2026-01-08T00:00:00Z"))
 		}), "owner", "instrument", "amount", "locked_until", "contract_id")
+	}},
+	"What does a contract look like through its interfaces?": {of: func(d *documented) [][]any {
+		return project(only(d.rows["interface_views"], is("contract_id", d.given["viewed"])), "ledger_offset", "interface_id", "view_value")
 	}},
 	"What is a contract, and is it active?": {of: func(d *documented) [][]any {
 		r := only(d.rows["created_events"], is("contract_id", d.given["contract"]))[0]
@@ -109,6 +125,9 @@ var pastAnswers = map[string]answer{
 	}},
 	"Who held what at an offset?": {of: func(d *documented) [][]any {
 		return tally(d.amulets(d.at(d.n)["holdings"]), by("owner"), total(column("amount")))
+	}},
+	"What did a party hold at a time?": {of: func(d *documented) [][]any {
+		return [][]any{{total(column("amount"))(only(d.amulets(d.at(d.offsetAt("2026-01-01T00:10:00Z"))["holdings"]), is("owner", d.given["party"])))}}
 	}},
 	"How did holdings change between two offsets?": {of: func(d *documented) (out [][]any) {
 		var rows []sandbox.Row

@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"ledgerindexer/store"
 )
 
 // model is a file of the dbt project.
@@ -136,7 +138,13 @@ func failing(t *testing.T, conn *pgx.Conn, upTo int64) (names []string) {
 
 // testDBT builds the models up to an offset, continues them to the end, and compares them with the ledger.
 func (d *documented) testDBT(t *testing.T) {
-	conn, err := pgx.Connect(t.Context(), d.database)
+	role, as := limitedRole(t, d.database, "_dbt", store.Reader{AllParties: true}) // as the page says
+	recipe := statements(section(t, dbtFolder+"README.md", "The role needs", "`~/.dbt"))
+	require.Equal(t, "CREATE ROLE dbt LOGIN PASSWORD '...'", recipe[0])
+	for _, statement := range recipe[1:] {
+		execute(t, d.database, strings.NewReplacer("mart", "mart_of_dbt", "dbt", pgx.Identifier{role}.Sanitize()).Replace(statement))
+	}
+	conn, err := pgx.Connect(t.Context(), as)
 	require.NoError(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	run := func(statement string) {
@@ -144,7 +152,6 @@ func (d *documented) testDBT(t *testing.T) {
 		_, err := conn.Exec(t.Context(), statement)
 		require.NoError(t, err, statement)
 	}
-	run("CREATE SCHEMA mart_of_dbt")
 	var declared struct {
 		Sources []struct {
 			Name   string
@@ -193,7 +200,7 @@ func (d *documented) testDBT(t *testing.T) {
 
 	run("DELETE FROM mart_of_dbt.accounts WHERE ledger_offset = (SELECT min(ledger_offset) FROM mart_of_dbt.accounts)")
 	run("INSERT INTO mart_of_dbt.payments SELECT * FROM mart_of_dbt.payments LIMIT 1")
-	run("INSERT INTO indexer.rewrites (rewrite, stream, from_exclusive, to_inclusive, reason) VALUES (1, 'updates', 0, 1, 'repaired')")
-	defer run("DELETE FROM indexer.rewrites")
+	execute(t, d.database, "INSERT INTO indexer.rewrites (rewrite, stream, from_exclusive, to_inclusive, reason) VALUES (1, 'updates', 0, 1, 'repaired')")
+	defer execute(t, d.database, "DELETE FROM indexer.rewrites")
 	require.Equal(t, []string{"accounts_are_all_here", "keys_are_unique", "nothing_was_rewritten"}, failing(t, conn, d.ledger.End()))
 }

@@ -132,6 +132,8 @@ func (d *documented) testRefusals(t *testing.T) {
 		"active_at(-1)": {"not known at offset -1, but from offset 0 on", "between ledger.state_floor() and ledger.latest_offset()"},
 		fmt.Sprintf("holdings_at(%d)", d.ledger.End()+1): {"has not been indexed yet: the latest is", "between ledger.state_floor() and ledger.latest_offset()"},
 		"party_statement('x', -1, 1)":                    {"not known at offset -1, but from offset 0 on", "between ledger.state_floor() and ledger.latest_offset()"},
+		"party_statement('x', NULL, 1)":                  {"an offset is needed, not NULL", ""},
+		"party_statement('x', 1, NULL)":                  {"an offset is needed, not NULL", ""},
 		fmt.Sprintf("time_at(%d)", d.ledger.End()+1):     {"is not between 0 and", "between ledger.oldest_offset() and ledger.latest_offset()"},
 		"offset_at(now(), 'global')":                     {"no update names the synchronizer global", d.ledger.Synchronizers()[0]},
 	} {

@@ -136,6 +136,7 @@ func (d *documented) variables(t *testing.T) map[string]string {
 		"update":   first("updates", is("ledger_offset", tree["ledger_offset"]))["update_id"],
 		"recorded": first("transactions", is("event_id", tap["event_id"]))["update_id"],
 		"child":    child["contract_id"],
+		"viewed":   first("interface_views", func(sandbox.Row) bool { return true })["contract_id"],
 		"moved":    first("active_contracts", func(r sandbox.Row) bool { return whole(r["reassignment_counter"]) > 0 })["contract_id"],
 		"owner":    within(first("active_contracts", is("entity_name", "Account"))["payload"], "owner"),
 		"hosted":   first("topology_events", is("kind", "added"))["party_id"],

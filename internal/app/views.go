@@ -143,6 +143,7 @@ func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 		var dropped []ViewReport
 		of := store.TypedView{Schema: cfg.Schema, Package: v.Package, Module: v.Module, Entity: v.Entity}
 		err := db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
+			dropped = nil // of a turn that failed
 			for _, v := range c.Registered {
 				if err := c.Drop(ctx, v); err != nil {
 					return err
@@ -311,6 +312,7 @@ func (w *viewsWork) make(ctx context.Context, subjects []*typed.Subject) (report
 	}
 	of := store.TypedView{Schema: w.cfg.Schema, Package: subjects[0].Package, Module: subjects[0].Module, Entity: subjects[0].Entity}
 	err = w.db.ChangeTypedViews(ctx, of, func(c *store.TypedViewsChange) error {
+		reports = nil // of a turn that failed
 		for i, s := range subjects {
 			if w.replace && !slices.ContainsFunc(c.Registered, func(v store.TypedView) bool { return isOf(v, s) }) {
 				continue // another command dropped it

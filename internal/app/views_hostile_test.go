@@ -104,6 +104,36 @@ func TestTypedViewsOfHostilePackages(t *testing.T) {
 	}
 }
 
+// Versions that share no field, which the rules of upgrades forbid, leave a view that can be replaced: what was published stays, and what
+// has no room is told.
+func TestTypedViewsOfVersionsThatShareNothing(t *testing.T) {
+	t.Parallel()
+	version := func(name, prefix string) daml.Package {
+		list := fields(1000, daml.Text)
+		for i := range list {
+			list[i].Name = prefix + list[i].Name
+		}
+		return daml.Package{Name: "p", Version: name, Modules: []daml.Module{{
+			Name: "M", Types: []daml.DataType{daml.Record("T", list...)}, Templates: []daml.Template{{Name: "T"}},
+		}}}
+	}
+	database := storePackages(t, version("1.0", "a"))
+	reports, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
+	require.NoError(t, err)
+	published := reports[0].Columns
+	id, content := version("2.0", "b").Encode()
+	_, err = open(t, database).Exec(t.Context(), "INSERT INTO indexer.package_contents (package_id, package_name, package_version, language, needs, content) VALUES ($1, 'p', '2.0', '2.1', '{}', $2)", id, content)
+	require.NoError(t, err)
+	for range 2 {
+		reports, err = RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+		require.NoError(t, err)
+		require.Equal(t, 1600, reports[0].Columns)
+		require.Contains(t, reports[0].Changes, fmt.Sprintf("%d fields have no column: a view has at most 1600, published ones included; drop the view and create it again", published+1000-1600))
+	}
+	_, err = open(t, database).Exec(t.Context(), "SELECT * FROM typed.p_t")
+	require.NoError(t, err)
+}
+
 // A view is made beside what has its name, and put back where somebody dropped it. What somebody put into its place stays.
 func TestTypedViewsBesideOthers(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// mostColumns limits the columns of a value: PostgreSQL allows 1,664 per view. Parts of larger values are jsonb.
+	// mostColumns limits the columns of a value. Parts of larger values are jsonb.
 	mostColumns = 1000
+	// viewColumns is the number of columns that PostgreSQL allows in a view. A view has those that were published before, too.
+	viewColumns = 1600
 	// nameBytes is the length of the longest name in PostgreSQL.
 	nameBytes = 63
 )

@@ -78,9 +78,12 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 	find := func(list []Column, path []string) int {
 		return slices.IndexFunc(list, func(c Column) bool { return slices.Equal(c.Path, path) })
 	}
+	without := 0
 	for _, w := range wanted {
 		i := find(v.Columns, w.Path)
 		switch {
+		case i < 0 && len(v.Columns) == viewColumns:
+			without++
 		case i < 0:
 			w.Name = unique(columnName(w.Path), taken)
 			v.Columns = append(v.Columns, w)
@@ -91,6 +94,9 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 			changes = append(changes, fmt.Sprintf("column %s stays %s, though it would be %s now: what does not fit is NULL; drop the view and create it again",
 				v.Columns[i].Name, v.Columns[i].Type, w.Type))
 		}
+	}
+	if without > 0 {
+		changes = append(changes, fmt.Sprintf("%d fields have no column: a view has at most %d, published ones included; drop the view and create it again", without, viewColumns))
 	}
 	for _, c := range published {
 		if find(wanted, c.Path) < 0 {

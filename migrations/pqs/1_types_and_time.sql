@@ -51,7 +51,7 @@ COMMENT ON FUNCTION pqs.oldest_offset() IS 'The first offset that is read: that 
 
 CREATE OR REPLACE FUNCTION pqs.pruned_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN NULL::bigint;
-COMMENT ON FUNCTION pqs.pruned_offset() IS 'NULL: nothing is pruned in this database. Where it begins is oldest_offset().';
+COMMENT ON FUNCTION pqs.pruned_offset() IS 'NULL: what was pruned is gone as what was never indexed, so oldest_offset() tells where both end.';
 
 CREATE OR REPLACE FUNCTION pqs.latest_checkpoint() RETURNS SETOF pqs.checkpoint LANGUAGE sql STABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC SELECT o, o FROM pqs.latest_offset() o WHERE o IS NOT NULL; END;

@@ -77,6 +77,8 @@ BEGIN
         RAISE EXCEPTION 'Cannot redact contract % because it is active', contract_id;
     ELSIF NOT EXISTS (SELECT FROM pqs.__creations c WHERE c.contract_id = redact_contract.contract_id AND c.created_offset <= ledger.latest_offset()) THEN
         RAISE EXCEPTION 'Cannot find contract %', contract_id;
+    ELSIF EXISTS (SELECT FROM ledger.redactions r WHERE r.kind = 'contract' AND r.id = redact_contract.contract_id) THEN
+        RAISE EXCEPTION 'Cannot redact contract % because it is already redacted', contract_id;
     END IF;
     RAISE EXCEPTION 'contract % was not redacted: that is not done by SQL', contract_id
         USING ERRCODE = 'feature_not_supported', HINT = 'Run: indexer redact --contract ID --reason TEXT';
@@ -92,6 +94,9 @@ BEGIN
         WHERE e.ledger_offset = (redact_exercise.event_id)."offset" AND e.node_id = (redact_exercise.event_id).node_id AND e.ledger_offset <= ledger.latest_offset()
     ) THEN
         RAISE EXCEPTION 'Cannot find exercise with event ID %', event_id;
+    ELSIF EXISTS (SELECT FROM pqs.__all_exercises e
+                  WHERE e.exercised_at_offset = (redact_exercise.event_id)."offset" AND e.exercise_event_id = redact_exercise.event_id AND e.redaction_id IS NOT NULL) THEN
+        RAISE EXCEPTION 'Cannot redact exercise with event ID % because it is already redacted', event_id;
     END IF;
     RAISE EXCEPTION 'exercise with event ID % was not redacted: that is not done by SQL', event_id
         USING ERRCODE = 'feature_not_supported', HINT = 'Run: indexer redact --update ID --reason TEXT, or --contract ID';

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/store/internal/storetest"
+)
+
+// reading begins a transaction that has read something, and keeps it until its end.
+func (d *testDB) reading(query string) pgx.Tx {
+	d.T.Helper()
+	tx, err := d.Connect().Begin(d.T.Context())
+	require.NoError(d.T, err)
+	_, err = tx.Exec(d.T.Context(), query)
+	require.NoError(d.T, err)
+	return tx
+}
+
+// waits waits until a statement that begins so waits for a lock.
+func (d *testDB) waits(statement string) {
+	d.T.Helper()
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1 || '%')", statement)
+}
+
+// The first role that is limited brings policies to tables that others read. Who has read one table and reads another one next is not
+// ended by a deadlock: the grant gets all tables at once, or none.
+func TestAGrantEndsNobodysQuery(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
+	d.Exec("CREATE ROLE " + d.Row("SELECT current_database()") + "_limited")
+	role := d.Row("SELECT current_database() || '_limited'")
+	t.Cleanup(func() { dropRole(t, d.Conn, role) })
+	reader := d.reading("SELECT FROM ledger.exact_payloads")
+	granted := make(chan error, 1)
+	go func() {
+		_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
+		granted <- err
+	}()
+	d.waits("LOCK TABLE ONLY")
+	_, err := reader.Exec(t.Context(), "SELECT FROM ledger.updates, ledger.created_events")
+	require.NoError(t, err)
+	require.NoError(t, reader.Commit(t.Context()))
+	require.NoError(t, <-granted)
+	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_policy"))
+}
+
+// While one keeps a view that is to be replaced, others read it all the same.
+func TestViewsAreReplacedBesideReaders(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
+	makeTypedViews(t, l.store)
+	require.NoError(t, l.store.EnablePQS(t.Context(), "pqs"))
+	for view, change := range map[string]func() error{
+		"typed.template": func() error {
+			return l.store.ChangeTypedViews(t.Context(), TypedView{Schema: "typed"}, func(c *TypedViewsChange) error { return c.Drop(t.Context(), c.Registered[2]) })
+		},
+		"pqs.transactions": func() error { return l.store.EnablePQS(t.Context(), "pqs") },
+	} {
+		query := "SELECT FROM " + view
+		one, other := d.reading(query), d.reading("SELECT")
+		changed := make(chan error, 1)
+		go func() { changed <- change() }()
+		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			WHERE d.datname = current_database() AND l.mode = 'AccessExclusiveLock' AND NOT l.granted)`) // of the view, or of one that it reads
+		done := make(chan error, 1)
+		go func() {
+			_, err := other.Exec(t.Context(), query)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+		case <-time.After(storetest.WaitLimit):
+			require.Fail(t, "a reader waits for another one", view)
+		}
+		require.NoError(t, other.Commit(t.Context()))
+		require.NoError(t, one.Commit(t.Context()))
+		require.NoError(t, <-changed)
+	}
+}
