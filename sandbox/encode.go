@@ -54,7 +54,7 @@ func (w *world) appendParties(dst []byte, parties []uint16) []byte {
 
 // effective is the ledger effective time of an update: a little before it was
 // recorded.
-func (u *update) effective() int64 { return u.record - 300_000 - u.offset%7*1000 }
+func (u *update) effective() int64 { return u.record - 300_000 - u.dealt%7*1000 }
 
 // extras are the parts of an update that it may or may not have. They are
 // derived, as everything that no later update depends on.
@@ -128,9 +128,10 @@ func (v *view) appendUpdate(dst []byte, i int, f *updateFilter, feat *features) 
 		return v.appendTransaction(dst, i, u, f, feat)
 	case kindReassignment:
 		return v.appendReassignment(dst, i, u, f, feat)
-	default:
+	case kindTopology:
 		return v.appendTopology(dst, i, u, f, feat)
 	}
+	return dst, false
 }
 
 func (v *view) appendTransaction(dst []byte, i int, u *update, f *updateFilter, feat *features) ([]byte, bool) {

@@ -43,6 +43,7 @@ func (g *generator) update() {
 	index := len(g.updates)
 	g.record += g.step()
 	u := update{offset: g.nextOffset(), record: g.record}
+	u.dealt = u.offset
 	switch {
 	case g.dueLegs(&u, index):
 	case index%topologyEvery == 0:

@@ -136,11 +136,13 @@ const (
 	kindTransaction updateKind = iota
 	kindReassignment
 	kindTopology
+	kindLost // was an update before the participant was restored
 )
 
 // update points to its rows in events, legs or topology, by its kind.
 type update struct {
 	offset, record int64 // record time in microseconds
+	dealt          int64 // the offset that it had first
 	first, count   int32
 	kind           updateKind
 	synchronizer   uint8

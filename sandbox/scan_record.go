@@ -189,7 +189,7 @@ func (v *view) oddity(number int, f recordForm) int {
 
 // offset is the offset of an update in the ledger of the service's own participant.
 func (f *recordForm) offset(u *update) string {
-	n := uint64(u.offset)
+	n := uint64(u.dealt)
 	if f.order != 0 {
 		n += mix(f.order) >> 40
 	}

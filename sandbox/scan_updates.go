@@ -240,7 +240,7 @@ func (v *networkView) appendReassignmentItem(dst []byte, i int, l *leg) []byte {
 	}
 	dst = fmt.Appendf(dst, `{"update_id":%q,"offset":"%020d","record_time":%q,"event":{"submitter":%q,"source_synchronizer":%q,`+
 		`"target_synchronizer":%q,"migration_id":%d,"unassign_id":%q,"reassignment_counter":%d,`,
-		id, u.offset, instant(u.record), submitter, v.synchronizers[r.source], v.synchronizers[r.target], v.migration(i),
+		id, u.dealt, instant(u.record), submitter, v.synchronizers[r.source], v.synchronizers[r.target], v.migration(i),
 		v.reassignmentID(nil, l.reassignment), r.counter)
 	if l.assign {
 		dst = append(dst, `"created_event":`...)

@@ -90,7 +90,7 @@ func (t *truth) updates(from, to int) {
 			t.transaction(i, u)
 		case kindReassignment:
 			t.reassignment(i, u)
-		default:
+		case kindTopology:
 			t.topologyUpdate(i, u)
 		}
 	}

@@ -103,6 +103,7 @@ func TestUsageAndFailures(t *testing.T) {
 		"pruned too far":  {[]string{"--updates", "5", "--prune-at", "1000"}, exitFailed, "the ledger ends at"},
 		"bad address":     {[]string{"--listen", "256.0.0.1:1"}, exitFailed, "listen for clients"},
 		"live recording":  {[]string{"--replay", empty, "--rate", "1"}, exitFailed, "for a grown ledger"},
+		"two lengths":     {[]string{"--restored-at", "3", "--state", empty + ".state"}, exitFailed, "leave out --restored-at"},
 		"bad recording":   {[]string{"--replay", empty}, exitFailed, "load the recording"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,7 @@ type flags struct {
 	ReplayFiles        []string      `arg:"" optional:"" name:"file" type:"existingfile" help:"More files for --replay."`
 	CheckpointInterval time.Duration `default:"15s" help:"Time between offset checkpoints on an open-ended read."`
 	PruneAt            int64         `default:"0" help:"Prune the ledger up to this offset."`
+	RestoredAt         int           `default:"0" placeholder:"N" help:"Serve the ledger as if restored from a backup with the first N updates: the later ones at other offsets, and some not at all."`
 	State              string        `type:"path" placeholder:"FILE" help:"Record the ledger's size in this file, to continue with the same ledger after a restart."`
 
 	Scan        bool      `default:"true" negatable:"" help:"Serve the ledger's transaction history as well, as a Scan service at /api/scan."`
@@ -162,8 +163,8 @@ func (f *flags) serverOptions() (sandbox.ServerOptions, error) {
 // history returns the history to serve, and the function that makes it grow.
 func (f *flags) history() (sandbox.History, func(context.Context) error, error) {
 	if len(f.Replay) > 0 {
-		if f.PruneAt > 0 || f.Rate > 0 || f.State != "" {
-			return nil, nil, errors.New("--prune-at, --rate and --state are for a grown ledger: leave them out, or --replay")
+		if f.PruneAt > 0 || f.Rate > 0 || f.State != "" || f.RestoredAt > 0 {
+			return nil, nil, errors.New("--prune-at, --rate, --restored-at and --state are for a grown ledger: leave them out, or --replay")
 		}
 		r, err := sandbox.LoadReplay(f.Replay...)
 		return r, func(context.Context) error { return nil }, err
@@ -171,6 +172,12 @@ func (f *flags) history() (sandbox.History, func(context.Context) error, error) 
 	l, live, err := f.grown()
 	if err != nil {
 		return nil, nil, err
+	}
+	if f.RestoredAt > 0 {
+		if f.State != "" {
+			return nil, nil, errors.New("--state records a ledger as it was grown: leave out --restored-at")
+		}
+		l.Redeal(f.RestoredAt, f.Seed)
 	}
 	if err := l.Prune(f.PruneAt); err != nil {
 		return nil, nil, fmt.Errorf("--prune-at: %w", err)
@@ -201,6 +208,9 @@ func (f *flags) describe(h sandbox.History) string {
 	text := fmt.Sprintf("serving %d updates (ledger end %d) grown from seed %d, as release %s", l.Len(), l.End(), f.Seed, f.Release)
 	if f.PruneAt > 0 {
 		text += fmt.Sprintf(", pruned up to %d", f.PruneAt)
+	}
+	if f.RestoredAt > 0 {
+		text += fmt.Sprintf(", restored from a backup with %d updates", f.RestoredAt)
 	}
 	if f.Rate > 0 {
 		text += fmt.Sprintf(", growing by %g updates a second", f.Rate)
