@@ -138,14 +138,15 @@ func restored(what string, agreed ledger.Offset) *ledger.Problem {
 		return &ledger.Problem{
 			What: what,
 			Do: "check --ledger-url, or of a network --scan-url; if it leads to the right one, its ledger was created again, or restored from a backup older than " +
-				"what it still shows: index it into a new database, seeded with `backfill` (of a network `backfill network`) where it is pruned",
+				"what it still shows: `indexer reanchor` says whether the participant has the stored updates at other offsets; where it has none, index it into a " +
+				"new database, seeded with `backfill` (of a network `backfill network`) where it is pruned",
 		}
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("%s; the last offset at which they agree is %d", what, agreed),
-		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reset --to-offset %d` (of a network with "+
-			"--tables-schema network_indexer --views-schema network), which removes everything after offset %d from the database, then start "+
-			"the indexer again: it reads on from there", agreed, agreed),
+		Do: fmt.Sprintf("its server was restored from an older backup: if that is to stay, run `indexer reanchor`, which says what both have and, with --apply, removes "+
+			"everything after the last offset in common from the database, then start the indexer again: it reads on from there. Of a network that is "+
+			"`indexer reset --to-offset %d` with --network", agreed),
 	}
 }
 

@@ -232,7 +232,7 @@ func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 		return ruling{act,
 			fmt.Sprintf("the participant's ledger ends below an offset that it had before (reading after offset %d)", after),
 			"the participant was restored from an older backup, or --ledger-url is another participant: " +
-				"connect to the right one, or re-seed an empty database with `backfill`"}, true
+				"connect to the right one; if the backup is to stay, run `indexer reanchor`"}, true
 	case errors.Is(e, jsonhttp.ErrTooLarge):
 		return ruling{act,
 			fmt.Sprintf("the update after offset %d is larger than what is read of an answer", after),

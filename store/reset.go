@@ -42,7 +42,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err != nil {
 			return err
 		}
-		if err := l.refuseReset(&extent, to); err != nil {
+		if err := l.store.refuseReset(&extent, to); err != nil {
 			return err
 		}
 		report.From = extent.Watermark
@@ -64,8 +64,19 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 	return report, nil
 }
 
-func (l *UpdatesWriter) refuseReset(extent *Extent, to ledger.Offset) error {
-	address, by := l.store.Address(), l.store.db.Config.Commands
+// CheckReset refuses what Reset refuses.
+func (s *Store) CheckReset(ctx context.Context, to ledger.Offset) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
+		if err != nil {
+			return err
+		}
+		return s.refuseReset(&extent, to)
+	})
+}
+
+func (s *Store) refuseReset(extent *Extent, to ledger.Offset) error {
+	address, by := s.Address(), s.db.Config.Commands
 	switch {
 	case !extent.Started:
 		return &ledger.Problem{

@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/active"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
@@ -55,9 +56,16 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 // Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
 // one. There is none where nothing was started.
 func (l *UpdatesWriter) Ahead(ctx context.Context) ([]ledger.Range, error) {
-	rows, err := l.store.db.Queries.CoverageAhead(ctx, l.term.Pool, StreamUpdates)
+	return l.store.ahead(ctx, l.term.Pool)
+}
+
+// Ahead is UpdatesWriter.Ahead.
+func (s *Store) Ahead(ctx context.Context) ([]ledger.Range, error) { return s.ahead(ctx, s.db.Pool) }
+
+func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, error) {
+	rows, err := s.db.Queries.CoverageAhead(ctx, db, StreamUpdates)
 	if err != nil {
-		return nil, l.store.db.Unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))
+		return nil, s.db.Unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))
 	}
 	var ranges []ledger.Range
 	for _, row := range rows {

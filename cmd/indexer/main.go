@@ -33,6 +33,7 @@ type grammar struct {
 	Revoke      revokeCommand      `cmd:"" help:"Take from a role what it was granted."`
 	Grants      grantsCommand      `cmd:"" help:"List the roles that may read, and what they see."`
 	Reset       resetCommand       `cmd:"" help:"Remove everything of the updates after an offset, so that the indexer resumes from there."`
+	Reanchor    reanchorCommand    `cmd:"" help:"Find where a participant that was restored from a backup and the database part, and go back to there."`
 	Prune       pruneCommand       `cmd:"" help:"Remove what is older, but what was active then, and give its room on the disk back."`
 	Redact      redactCommand      `cmd:"" help:"Erase the content of a contract or an update for good, wherever it is stored."`
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`

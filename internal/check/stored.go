@@ -255,8 +255,7 @@ func (c *checker) reportWatermark(ctx context.Context, s section) {
 	switch {
 	case l.end != nil && at > *l.end:
 		s.problem("watermark", fmt.Sprintf("offset %d is above the ledger's end %d", at, *l.end),
-			"the participant was restored from an older backup, or is another one: connect to the right one; if the backup is to stay, `indexer run` says "+
-				"to which offset `indexer reset` has to go back")
+			"the participant was restored from an older backup, or is another one: connect to the right one; if the backup is to stay, run `indexer reanchor`")
 	case l.pruned != nil && at < *l.pruned:
 		s.problem("watermark", fmt.Sprintf("offset %d, and the participant is pruned up to %d: what is between can't be had any more", at, *l.pruned),
 			"seed an empty database with `backfill`, or read from a participant that still has it")

@@ -42,3 +42,92 @@ func (q *Queries) UpdateRecordTime(ctx context.Context, db DBTX, upTo int64) (pg
 	err := row.Scan(&record_time)
 	return record_time, err
 }
+
+const updatesNamed = `-- name: UpdatesNamed :many
+SELECT u.ledger_offset, i.update_id::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
+FROM unnest($1::text[]) i (update_id) JOIN updates u ON u.update_id = i.update_id AND u.ledger_offset > $2
+LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+`
+
+type UpdatesNamedParams struct {
+	UpdateIds []string `db:"update_ids"`
+	After     int64    `db:"after"`
+}
+
+type UpdatesNamedRow struct {
+	LedgerOffset   int64              `db:"ledger_offset"`
+	UpdateID       string             `db:"update_id"`
+	SynchronizerID string             `db:"synchronizer_id"`
+	RecordTime     pgtype.Timestamptz `db:"record_time"`
+}
+
+// The updates after an offset that have one of some ids.
+func (q *Queries) UpdatesNamed(ctx context.Context, db DBTX, arg UpdatesNamedParams) ([]UpdatesNamedRow, error) {
+	rows, err := db.Query(ctx, updatesNamed, arg.UpdateIds, arg.After)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []UpdatesNamedRow
+	for rows.Next() {
+		var i UpdatesNamedRow
+		if err := rows.Scan(
+			&i.LedgerOffset,
+			&i.UpdateID,
+			&i.SynchronizerID,
+			&i.RecordTime,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const updatesPlaced = `-- name: UpdatesPlaced :many
+SELECT u.ledger_offset, coalesce(u.update_id, '')::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
+FROM updates u LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 ORDER BY u.ledger_offset LIMIT $3::bigint
+`
+
+type UpdatesPlacedParams struct {
+	After int64 `db:"after"`
+	UpTo  int64 `db:"up_to"`
+	Most  int64 `db:"most"`
+}
+
+type UpdatesPlacedRow struct {
+	LedgerOffset   int64              `db:"ledger_offset"`
+	UpdateID       string             `db:"update_id"`
+	SynchronizerID string             `db:"synchronizer_id"`
+	RecordTime     pgtype.Timestamptz `db:"record_time"`
+}
+
+// The next updates after an offset up to another one, shown or not.
+func (q *Queries) UpdatesPlaced(ctx context.Context, db DBTX, arg UpdatesPlacedParams) ([]UpdatesPlacedRow, error) {
+	rows, err := db.Query(ctx, updatesPlaced, arg.After, arg.UpTo, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []UpdatesPlacedRow
+	for rows.Next() {
+		var i UpdatesPlacedRow
+		if err := rows.Scan(
+			&i.LedgerOffset,
+			&i.UpdateID,
+			&i.SynchronizerID,
+			&i.RecordTime,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+	"time"
+
+	"ledgerindexer/internal/app"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/progress"
+	"ledgerindexer/ledger"
+)
+
+type reanchorCommand struct {
+	app.Reanchor
+	Since string `env:"-" placeholder:"OFFSET|DATE|AGE" help:"Compare from this offset, date or time on (2026-01-31, 2026-01-31T12:00:00Z), or from this long before the last update that is stored (7d, 36h): when the backup was taken, or earlier. Default: from the first update that is stored."`
+}
+
+// Help returns the text of the command's help above its flags.
+func (*reanchorCommand) Help() string {
+	return "For a participant that was restored from a backup and has dealt offsets anew: compares which updates it shows, by their synchronizer, " +
+		"record time and id, and at which offsets, with those that are stored, and says where they part, what moved, and what only one of them has. " +
+		"With --apply everything after the last offset in common is removed, in one transaction, and the indexer reads it again from there. Stop the indexer before."
+}
+
+// Validate refuses an invalid --since.
+func (c *reanchorCommand) Validate() error {
+	if c.Since != "" {
+		since, err := config.ParseBefore(c.Since)
+		if err != nil {
+			return fmt.Errorf("--since: %w", err)
+		}
+		c.From = &since
+	}
+	return c.Database.Validate()
+}
+
+// Run prints where participant and database part, and goes back to there.
+func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+	c.Show = bar.Show
+	done, err := app.RunReanchor(ctx, c.Reanchor, logger)
+	if err != nil {
+		return err
+	}
+	if !done.Parted {
+		fmt.Fprintf(out, "the participant has what is stored after offset %d, at the same offsets: %d updates. There is nothing to do\n", done.From, done.Equal)
+		return nil
+	}
+	if err := printParting(out, &done); err != nil {
+		return err
+	}
+	if done.Reset == nil {
+		fmt.Fprintf(out, "\nwhat is after offset %d would be removed, and read again by the indexer; nothing was changed: add --apply\n", done.To)
+		return nil
+	}
+	fmt.Fprintf(out, "\nthe watermark went back from offset %d to %d: start the indexer, it reads on from there\n", done.Reset.From, done.To)
+	return nil
+}
+
+func printParting(out io.Writer, p *app.Reanchored) error {
+	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From, p.To)
+	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", placed(p.Stored), placed(p.Served))
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	row(table, fmt.Sprintf("AFTER OFFSET %d", p.To), "UPDATES")
+	row(table, "both have, at other offsets", fmt.Sprint(p.Moved))
+	row(table, "both have, at the same offset", fmt.Sprint(p.Kept))
+	row(table, "only the participant has", fmt.Sprint(p.New))
+	row(table, "only the database has", fmt.Sprint(p.Lost))
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if p.Later > 0 {
+		fmt.Fprintf(out, "\n%d of those that only the database has were recorded after the last that the participant shows of their synchronizer: it may receive them yet\n", p.Later)
+	}
+	for i := range p.Missing {
+		if i == 0 {
+			fmt.Fprintf(out, "\n%d that only the database has are lost with it; the first are\n", p.Lost-p.Later)
+		}
+		fmt.Fprintf(out, "  %s\n", placed(&p.Missing[i]))
+	}
+	return nil
+}
+
+// placed tells an update from others.
+func placed(u *ledger.PlacedUpdate) string {
+	if u == nil {
+		return "none"
+	}
+	at := "at no time"
+	if !u.RecordTime.IsZero() {
+		at = u.RecordTime.Format(time.RFC3339Nano)
+	}
+	return fmt.Sprintf("%s at offset %d, recorded %s on %s", printable(u.ID), u.Offset, at, printable(brief(u.SynchronizerID)))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	slow "ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// What both have, and only one of them, is said before it is done, and after.
+func TestReanchor(t *testing.T) {
+	t.Parallel()
+	slow.Long(t, "runs command after command")
+	environ, before := indexed(t, grown(400), sandbox.ServerOptions{}, nil)
+	said, _ := printed(t, config.ExitDone, environ, "reanchor")
+	require.Equal(t, fmt.Sprintf("the participant has what is stored after offset 0, at the same offsets: %d updates. There is nothing to do\n", len(before["updates"])), said)
+
+	restored := grown(395)
+	restored.Redeal(200, 1)
+	common := restored.Offset(199)
+	environ["INDEXER_LEDGER_URL"] = participantOf(t, restored, sandbox.ServerOptions{})
+	truth := restored.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, restored.End())
+	words := func(args ...string) string {
+		said, _ := printed(t, config.ExitDone, environ, append([]string{"reanchor"}, args...)...)
+		return strings.Join(strings.Fields(said), " ")
+	}
+	lost := 395 - len(truth["updates"])
+	require.Positive(t, lost)
+	parting := []string{
+		fmt.Sprintf("200 updates after offset 0 up to %d are at the same offsets; after it they part: the database has %s at offset ", common, restored.UpdateID(200)),
+		fmt.Sprintf("the participant has %s at offset %d, recorded 2026-", restored.UpdateID(200), restored.Offset(200)),
+		fmt.Sprintf("AFTER OFFSET %d UPDATES both have, at other offsets %d both have, at the same offset 0 only the participant has 0 only the database has %d", common, 195-lost, lost+5),
+		fmt.Sprintf("%d that only the database has are lost with it; the first are 1220", lost),
+	}
+	for _, c := range []struct {
+		args []string
+		end  string
+	}{
+		{nil, "nothing was changed: add --apply"}, {[]string{"--apply"}, fmt.Sprintf("to %d: start the indexer, it reads on from there", common)},
+	} {
+		said := words(c.args...)
+		for _, part := range append(parting, c.end) {
+			require.Contains(t, said, part)
+		}
+	}
+	require.Contains(t, words(), "There is nothing to do")
+	goesOn(t, environ)
+	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
+}
+
+func TestReanchorRefusals(t *testing.T) {
+	t.Parallel()
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, grown(10), sandbox.ServerOptions{}),
+	}
+	_, stderr := printed(t, config.ExitUsage, environ, "reanchor", "--since=then")
+	require.Contains(t, stderr, "--since")
+	_, stderr = printed(t, config.ExitProblem, environ, "reanchor")
+	require.Contains(t, stderr, "nothing has been indexed")
+	_, stderr = printed(t, config.ExitProblem, environ, "reanchor", "--network")
+	require.Contains(t, stderr, "`indexer reset --network --to-offset`")
+}

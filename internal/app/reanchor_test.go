@@ -1,0 +1,233 @@
+package app
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+func reanchorFor(database, ledgerURL string, apply bool) Reanchor {
+	return Reanchor{Database: config.Database{DatabaseURL: database}, Ledger: config.Ledger{LedgerURL: ledgerURL}, Apply: apply}
+}
+
+// inTransit is the number of an update, from another one on, before which a contract is between two synchronizers.
+func inTransit(t *testing.T, l *sandbox.Ledger, from int) int {
+	t.Helper()
+	for i := from; i < l.Len(); i++ {
+		if l.InFlight(l.Offset(i - 1)) {
+			return i
+		}
+	}
+	t.Fatal("no contract is between two synchronizers")
+	return 0
+}
+
+// dealtAnew is the ledger of a participant that was restored from a backup before an update: it has received the later ones again, at
+// other offsets, has lost some, the last ones of all, and has gone on with others.
+func dealtAnew(backup, received, since int) *sandbox.Ledger {
+	l := backedUp(received)
+	l.Redeal(backup, 7)
+	l.Diverge(62)
+	l.Grow(since)
+	return l
+}
+
+// However a participant was restored, the database is what it would be had it been indexed from the restored one, whole.
+func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
+	const size = 400
+	first := backedUp(size)
+	for name, options := range map[string]sandbox.ServerOptions{
+		"pages": {Version: "3.6"}, "lists": {Version: "3.4", ListLimit: 5000}, "strict": {StrictInterface: true, ListLimit: 60},
+	} {
+		firstURL := serve(t, first, options)
+		cut := inTransit(t, first, 150)
+		for kind, restored := range map[string]*sandbox.Ledger{
+			"as many, at other offsets": dealtAnew(cut, size, 0),
+			"more":                      dealtAnew(cut, size, 90),
+			"some lost, and more":       dealtAnew(cut, size-60, 200),
+			"some lost, and fewer":      dealtAnew(cut, size-60, 10),
+			"from the beginning":        dealtAnew(0, size, 30),
+			"another history":           restored(cut, 300),
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				brief.Sample(t)
+				scope := defaultScope()
+				scope.Shape = "ledger-effects"
+				restoredURL := serve(t, restored, options)
+				database := throwaway.Migrated(t, migrate)
+				require.NoError(t, RunIndexer(t.Context(), indexerFor(database, firstURL, scope), testLogger(t)))
+				before := relations(t, database)
+				err := RunIndexer(t.Context(), indexerFor(database, restoredURL, scope), testLogger(t))
+				var problem *ledger.Problem
+				require.ErrorAs(t, err, &problem, "it stops")
+
+				plan, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, false), testLogger(t))
+				require.NoError(t, err)
+				common, agreed := ledger.Offset(0), 0
+				for i := range first.Len() {
+					if i < restored.Len() && first.Offset(i) == restored.Offset(i) && first.UpdateID(i) == restored.UpdateID(i) && agreed == i {
+						common, agreed = ledger.Offset(first.Offset(i)), i+1
+					}
+				}
+				require.True(t, plan.Parted)
+				require.Equal(t, common, plan.To)
+				require.EqualValues(t, agreed, plan.Equal)
+				require.EqualValues(t, first.Len()-agreed, plan.Moved+plan.Kept+plan.Lost)
+				is := restored.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Version: options.Version}, restored.End())
+				require.EqualValues(t, len(is["updates"]), plan.Equal+plan.Moved+plan.Kept+plan.New)
+				require.Nil(t, plan.Reset)
+				require.Empty(t, sandbox.Diff(before, relations(t, database)), "nothing was changed")
+
+				done, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
+				require.NoError(t, err)
+				require.Equal(t, plan.Parting, done.Parting)
+				require.GreaterOrEqual(t, done.Reset.From, ledger.Offset(lastUpdate(first)))
+				require.Equal(t, []string{fmt.Sprintf("reset %d", common)}, texts(t, database, "SELECT reason || ' ' || from_exclusive FROM ledger.rewrites"))
+				again, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
+				require.NoError(t, err)
+				require.False(t, again.Parted)
+
+				require.NoError(t, RunIndexer(t.Context(), indexerFor(database, restoredURL, scope), testLogger(t)))
+				require.Empty(t, sandbox.Diff(is, relations(t, database)))
+				fresh := throwaway.Migrated(t, migrate)
+				require.NoError(t, RunIndexer(t.Context(), indexerFor(fresh, restoredURL, scope), testLogger(t)))
+				for _, relation := range []string{"contract_lifetimes", "holdings", "holding_lifetimes", "token_events", "contracts", "events"} {
+					require.Equal(t, rowsOf(t, fresh, []string{relation}), rowsOf(t, database, []string{relation}), relation)
+				}
+				requireVerified(t, database, restoredURL)
+			})
+		}
+	}
+}
+
+// A database that began at a snapshot, whose participant is pruned below where they part: with --since no more is read than has to be.
+func TestReanchoringASnapshotWithAPrunedParticipant(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
+	first, restored := backedUp(400), dealtAnew(300, 390, 40)
+	at := quietOffset(t, first)
+	database := throwaway.Migrated(t, migrate)
+	firstURL, restoredURL := serve(t, first, sandbox.ServerOptions{}), serve(t, restored, sandbox.ServerOptions{})
+	_, err := RunBackfill(t.Context(), backfillFor(database, firstURL, defaultScope(), at), testLogger(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, firstURL, defaultScope()), testLogger(t)))
+
+	plan, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, false), testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, ledger.Offset(at), plan.From)
+	require.NoError(t, restored.Prune(restored.Offset(270)))
+	cfg := reanchorFor(database, restoredURL, false)
+	cfg.From = &store.PruneBefore{Offset: new(ledger.Offset(first.Offset(280)))}
+	late, err := RunReanchor(t.Context(), cfg, testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, plan.To, late.To)
+	require.Positive(t, late.Equal)
+	require.LessOrEqual(t, late.Equal, int64(21))
+	require.Equal(t, plan.Lost, late.Lost)
+	cfg.From = &store.PruneBefore{Offset: new(ledger.Offset(first.Offset(310)))}
+	_, err = RunReanchor(t.Context(), cfg, testLogger(t))
+	requireProblem(t, err, "they part there or further down", "an earlier --since")
+
+	done, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, ledger.Offset(restored.Offset(270)), done.From)
+	require.Equal(t, ledger.Offset(first.Offset(299)), done.To)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, restoredURL, defaultScope()), testLogger(t)))
+	require.Empty(t, sandbox.Diff(restored.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.ACSDelta}, at, restored.End()), relations(t, database)))
+	requireVerified(t, database, restoredURL)
+}
+
+// Where two updates were received in another order and the last one is where it was, the indexer notices nothing.
+func TestReanchoringFindsWhatTheIndexerDoesNot(t *testing.T) {
+	t.Parallel()
+	l := backedUp(200)
+	ledgerURL := serve(t, l, sandbox.ServerOptions{})
+	database := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+	require.Len(t, texts(t, database, `WITH two AS (SELECT * FROM indexer.updates ORDER BY ledger_offset OFFSET 100 LIMIT 2)
+		UPDATE indexer.updates u SET update_id = v.update_id, record_time = v.record_time, synchronizer_ref = v.synchronizer_ref
+		FROM two v WHERE u.ledger_offset IN (SELECT ledger_offset FROM two) AND u.ledger_offset <> v.ledger_offset RETURNING u.update_id`), 2)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+	done, err := RunReanchor(t.Context(), reanchorFor(database, ledgerURL, true), testLogger(t))
+	require.NoError(t, err)
+	require.True(t, done.Parted)
+	require.EqualValues(t, 100, done.Equal)
+	require.EqualValues(t, 2, done.Moved)
+	require.Zero(t, done.New+done.Lost)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, ledgerURL, defaultScope()), testLogger(t)))
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+	requireVerified(t, database, ledgerURL)
+}
+
+// What the participant can't show again is not removed.
+func TestReanchoringIsRefused(t *testing.T) {
+	t.Parallel()
+	first := backedUp(200)
+	strict := sandbox.ServerOptions{StrictInterface: true} // it does not say who it is
+	database := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, strict), defaultScope()), testLogger(t)))
+	before := relations(t, database)
+
+	other := sandbox.NewLedger(sandbox.Options{Seed: 63})
+	other.Grow(300)
+	_, err := RunReanchor(t.Context(), reanchorFor(database, serve(t, other, strict), true), testLogger(t))
+	requireProblem(t, err, "none of the updates that are stored", "another ledger")
+	_, err = RunReanchor(t.Context(), reanchorFor(database, serve(t, sandbox.NewLedger(sandbox.Options{Seed: 61}), strict), true), testLogger(t))
+	requireProblem(t, err, "none of the updates that are stored")
+
+	pruned := dealtAnew(100, 200, 50)
+	require.NoError(t, pruned.Prune(pruned.Offset(140)))
+	_, err = RunReanchor(t.Context(), reanchorFor(database, serve(t, pruned, sandbox.ServerOptions{}), true), testLogger(t))
+	requireProblem(t, err, fmt.Sprintf("after offset %d there", pruned.Offset(140)), "the participant is pruned there")
+
+	network := reanchorFor(database, serve(t, first, strict), false)
+	network.Network = true
+	_, err = RunReanchor(t.Context(), network, testLogger(t))
+	requireProblem(t, err, "migration id", "indexer reset --network")
+
+	db, err := store.Open(store.Config{URL: database, Holder: "another one"})
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.LeadUpdates(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	if !testing.Short() { // it waits for the lead
+		_, err = RunReanchor(t.Context(), reanchorFor(database, serve(t, dealtAnew(100, 200, 50), strict), true), testLogger(t))
+		requireProblem(t, err, "another process writes this database: another one", "stop it before reanchoring")
+	}
+	leader.Close()
+	require.Empty(t, sandbox.Diff(before, relations(t, database)))
+
+	empty := throwaway.Migrated(t, migrate)
+	_, err = RunReanchor(t.Context(), reanchorFor(empty, serve(t, first, strict), false), testLogger(t))
+	requireProblem(t, err, "nothing has been indexed")
+}
+
+// Killed at any point and started again it comes to its end, and the indexer goes on.
+func TestReanchoringIsKilledAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "kills a program again and again until it gets through")
+	first, restored := backedUp(600), dealtAnew(200, 570, 100)
+	database := throwaway.Migrated(t, migrate)
+	options := sandbox.ServerOptions{Version: "3.4", ListLimit: 20}
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, options), defaultScope()), testLogger(t)))
+	restoredURL := serve(t, restored, options)
+	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + restoredURL, "INDEXER_LISTEN="}
+	random := rand.New(rand.NewPCG(3, 4))
+	kills := killUntilDone(t, random, env, build(t, "indexer"), "reanchor", "--apply")
+	kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")
+	require.Positive(t, kills)
+	require.Empty(t, sandbox.Diff(restored.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, restored.End()), relations(t, database)))
+}

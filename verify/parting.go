@@ -1,0 +1,337 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/ledger"
+)
+
+// PartingSource is what finding a parting needs of a participant.
+type PartingSource interface {
+	ingest.ServedSource
+	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the ledger's end.
+	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
+	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
+	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
+}
+
+// PartingDatabase is the stored updates.
+type PartingDatabase interface {
+	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
+	// Ahead returns the ranges behind the watermark that are stored, in order.
+	Ahead(ctx context.Context) ([]ledger.Range, error)
+	// LastUpdate returns the last stored update at or below an offset. at is 0 if there is none.
+	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
+	// PlacedUpdates returns the next stored updates in a range, in order, at most so many.
+	PlacedUpdates(ctx context.Context, within ledger.Range, most int) ([]ledger.PlacedUpdate, error)
+	// NamedUpdates returns the stored updates after an offset that have one of some ids.
+	NamedUpdates(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.PlacedUpdate, error)
+}
+
+// Parting is where a participant and a database part: up to Common both have the same updates at the same offsets, and not after it.
+type Parting struct {
+	From      ledger.Offset // what lies after it was compared
+	Watermark ledger.Offset
+	Common    ledger.Offset // of the last update before they part; From: there is none
+	Equal     int64         // updates up to Common
+	Parted    bool          // false: all that is stored is equal, and Common is of the last update; what follows is zero
+
+	Stored, Served *ledger.PlacedUpdate // the first update after Common; nil: there is none
+
+	// Of the updates after Common.
+	Moved int64 // both have, at other offsets
+	Kept  int64 // both have, at the same offset
+	New   int64 // only the participant has
+	Lost  int64 // only the database has
+	Later int64 // of Lost: recorded after all that the participant shows of their synchronizer, so that it may receive them yet
+
+	Missing []ledger.PlacedUpdate // the first ones of Lost that are not of Later
+}
+
+const (
+	mostMissing = 5
+	placedBatch = 10_000
+	// An open-ended read of a server that does not report its end asks for so many updates, and ends when none has come for so long.
+	openLimit = 200
+	openIdle  = time.Second
+)
+
+// FindParting compares which updates a participant shows with those that are stored, and their offsets: from the floor, from where
+// the participant is pruned, or from the last stored update at or below since on, where that is higher. It writes nothing.
+func FindParting(
+	ctx context.Context, source PartingSource, db PartingDatabase, since ledger.Offset, progress func(Progress), logger *slog.Logger,
+) (Parting, error) {
+	p := parting{source: source, db: db, progress: progress, logger: logger, latest: map[string]time.Time{}, found: offsetSet{}}
+	err := p.find(ctx, since)
+	return p.Parting, err
+}
+
+// parting is a running FindParting.
+type parting struct {
+	Parting
+	source   PartingSource
+	db       PartingDatabase
+	progress func(Progress)
+	logger   *slog.Logger
+	ranges   ingest.Ranges
+
+	end     *ledger.Offset // of the ledger; nil: the server does not report it
+	covered []ledger.Range
+	latest  map[string]time.Time // record time of what the participant shows, by synchronizer
+	found   offsetSet            // stored updates after Common that the participant has
+}
+
+func (p *parting) find(ctx context.Context, since ledger.Offset) error {
+	if err := p.begin(ctx, since); err != nil {
+		return err
+	}
+	stored := p.covered[len(p.covered)-1].To
+	at := p.From
+	for p.Parted || at < stored {
+		of := stored
+		if p.end != nil {
+			of = max(of, *p.end)
+		}
+		p.progress(Progress{Step: "updates", Done: int64(at - p.From), Of: int64(of - p.From)})
+		page, more, err := p.next(ctx, at)
+		if err != nil {
+			return err
+		}
+		if err := p.compare(ctx, &page); err != nil {
+			return err
+		}
+		at = page.To
+		if !more {
+			break
+		}
+	}
+	if !p.Parted && at < stored {
+		if err := p.endsBelow(ctx, at, stored); err != nil {
+			return err
+		}
+	}
+	if !p.Parted {
+		return nil
+	}
+	return p.lost(ctx)
+}
+
+// endsBelow is called where the ledger ends before what is stored does: they part there if an update is stored behind, or if the
+// participant refuses to go on from there. One that does not report its end may only not have shown all of it.
+func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error {
+	rest, err := p.db.PlacedUpdates(ctx, ledger.Range{From: at, To: stored}, 1)
+	if err != nil {
+		return err
+	}
+	p.Parted = p.end != nil || len(rest) > 0
+	if p.Parted {
+		return nil
+	}
+	err = Patiently(ctx, p.logger, func() error {
+		_, _, err := p.source.TailUpdates(ctx, stored, 1, time.Millisecond)
+		return err
+	})
+	if ingest.Lasting(err) {
+		p.Parted, err = true, nil
+	}
+	return err
+}
+
+// begin finds out what is to be compared.
+func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
+	bounds, started, err := p.db.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	if !started {
+		return errUnstarted()
+	}
+	ahead, err := p.db.Ahead(ctx)
+	if err != nil {
+		return err
+	}
+	p.covered = append([]ledger.Range{{From: bounds.Floor, To: bounds.Watermark}}, ahead...)
+	served, err := asked(ctx, p.logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, p.source) })
+	if err != nil {
+		return err
+	}
+	last, _, err := p.db.LastUpdate(ctx, since)
+	if err != nil {
+		return err
+	}
+	p.end, p.Watermark = served.End, bounds.Watermark
+	p.From = max(bounds.Floor, served.Pruned, last-1)
+	p.Common = p.From
+	return nil
+}
+
+// next reads a page; more is false where it is the last.
+func (p *parting) next(ctx context.Context, at ledger.Offset) (page ledger.Page, more bool, err error) {
+	if p.end != nil && at >= *p.end {
+		return ledger.Page{From: at, To: at}, false, nil
+	}
+	page, err = asked(ctx, p.logger, func() (ledger.Page, error) {
+		if p.end == nil {
+			page, _, err := p.source.TailUpdates(ctx, at, openLimit, openIdle)
+			return page, err
+		}
+		return p.ranges.Read(ctx, p.logger, p.source.ReadUpdates, ledger.Range{From: at, To: *p.end})
+	})
+	if err != nil {
+		return page, false, fmt.Errorf("read the updates after offset %d: %w", at, err)
+	}
+	return page, page.To > at, nil
+}
+
+func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
+	served := make([]ledger.PlacedUpdate, len(page.Updates))
+	for i := range page.Updates {
+		u := page.Updates[i].Placed()
+		served[i] = u
+		if u.RecordTime.After(p.latest[u.SynchronizerID]) {
+			p.latest[u.SynchronizerID] = u.RecordTime
+		}
+	}
+	if !p.Parted {
+		var err error
+		if served, err = p.agree(ctx, ledger.Range{From: page.From, To: page.To}, served); err != nil {
+			return err
+		}
+	}
+	if !p.Parted || len(served) == 0 {
+		return nil
+	}
+	return p.match(ctx, served)
+}
+
+// agree compares a page offset by offset. Where they part, it returns the rest of what is served.
+func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.PlacedUpdate) (rest []ledger.PlacedUpdate, err error) {
+	stored, err := p.db.PlacedUpdates(ctx, within, len(all)+1)
+	if err != nil {
+		return nil, err
+	}
+	served := p.inCovered(all)
+	stored = p.inCovered(stored) // the indexer may go on meanwhile
+	n := 0
+	for n < len(served) && n < len(stored) && served[n].Offset == stored[n].Offset && served[n].Equal(stored[n].UpdateKey) {
+		n++
+	}
+	if p.Equal += int64(n); n > 0 {
+		p.Common = served[n-1].Offset
+	}
+	if n == len(served) && n == len(stored) {
+		return nil, nil
+	}
+	p.Parted = true
+	if n < len(stored) {
+		p.Stored = &stored[n]
+	}
+	for i := range all {
+		if all[i].Offset > p.Common {
+			p.Served = &all[i]
+			return all[i:], nil
+		}
+	}
+	return nil, nil
+}
+
+// inCovered returns the updates of the ranges that are stored.
+func (p *parting) inCovered(all []ledger.PlacedUpdate) (list []ledger.PlacedUpdate) {
+	for _, u := range all {
+		if slices.ContainsFunc(p.covered, func(r ledger.Range) bool { return u.Offset > r.From && u.Offset <= r.To }) {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// match looks for what is served after Common among what is stored there.
+func (p *parting) match(ctx context.Context, served []ledger.PlacedUpdate) error {
+	if p.Served == nil {
+		p.Served = &served[0]
+	}
+	var ids []string
+	for _, u := range served {
+		if u.ID != "" {
+			ids = append(ids, u.ID)
+		}
+	}
+	named, err := p.db.NamedUpdates(ctx, ids, p.Common)
+	if err != nil {
+		return err
+	}
+	places := map[string]ledger.PlacedUpdate{}
+	for _, u := range named {
+		places[u.ID] = u
+	}
+	for _, u := range served {
+		stored, known := places[u.ID]
+		switch {
+		case !known || !u.Equal(stored.UpdateKey):
+			p.New++
+			continue
+		case stored.Offset == u.Offset:
+			p.Kept++
+		default:
+			p.Moved++
+		}
+		p.found.add(stored.Offset)
+	}
+	return nil
+}
+
+// lost counts what is stored after Common and was not served.
+func (p *parting) lost(ctx context.Context) error {
+	for after := p.Common; ; {
+		batch, err := p.db.PlacedUpdates(ctx, ledger.Range{From: after, To: anywhere}, placedBatch)
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		if p.Stored == nil {
+			p.Stored = &batch[0]
+		}
+		for _, u := range batch {
+			switch {
+			case p.found.has(u.Offset):
+				continue
+			case u.RecordTime.After(p.latest[u.SynchronizerID]):
+				p.Later++
+			case len(p.Missing) < mostMissing:
+				p.Missing = append(p.Missing, u)
+			}
+			p.Lost++
+		}
+		after = batch[len(batch)-1].Offset
+	}
+}
+
+// offsetSet is a set of offsets, 64 to a word.
+type offsetSet map[ledger.Offset]uint64
+
+func (s offsetSet) add(at ledger.Offset)      { s[at>>6] |= 1 << (at & 63) }
+func (s offsetSet) has(at ledger.Offset) bool { return s[at>>6]>>(at&63)&1 == 1 }
+
+// Target returns the offset to which the database has to be reset, so that what lies after it is read again. What that can't cure is a
+// *ledger.Problem.
+func (p *Parting) Target() (ledger.Offset, error) {
+	switch {
+	case p.Equal == 0 && p.From > 0:
+		return 0, &ledger.Problem{
+			What: fmt.Sprintf("the participant does not have the first update that is stored after offset %d there: they part there or further down, and what lies below "+
+				"was not compared", p.From),
+			Do: "give an earlier --since, if you gave one. Else the database begins above where they part, or the participant is pruned there, and what is " +
+				"stored can't be read again: index into a new database, seeded with `backfill`, and keep this one for the past",
+		}
+	case p.Equal == 0 && p.Moved == 0:
+		return 0, &ledger.Problem{
+			What: "the participant has none of the updates that are stored, whatever their offsets: it is of another ledger, or has not received them again yet",
+			Do:   "check --ledger-url and --database-url; if the ledger was created again, index it into a new database",
+		}
+	}
+	return min(p.Common, p.Watermark), nil
+}

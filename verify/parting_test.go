@@ -1,0 +1,304 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+)
+
+// twoHistories is what a participant serves and what is stored: words of updates, each "offset:id", maybe with "@seconds" of its record time
+// and "/synchronizer".
+type twoHistories struct {
+	served, stored []ledger.PlacedUpdate
+	end            ledger.Offset // 0: that of the last update
+	blind          bool
+	pruned         ledger.Offset
+	bounds         ledger.Bounds // Watermark 0: that of the last stored update
+	ahead          []ledger.Range
+	pages          int
+}
+
+func history(t *testing.T, text string) (list []ledger.PlacedUpdate) {
+	t.Helper()
+	for _, word := range strings.Fields(text) {
+		word, synchronizer, _ := strings.Cut(word, "/")
+		word, seconds, timed := strings.Cut(word, "@")
+		offset, id, ok := strings.Cut(word, ":")
+		require.True(t, ok, word)
+		u := ledger.PlacedUpdate{Offset: number(t, offset), UpdateKey: ledger.UpdateKey{ID: id, SynchronizerID: synchronizer}}
+		at := u.Offset
+		if timed {
+			at = number(t, seconds)
+		}
+		u.RecordTime = time.Unix(int64(at), 0).UTC()
+		list = append(list, u)
+	}
+	return list
+}
+
+func number(t *testing.T, text string) (n ledger.Offset) {
+	t.Helper()
+	for _, digit := range text {
+		require.True(t, digit >= '0' && digit <= '9', text)
+		n = 10*n + ledger.Offset(digit-'0')
+	}
+	return n
+}
+
+func (h *twoHistories) LedgerEnd(context.Context) (ledger.Offset, error) {
+	if h.blind {
+		return 0, ledger.ErrNotOffered
+	}
+	return h.last(), nil
+}
+
+func (h *twoHistories) last() ledger.Offset {
+	if h.end == 0 && len(h.served) > 0 {
+		return h.served[len(h.served)-1].Offset
+	}
+	return h.end
+}
+
+func (h *twoHistories) PrunedOffset(context.Context) (ledger.Offset, error) { return h.pruned, nil }
+
+func (h *twoHistories) ReadUpdates(_ context.Context, after, to ledger.Offset) (ledger.Page, error) {
+	if to > h.last() {
+		return ledger.Page{}, &ledger.Problem{What: "beyond the end"}
+	}
+	page := ledger.Page{From: after, To: to}
+	for _, u := range h.served {
+		if u.Offset <= after || u.Offset > to {
+			continue
+		}
+		if len(page.Updates) == 2 {
+			page.To = page.Updates[1].Offset
+			break
+		}
+		page.Updates = append(page.Updates, ledger.Update{
+			Offset: u.Offset, ID: u.ID, SynchronizerID: &u.SynchronizerID, RecordTime: ledger.Time{Time: u.RecordTime, Valid: true},
+		})
+	}
+	h.pages++
+	return page, nil
+}
+
+func (h *twoHistories) TailUpdates(ctx context.Context, after ledger.Offset, _ int, _ time.Duration) (ledger.Page, bool, error) {
+	if after > h.last() {
+		return ledger.Page{}, false, &ledger.Problem{What: "beyond the end"}
+	}
+	page, err := h.ReadUpdates(ctx, after, h.last())
+	if n := len(page.Updates); n > 0 {
+		page.To = page.Updates[n-1].Offset
+	} else {
+		page.To = after
+	}
+	return page, page.To < h.last(), err
+}
+
+func (h *twoHistories) Bounds(context.Context) (ledger.Bounds, bool, error) {
+	bounds := h.bounds
+	if bounds.Watermark == 0 && len(h.stored) > 0 {
+		bounds.Watermark = h.stored[len(h.stored)-1].Offset
+	}
+	return bounds, true, nil
+}
+
+func (h *twoHistories) Ahead(context.Context) ([]ledger.Range, error) { return h.ahead, nil }
+
+func (h *twoHistories) LastUpdate(_ context.Context, upTo ledger.Offset) (at ledger.Offset, id string, err error) {
+	for _, u := range h.stored {
+		if u.Offset <= upTo {
+			at, id = u.Offset, u.ID
+		}
+	}
+	return at, id, nil
+}
+
+func (h *twoHistories) PlacedUpdates(_ context.Context, within ledger.Range, most int) (list []ledger.PlacedUpdate, err error) {
+	for _, u := range h.stored {
+		if u.Offset > within.From && u.Offset <= within.To && len(list) < most {
+			list = append(list, u)
+		}
+	}
+	return list, nil
+}
+
+func (h *twoHistories) NamedUpdates(_ context.Context, ids []string, after ledger.Offset) (list []ledger.PlacedUpdate, err error) {
+	for _, u := range h.stored {
+		if u.Offset > after && slices.Contains(ids, u.ID) {
+			list = append(list, u)
+		}
+	}
+	return list, nil
+}
+
+func (h *twoHistories) find(t *testing.T, since ledger.Offset) Parting {
+	t.Helper()
+	p, err := FindParting(t.Context(), h, h, since, func(Progress) {}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return p
+}
+
+func TestWhereTheyPart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stored, served string
+		more           twoHistories
+		since          ledger.Offset
+		want           Parting // without Stored, Served and Missing
+		first          string  // id of the first update after it: stored, served
+	}{
+		"nowhere": {
+			stored: "1:a 4:b 7:c", served: "1:a 4:b 7:c 9:d",
+			want: Parting{Watermark: 7, Common: 7, Equal: 3},
+		},
+		"all that follows has other offsets": {
+			stored: "1:a 4:b 7:c 8:d", served: "1:a 4:b 9:c@7 12:d@8 14:e",
+			want: Parting{Watermark: 8, Common: 4, Equal: 2, Parted: true, Moved: 2, New: 1}, first: "c c",
+		},
+		"two synchronizers were received in another order, and the last update is where it was": {
+			stored: "1:a 2:b@1/x 3:c@1/y 4:d 5:e", served: "1:a 2:c@1/y 3:b@1/x 4:d 5:e",
+			want: Parting{Watermark: 5, Common: 1, Equal: 1, Parted: true, Moved: 2, Kept: 2}, first: "b c",
+		},
+		"one lost and one new, so that all others are where they were": {
+			stored: "1:a 2:b 3:c", served: "1:a 2:x 3:c",
+			want: Parting{Watermark: 3, Common: 1, Equal: 1, Parted: true, Kept: 1, New: 1, Lost: 1}, first: "b x",
+		},
+		"the participant has not come so far": {
+			stored: "1:a 2:b 3:c 4:d", served: "1:a 2:b",
+			want: Parting{Watermark: 4, Common: 2, Equal: 2, Parted: true, Lost: 2, Later: 2}, first: "c -",
+		},
+		"some are lost, and some may come yet": {
+			stored: "1:a/x 2:b/x 3:c/y 4:d/x 5:e/y", served: "1:a/x 4:d/x",
+			want: Parting{Watermark: 5, Common: 1, Equal: 1, Parted: true, Kept: 1, Lost: 3, Later: 2}, first: "b d",
+		},
+		"where there was nothing": {
+			stored: "1:a 2:b", served: "1:a 2:b 5:x 9:y", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}},
+			want: Parting{Watermark: 7, Common: 2, Equal: 2, Parted: true, New: 2}, first: "- x",
+		},
+		"the ledger ends below an offset checkpoint": {
+			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}, end: 3},
+			want: Parting{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
+		},
+		"the ledger ends below an offset checkpoint, and does not tell": {
+			stored: "1:a 2:b", served: "1:a 2:b", more: twoHistories{bounds: ledger.Bounds{Watermark: 7}, end: 3, blind: true},
+			want: Parting{Watermark: 7, Common: 2, Equal: 2, Parted: true}, first: "- -",
+		},
+		"nowhere, and the server does not report its end": {
+			stored: "1:a 4:b 7:c", served: "1:a 4:b 7:c 9:d", more: twoHistories{blind: true},
+			want: Parting{Watermark: 7, Common: 7, Equal: 3},
+		},
+		"the server does not report its end": {
+			stored: "1:a 4:b 7:c", served: "1:a 5:b@4 8:c@7", more: twoHistories{blind: true},
+			want: Parting{Watermark: 7, Common: 1, Equal: 1, Parted: true, Moved: 2}, first: "b b",
+		},
+		"the same id at another time is another update": {
+			stored: "1:a 2:b@5", served: "1:a 2:b@6",
+			want: Parting{Watermark: 2, Common: 1, Equal: 1, Parted: true, New: 1, Lost: 1}, first: "b b",
+		},
+		"ahead of the watermark, behind what is not stored yet": {
+			stored: "1:a 2:b 8:h 9:i", served: "1:a 2:b 5:e 8:h 10:i@9",
+			more: twoHistories{bounds: ledger.Bounds{Watermark: 3}, ahead: []ledger.Range{{From: 6, To: 9}}},
+			want: Parting{Watermark: 3, Common: 8, Equal: 3, Parted: true, Moved: 1}, first: "i i",
+		},
+		"from an offset on, with the update before it": {
+			stored: "1:lost 2:b 3:c 4:d", served: "2:b 3:c 5:d@4", since: 3,
+			want: Parting{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
+		},
+		"from where the participant is pruned": {
+			stored: "1:a 2:b 3:c 4:d", served: "3:c 5:d@4", more: twoHistories{pruned: 2},
+			want: Parting{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
+		},
+		"from the floor": {
+			stored: "3:c 4:d", served: "1:a 3:c 5:d@4", more: twoHistories{bounds: ledger.Bounds{Floor: 2}},
+			want: Parting{From: 2, Watermark: 4, Common: 3, Equal: 1, Parted: true, Moved: 1}, first: "d d",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := c.more
+			h.stored, h.served = history(t, c.stored), history(t, c.served)
+			got := h.find(t, c.since)
+			id := func(u *ledger.PlacedUpdate) string {
+				if u == nil {
+					return "-"
+				}
+				return u.ID
+			}
+			if c.first != "" {
+				require.Equal(t, c.first, id(got.Stored)+" "+id(got.Served))
+			}
+			require.Len(t, got.Missing, int(got.Lost-got.Later))
+			got.Stored, got.Served, got.Missing = nil, nil, nil
+			require.Equal(t, c.want, got)
+			if got.Parted {
+				to, err := got.Target()
+				require.NoError(t, err)
+				require.Equal(t, min(got.Common, got.Watermark), to)
+			}
+		})
+	}
+}
+
+// Where nothing differs no more is read than is stored.
+func TestNoMoreIsComparedThanIsStored(t *testing.T) {
+	t.Parallel()
+	h := twoHistories{stored: history(t, "1:a 2:b"), served: history(t, "1:a 2:b 3:c 4:d 5:e 6:f 7:g")}
+	require.False(t, h.find(t, 0).Parted)
+	require.Equal(t, 1, h.pages)
+}
+
+func TestWhatAResetCanNotCure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stored, served string
+		more           twoHistories
+		since          ledger.Offset
+		why            string
+	}{
+		"another ledger":               {stored: "1:a 2:b", served: "1:x 2:y", why: "none of the updates that are stored"},
+		"an empty ledger":              {stored: "1:a 2:b", served: "", why: "none of the updates that are stored"},
+		"other offsets from the floor": {stored: "3:c 4:d", served: "4:c 5:d", more: twoHistories{bounds: ledger.Bounds{Floor: 2}}, why: "first update that is stored after offset 2"},
+		"pruned above the parting":     {stored: "1:a 2:b 3:c 4:d", served: "4:c 5:d", more: twoHistories{pruned: 3}, why: "first update that is stored after offset 3"},
+		"since when they had parted":   {stored: "1:a 2:b 3:c 4:d", served: "1:a 3:b 4:c 5:d", since: 3, why: "an earlier --since"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := c.more
+			h.stored, h.served = history(t, c.stored), history(t, c.served)
+			p := h.find(t, c.since)
+			require.True(t, p.Parted)
+			_, err := p.Target()
+			requireProblem(t, err, c.why)
+		})
+	}
+	// From the beginning all can be read again.
+	h := twoHistories{stored: history(t, "1:a 2:b"), served: history(t, "2:a@1 4:b@2")}
+	p := h.find(t, 0)
+	to, err := p.Target()
+	require.NoError(t, err)
+	require.Zero(t, to)
+	require.EqualValues(t, 2, p.Moved)
+}
+
+// Errors of either side end it.
+func TestAPartingThatCanNotBeFound(t *testing.T) {
+	t.Parallel()
+	h := twoHistories{stored: history(t, "1:a"), served: history(t, "1:a")}
+	_, err := FindParting(t.Context(), failing{&h}, &h, 0, func(Progress) {}, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "read the updates after offset 0: gone")
+}
+
+type failing struct{ *twoHistories }
+
+func (failing) ReadUpdates(context.Context, ledger.Offset, ledger.Offset) (ledger.Page, error) {
+	return ledger.Page{}, &ledger.Problem{What: "gone", Err: errors.New("for good")}
+}
