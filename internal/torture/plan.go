@@ -30,7 +30,8 @@ type plan struct {
 	latency        time.Duration
 	scanPage       int
 	balanceChanges bool
-	otherScans     int // Scan services beside the one that faults hit
+	otherScans     int  // Scan services beside the one that faults hit
+	restored       bool // the participant is restored from a backup at the end, and one more stage follows
 }
 
 // newPlan returns the plan of a round's seed.
@@ -64,6 +65,7 @@ func newPlan(seed uint64) plan {
 		}
 	}
 	p.otherScans = random.IntN(3)
+	p.restored = random.IntN(2) == 0
 	return p
 }
 
@@ -103,6 +105,9 @@ func (p plan) String() string {
 		fmt.Fprintf(&b, ", %d Scans", 1+p.otherScans)
 	}
 	fmt.Fprintf(&b, ", from %s, %d updates growing by %d in each of %d stages", start, p.updates, p.growth, p.stages)
+	if p.restored {
+		b.WriteString(", and one of a restored participant")
+	}
 	return b.String()
 }
 

@@ -1,11 +1,13 @@
 package torture
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -59,7 +61,16 @@ func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Ta
 			return err
 		}
 	}
-	for stage := range r.plan.stages {
+	stages := r.plan.stages
+	if r.plan.restored {
+		stages++
+	}
+	for stage := range stages {
+		if stage == r.plan.stages {
+			if err := r.restore(ctx); err != nil {
+				return err
+			}
+		}
 		if err := r.index(ctx, stage); err != nil {
 			return err
 		}
@@ -145,9 +156,32 @@ func (r *round) program(name, command string, kill Kind, args ...string) *progra
 
 // backfill seeds the database under fire.
 func (r *round) backfill(ctx context.Context) error {
-	p := r.program("backfill", "backfill", KillBackfill, "--at-offset", strconv.FormatInt(r.at, 10))
+	return r.finish(ctx, r.program("backfill", "backfill", KillBackfill, "--at-offset", strconv.FormatInt(r.at, 10)), "backfill")
+}
+
+// restore restores the participant from a backup, so that the daemon stops, and reanchors the database under fire.
+func (r *round) restore(ctx context.Context) error {
+	random := randomOf(r.plan.seed, "restore")
+	begun := 20 // updates that the backup has for certain, beyond a snapshot
+	for r.ledger.Offset(begun-20) <= r.at {
+		begun++
+	}
+	r.ledger.Redeal(begun+random.IntN(r.ledger.Len()-begun), r.plan.seed)
+	r.tally.hit(RestoreServer)
+	cmd := exec.CommandContext(ctx, r.path("indexer"), "run", "--until-current")
+	cmd.Env = append(cmd.Environ(), r.environment()...)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !bytes.Contains(out, []byte("`indexer reanchor`")) {
+		return errors.Join(err, fmt.Errorf("indexer run does not stop as it should where the participant was restored:\n%s", out))
+	}
+	return r.finish(ctx, r.program("reanchor", "indexer", KillReanchor, "reanchor", "--apply"), "reanchor")
+}
+
+// finish runs a program under fire until it is done.
+func (r *round) finish(ctx context.Context, p *program, purpose string) error {
 	seen := int64(-1)
-	p.forgiven = func(code int) bool { // it ends when the database goes away, and the next run continues
+	p.forgiven = func(code int) bool { // it ends when the database goes away, and the next run continues, or begins again
 		outages := r.outages.Load()
 		defer func() { seen = outages }()
 		return code == 1 && outages != seen
@@ -163,7 +197,7 @@ func (r *round) backfill(ctx context.Context) error {
 		cease()
 		ended <- err
 	}()
-	err := r.fire(fireCtx, p, KillBackfill, "backfill")
+	err := r.fire(fireCtx, p, p.kill, purpose)
 	if err != nil {
 		cancel()
 	}
@@ -223,8 +257,8 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 		{"participant", participantFaults(random("participant")), r.strikeParticipant(kill)},
 		{"scan", scanFaults(random("scan")), r.history.strike},
 	}
-	if kill == KillBackfill {
-		targets = targets[:3] // it does not read the transaction history
+	if kill != KillIndexer {
+		targets = targets[:3] // only the daemon reads the transaction history
 	}
 	ctx, cease := context.WithTimeout(ctx, r.Longest)
 	defer cease()

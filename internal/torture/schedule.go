@@ -12,6 +12,7 @@ type Kind string
 const (
 	KillIndexer  Kind = "indexer killed (SIGKILL)"
 	KillBackfill Kind = "backfill killed (SIGKILL)"
+	KillReanchor Kind = "reanchor killed (SIGKILL)"
 	PauseProgram Kind = "program paused (SIGSTOP, SIGCONT)"
 
 	StopPostgres    Kind = "PostgreSQL shut down at once and restarted"
@@ -36,13 +37,14 @@ const (
 	ExpireToken    Kind = "token expired until another is in the file"
 	RestartServer  Kind = "participant or Scan restarted"
 	UpgradeRelease Kind = "participant restarted with the next release"
+	RestoreServer  Kind = "participant restored from a backup, offsets dealt anew"
 )
 
 // kinds are all, in the order of the table.
 var kinds = []Kind{
-	KillIndexer, KillBackfill, PauseProgram,
+	KillIndexer, KillBackfill, KillReanchor, PauseProgram,
 	StopPostgres, CrashPostgres, EndSession, CutCopy, CutBeforeCommit, CutAfterCommit, DropConnections, StallPostgres, FullDisk, InjectFullDisk,
-	Reset, Truncate, StallBody, StallAnswer, TooMany, Unavailable, InternalError, Slow, ExpireToken, RestartServer, UpgradeRelease,
+	Reset, Truncate, StallBody, StallAnswer, TooMany, Unavailable, InternalError, Slow, ExpireToken, RestartServer, UpgradeRelease, RestoreServer,
 }
 
 // fault is one of a schedule.

@@ -29,9 +29,10 @@ func TestTheScheduleComesFromTheSeed(t *testing.T) {
 // Every kind of fault comes, in a time within its limits, and each kind that there is has a line in the table.
 func TestEveryFaultComes(t *testing.T) {
 	t.Parallel()
-	come := map[Kind]bool{UpgradeRelease: true} // in the place of a restart
+	come := map[Kind]bool{UpgradeRelease: true, RestoreServer: true} // in the place of a restart; between two stages
 	for _, s := range []*schedule{
-		programFaults(randomOf(1, "a"), KillIndexer), programFaults(randomOf(1, "b"), KillBackfill), postgresFaults(randomOf(1, "c"), true),
+		programFaults(randomOf(1, "a"), KillIndexer), programFaults(randomOf(1, "b"), KillBackfill), programFaults(randomOf(1, "f"), KillReanchor),
+		postgresFaults(randomOf(1, "c"), true),
 		participantFaults(randomOf(1, "d")), scanFaults(randomOf(1, "e")),
 	} {
 		for range 2000 {
@@ -67,12 +68,15 @@ func TestPlansDiffer(t *testing.T) {
 			seen["strict"]++
 			require.Empty(t, p.next, "a strict one is of one release")
 		}
+		if p.restored {
+			seen["restored"]++
+		}
 		if p.snapshot {
 			seen["snapshot of "+p.version]++
 		}
 	}
 	for _, sort := range []string{
-		"3.4>", "3.4>3.5", "3.5>", "3.5>3.6", "3.6>", sandbox.ACSDelta, sandbox.LedgerEffects, "strict", "snapshot of 3.4", "snapshot of 3.5", "snapshot of 3.6",
+		"3.4>", "3.4>3.5", "3.5>", "3.5>3.6", "3.6>", sandbox.ACSDelta, sandbox.LedgerEffects, "strict", "restored", "snapshot of 3.4", "snapshot of 3.5", "snapshot of 3.6",
 	} {
 		require.Positive(t, seen[sort], sort)
 	}
