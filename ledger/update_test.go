@@ -16,6 +16,10 @@ func TestElementsOfAnUpdate(t *testing.T) {
 		if field := reflect.ValueOf(&u).Elem().Field(i); field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct {
 			field.Set(reflect.MakeSlice(field.Type(), 1<<lists, 1<<lists))
 			lists++
+			if id := field.Index(0).FieldByName("ContractID"); id.IsValid() {
+				id.SetString("00")
+				require.Equal(t, "00", field.Index(0).Addr().Interface().(Element).Contract(), field.Type())
+			}
 		}
 	}
 	require.Positive(t, lists)
