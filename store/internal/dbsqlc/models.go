@@ -2662,6 +2662,23 @@ type SpliceTemplates struct {
 	EntityName  string `db:"entity_name"`
 }
 
+// The events that change the active set, or use what is in it, with what the contract of a creation holds. Package active says what the kinds are, and computes the same from events in memory.
+type StepEvents struct {
+	LedgerOffset    int64       `db:"ledger_offset"`
+	NodeID          int32       `db:"node_id"`
+	Kind            int32       `db:"kind"`
+	ContractID      string      `db:"contract_id"`
+	SynchronizerRef int32       `db:"synchronizer_ref"`
+	TemplateRef     int32       `db:"template_ref"`
+	Flag            bool        `db:"flag"`
+	Counter         int64       `db:"counter"`
+	PositionID      pgtype.UUID `db:"position_id"`
+	Amount          string      `db:"amount"`
+	LockKnown       bool        `db:"lock_known"`
+	Locked          bool        `db:"locked"`
+	StakeholdersRef *int32      `db:"stakeholders_ref"`
+}
+
 // The exercises whose result sums a transfer of amulets up.
 type Summaries struct {
 	LedgerOffset         int64       `db:"ledger_offset"`
