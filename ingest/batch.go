@@ -12,6 +12,7 @@ const (
 // fetched is a page that was read and not written yet.
 type fetched struct {
 	page     ledger.Page
+	events   int  // of the page, where it is one of a catch-up
 	answered bool // the page was read from the server; false for one that only says "current"
 	current  bool // the ledger had nothing more when it was read
 }
@@ -20,6 +21,7 @@ type fetched struct {
 type batch struct {
 	pages   []ledger.Page // consecutive
 	updates int
+	events  int
 	bytes   int64 // of JSON, that of pages without updates included
 	current bool  // the ledger had nothing more
 }
@@ -36,6 +38,7 @@ func (b *batch) take(f fetched) {
 		b.pages = append(b.pages, f.page)
 	}
 	b.updates += len(f.page.Updates)
+	b.events += f.events
 	b.bytes += f.page.Bytes
 	b.current = f.current
 }

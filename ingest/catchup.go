@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// The watermark moves over this many updates at a time: contracts that are created and archived within one step cost nothing.
-	projectUpdates = 20_000
-	// At most this many updates are fetched and not projected yet. They are kept in memory until then.
-	unshownUpdates = 3 * projectUpdates
+	// The watermark moves over this many events at a time: contracts that are created and archived within one step cost nothing.
+	projectEvents = 40_000
+	// At most this many events are fetched and not projected yet. The sink remembers so many until then; more it would have to read back.
+	unshownEvents = 90_000
 )
 
 // catchUp moves a watermark that is far behind near to the ledger's end: it loads the missing ranges above the watermark, and
@@ -26,7 +26,7 @@ type catchUp struct {
 
 	at        ledger.Offset // the watermark
 	stored    []storedRange // above the watermark, in order
-	shown     int           // how many of the fetched updates are projected
+	shown     int           // how many of the fetched events are projected
 	projected time.Time     // when a projection was last begun
 
 	projecting, asking bool
@@ -36,7 +36,7 @@ type catchUp struct {
 // storedRange is a range that this run wrote, or found stored.
 type storedRange struct {
 	ledger.Range
-	updates int // 0 for a range that was found stored
+	updates, events int // 0 for a range that was found stored
 }
 
 // newCatchUp returns a catch-up from the watermark to an offset that is not beyond the ledger's end. The ranges in ahead are
@@ -55,10 +55,10 @@ func newCatchUp(r *updatesRun, meter *Meter, at, end ledger.Offset, ahead []ledg
 // run works until the ledger's end is near and everything is projected (nil), something fails, or ctx ends.
 func (c *catchUp) run(ctx context.Context) error {
 	return c.load.run(ctx, func(reading context.Context) {
-		if c.load.fetch(reading, c.load.updates-c.shown < unshownUpdates) {
+		if c.load.fetch(reading, c.load.events-c.shown < unshownEvents) {
 			c.extend(reading)
 		}
-		c.load.write(ctx, c.Sink.Write, func(b batch) { c.keep(ctx, storedRange{b.span(), b.updates}) })
+		c.load.write(ctx, c.Sink.Write, func(b batch) { c.keep(ctx, storedRange{b.span(), b.updates, b.events}) })
 		c.project(ctx)
 	})
 }
@@ -101,25 +101,25 @@ func (c *catchUp) keep(ctx context.Context, stored storedRange) {
 	c.committed(ctx, stored.updates)
 }
 
-// contiguous returns the frontier, and how many updates between the watermark and the frontier this run wrote.
-func (c *catchUp) contiguous() (frontier ledger.Offset, updates int) {
+// contiguous returns the frontier, and how many events between the watermark and the frontier this run wrote.
+func (c *catchUp) contiguous() (frontier ledger.Offset, events int) {
 	frontier = c.at
 	for _, r := range c.stored {
 		if r.From != frontier {
 			break
 		}
-		frontier, updates = r.To, updates+r.updates
+		frontier, events = r.To, events+r.events
 	}
-	return frontier, updates
+	return frontier, events
 }
 
 // project moves the watermark to the frontier, in large steps while more is to come.
 func (c *catchUp) project(ctx context.Context) {
-	to, updates := c.contiguous()
+	to, events := c.contiguous()
 	if ctx.Err() != nil || c.load.failed != nil || c.projecting || to == c.at {
 		return
 	}
-	if updates < projectUpdates && !c.ending() && !c.load.resting() && time.Since(c.projected) < lingerFor {
+	if events < projectEvents && !c.ending() && !c.load.resting() && time.Since(c.projected) < lingerFor {
 		return
 	}
 	c.projecting, c.projected = true, time.Now()
@@ -134,7 +134,7 @@ func (c *catchUp) project(ctx context.Context) {
 			}
 			c.at = to
 			c.stored = slices.DeleteFunc(c.stored, func(r storedRange) bool { return r.To <= to })
-			c.shown += updates
+			c.shown += events
 			c.committed(ctx, 0)
 			if c.target.reached(c.at, false) {
 				c.load.fail(errReached)

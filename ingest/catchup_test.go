@@ -149,8 +149,8 @@ func TestAWindowThatHangs(t *testing.T) {
 		}
 		shown := len(l.memory.got())
 		require.Less(t, shown, 7_000)
-		require.Greater(t, written-shown, unshownUpdates-batchUpdates)
-		require.Less(t, written-shown, unshownUpdates+DefaultMaxRequests*200)
+		require.Greater(t, written-shown, unshownEvents-batchUpdates)
+		require.Less(t, written-shown, unshownEvents+DefaultMaxRequests*200)
 		require.LessOrEqual(t, s.peak(), int64(bytesInFlight))
 		pass(time.Hour)
 		requireAll(t, l.ledger.all(), l.memory.got())
@@ -188,7 +188,7 @@ func TestWhatLiesBelowARequestThatHangsIsShown(t *testing.T) {
 func TestWhatIsStoredIsShownWhileTheRestIsWritten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const updates = 10_000
-		require.Less(t, updates, projectUpdates)
+		require.Less(t, updates, projectEvents)
 		l := newLoop(t, updates)
 		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
 		write := l.sink.write

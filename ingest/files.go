@@ -81,9 +81,8 @@ func (l *loader) pull(ctx context.Context, further bool) (exhausted bool) {
 				l.feed.done = true
 			default:
 				l.room += page.Bytes
-				l.updates += len(page.Updates)
 				l.reached = page.To
-				l.pages = append(l.pages, fetched{page: page})
+				l.pages = append(l.pages, l.counted(&page))
 			}
 		}
 	})

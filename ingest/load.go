@@ -53,7 +53,7 @@ type loader struct {
 	ordered bool
 
 	reached  ledger.Offset // the highest offset that was fetched
-	updates  int           // how many were fetched
+	events   int           // how many were fetched
 	fetching int           // requests in flight
 	room     int64         // bytes of JSON: reserved for requests in flight, and held by pages
 	least    int64         // bytes reserved for a request at least
@@ -167,10 +167,19 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	l.sizes.learn(page, page.To < window.To)
 	l.plan.giveBack(ledger.Range{From: page.To, To: window.To})
 	l.room += page.Bytes
-	l.updates += len(page.Updates)
 	l.reached = max(l.reached, page.To)
 	i, _ := slices.BinarySearchFunc(l.pages, page, func(f fetched, page *ledger.Page) int { return l.plan.compare(&f.page, page) })
-	l.pages = slices.Insert(l.pages, i, fetched{page: *page})
+	l.pages = slices.Insert(l.pages, i, l.counted(page))
+}
+
+// counted counts a page's events. An update without any counts as one.
+func (l *loader) counted(page *ledger.Page) fetched {
+	f := fetched{page: *page}
+	for i := range page.Updates {
+		f.events += max(1, page.Updates[i].Elements())
+	}
+	l.events += f.events
+	return f
 }
 
 // notRead handles the error of a request.

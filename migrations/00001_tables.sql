@@ -201,31 +201,33 @@ CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); 
 COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.';
 
 -- Facts: written once, never updated. The indexer attaches partitions when rows need them -----------------------
+--
+-- Columns of a fixed length come first, the longest before the others: so none is padded to its alignment, and a condition on one behind a
+-- text would take half as long again.
 
 CREATE TABLE updates (
     ledger_offset             bigint NOT NULL,
-    update_id                 text,
-    kind                      text NOT NULL,
-    synchronizer_ref          integer,
     record_time               timestamptz,
     effective_at              timestamptz,
+    paid_traffic_cost         bigint,
+    synchronizer_ref          integer,
+    seen_by_ref               integer,
+    seen_also_by_ref          integer,
+    seen_by_others_ref        integer,
+    kind                      text NOT NULL,
+    update_id                 text,
     command_id                text,
     workflow_id               text,
     trace_parent              text,
     trace_state               text,
     external_transaction_hash bytea,
     transaction_hash          bytea,
-    paid_traffic_cost         bigint,
     extra                     jsonb,
-    seen_by_ref               integer,
-    seen_also_by_ref          integer,
-    seen_by_others_ref        integer,
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX updates_update_id ON updates USING hash (update_id);
 CREATE INDEX updates_record_time ON updates USING brin (record_time, (ledger_offset + 0)) WITH (pages_per_range = 32); -- for ledger.offset_at
 
--- Columns of a fixed length come first: a condition on one behind a text takes half as long again.
 CREATE TABLE created (
     ledger_offset       bigint  NOT NULL,
     node_id             integer NOT NULL,
@@ -252,12 +254,12 @@ CREATE INDEX created_record_time ON created USING brin (record_time);
 
 CREATE TABLE archived (
     ledger_offset          bigint  NOT NULL,
+    record_time            timestamptz,
     node_id                integer NOT NULL,
-    contract_id            text    NOT NULL,
     template_ref           integer NOT NULL,
     synchronizer_ref       integer,
-    record_time            timestamptz,
     witness_parties_ref    integer,
+    contract_id            text    NOT NULL,
     implemented_interfaces text[],
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
@@ -290,38 +292,38 @@ CREATE INDEX exercised_record_time ON exercised USING brin (record_time);
 
 CREATE TABLE interface_views (
     ledger_offset             bigint  NOT NULL,
+    record_time               timestamptz,
     node_id                   integer NOT NULL,
     ordinal                   integer NOT NULL,
+    synchronizer_ref          integer,
+    status_code               integer,
+    seen_by_ref               integer,
     contract_id               text    NOT NULL,
     interface_id              text    NOT NULL,
-    synchronizer_ref          integer,
-    record_time               timestamptz,
     view_value                jsonb,
-    status_code               integer,
     status_message            text,
     status_details            jsonb,
     implementation_package_id text,
     extra                     jsonb,
-    seen_by_ref               integer,
     PRIMARY KEY (ledger_offset, node_id, ordinal)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX interface_views_record_time ON interface_views USING brin (record_time);
 
 CREATE TABLE reassignments (
     ledger_offset          bigint  NOT NULL,
-    node_id                integer NOT NULL,
-    kind                   text    NOT NULL,
-    contract_id            text    NOT NULL,
-    template_ref           integer NOT NULL,
-    synchronizer_ref       integer,
     record_time            timestamptz,
-    reassignment_id        text    NOT NULL,
-    source_ref             integer NOT NULL,
-    target_ref             integer NOT NULL,
-    submitter              text,
     reassignment_counter   bigint  NOT NULL,
     assignment_exclusivity timestamptz,
+    node_id                integer NOT NULL,
+    template_ref           integer NOT NULL,
+    synchronizer_ref       integer,
+    source_ref             integer NOT NULL,
+    target_ref             integer NOT NULL,
     witness_parties_ref    integer,
+    kind                   text    NOT NULL,
+    contract_id            text    NOT NULL,
+    reassignment_id        text    NOT NULL,
+    submitter              text,
     extra                  jsonb,
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
@@ -522,16 +524,16 @@ WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors 
 -- Projections: derived from facts and carried rows, in offset order, in the transaction that moves the watermark -
 
 CREATE TABLE active_contracts (
-    contract_id          text    NOT NULL,
+    activated_offset     bigint  NOT NULL,
+    reassignment_counter bigint  NOT NULL,
+    activated_node_id    integer NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
-    activated_offset     bigint  NOT NULL,
-    activated_node_id    integer NOT NULL,
-    reassignment_counter bigint  NOT NULL,
+    stakeholders_ref     integer,
     position_id          uuid,
+    contract_id          text    NOT NULL,
     amount               numeric,
     locked               boolean,
-    stakeholders_ref     integer,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 -- A hash index: contract ids are long and random, so in a btree each insert would change another page.
@@ -556,11 +558,11 @@ CREATE TABLE lifetimes (
     activated_node_id  integer NOT NULL,
     synchronizer_ref   integer NOT NULL,
     template_ref       integer NOT NULL,
-    contract_id        text    NOT NULL,
+    stakeholders_ref   integer,
     position_id        uuid,
+    contract_id        text    NOT NULL,
     amount             numeric,
     locked             boolean,
-    stakeholders_ref   integer,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';

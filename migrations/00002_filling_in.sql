@@ -19,16 +19,16 @@ COMMENT ON COLUMN fill.projected_from IS 'active_contracts and lifetimes follow 
 COMMENT ON COLUMN fill.lifetimes_to IS 'Lifetimes were computed up to this offset, from the beginning of the ledger or from floors.waiting_snapshot on, where the state floor will be. NULL: they are not being computed.';
 
 CREATE TABLE fill_active (
-    contract_id          text    NOT NULL,
+    activated_offset     bigint  NOT NULL,
+    reassignment_counter bigint  NOT NULL,
+    activated_node_id    integer NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
-    activated_offset     bigint  NOT NULL,
-    activated_node_id    integer NOT NULL,
-    reassignment_counter bigint  NOT NULL,
+    stakeholders_ref     integer,
     position_id          uuid,
+    contract_id          text    NOT NULL,
     amount               numeric,
     locked               boolean,
-    stakeholders_ref     integer,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX fill_active_contract_id ON fill_active USING hash (contract_id);

@@ -239,6 +239,39 @@ FROM created_holdings h
 WHERE NOT h.waits;
 COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).';
 
+-- What projecting reads back: of a range of offsets, or of some contracts. Conditions on either reach the index of each table.
+CREATE VIEW step_events AS
+SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
+    SELECT r.reassignment_counter FROM reassignments r
+    WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
+), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
+    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, e.stakeholders_ref
+FROM (
+    SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
+        c.origin = 'assignment' AS flag, c.stakeholders_ref
+    FROM created c
+    WHERE c.origin = 'assignment' OR c.acs_delta IS NOT FALSE
+    UNION ALL
+    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL
+    FROM archived a
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
+        x.acs_delta IS NOT FALSE, NULL
+    FROM exercised x
+    WHERE x.consuming OR x.acs_delta IS NOT FALSE
+    UNION ALL
+    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL
+    FROM reassignments r
+    WHERE r.kind = 'unassigned'
+) e
+LEFT JOIN LATERAL (
+    SELECT y.position_id, y.amount, y.locked FROM holding_events y
+    WHERE e.kind = 1 AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
+      AND y.ledger_offset = e.ledger_offset AND y.node_id = e.node_id
+    LIMIT 1
+) h ON true;
+COMMENT ON VIEW step_events IS 'The events that change the active set, or use what is in it, with what the contract of a creation holds. Package active says what the kinds are, and computes the same from events in memory.';
+
 CREATE VIEW held_positions AS
 SELECT DISTINCT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed
 FROM created_holdings h

@@ -111,7 +111,7 @@ func (l *Leader) readStepEvents(ctx context.Context, from, to int64, enough int)
 		}
 		// There may be more of the last update.
 		unsure := rows[len(rows)-1].LedgerOffset
-		whole, _ := slices.BinarySearchFunc(rows, unsure, func(r dbsqlc.StepEventsRow, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
+		whole, _ := slices.BinarySearchFunc(rows, unsure, func(r dbsqlc.StepEvents, offset int64) int { return cmp.Compare(r.LedgerOffset, offset) })
 		if whole > 0 {
 			return active.StoredEvents(rows[:whole]), unsure - 1, nil
 		}

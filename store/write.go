@@ -31,7 +31,7 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 	if err := writing.EnsurePartitions(ctx, l.term.Partitions, &b.facts); err != nil {
 		return session.Refused(err)
 	}
-	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = l.term.WriteAhead(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
 			return err
 		}

@@ -105,7 +105,8 @@ func BenchmarkProject(b *testing.B) {
 		b.Run(map[bool]string{true: "remembered", false: "read back"}[remembered], func(b *testing.B) {
 			d := newDatabase(b)
 			l := d.started()
-			d.Exec(`INSERT INTO indexer.active_contracts SELECT '00' || encode(sha256(n::text::bytea), 'hex') || encode(sha256((-n)::text::bytea), 'hex'), 1, 1, n, 1000, 0
+			d.Exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+				SELECT '00' || encode(sha256(n::text::bytea), 'hex') || encode(sha256((-n)::text::bytea), 'hex'), 1, 1, n, 1000, 0
 				FROM generate_series(1, 200000) n`)
 			d.Exec("VACUUM ANALYZE indexer.active_contracts")
 			const updates = 10_000

@@ -211,7 +211,7 @@ func TestCompareActiveNamesMissingAndExtra(t *testing.T) {
 		"later":         {[]string{"DELETE FROM indexer.active_contracts WHERE activated_offset > " + at}, nil},
 		"closed before": {[]string{"DELETE FROM indexer.lifetimes WHERE deactivated_offset <= " + at}, nil},
 		"stale": {
-			[]string{"INSERT INTO indexer.active_contracts SELECT contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, 0 FROM indexer.lifetimes WHERE " +
+			[]string{"INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter) SELECT contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, 0 FROM indexer.lifetimes WHERE " +
 				one("lifetimes", "deactivated_offset <= "+at)},
 			[]string{"extra active_contracts"},
 		},
@@ -220,7 +220,7 @@ func TestCompareActiveNamesMissingAndExtra(t *testing.T) {
 			[]string{"extra lifetimes"},
 		},
 		"active and closed": {
-			[]string{"INSERT INTO indexer.lifetimes SELECT " + at + " + 1, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id FROM indexer.active_contracts WHERE " +
+			[]string{"INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id) SELECT " + at + " + 1, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id FROM indexer.active_contracts WHERE " +
 				one("active_contracts", "activated_offset <= "+at)},
 			[]string{"extra lifetimes"},
 		},

@@ -172,11 +172,7 @@ func (r *Refiller) stepOf(ctx context.Context, tx pgx.Tx, contracts []string, wa
 	if err != nil {
 		return nil, fmt.Errorf("read the events of %d contracts: %w", len(contracts), err)
 	}
-	events := make([]dbsqlc.StepEventsRow, len(list))
-	for i := range list {
-		events[i] = dbsqlc.StepEventsRow(list[i])
-	}
-	return active.NewStep(active.StoredEvents(events)), nil
+	return active.NewStep(active.StoredEvents(list)), nil
 }
 
 // lifetimeKey is the key of a lifetime, and, without an end, of an active contract.

@@ -222,7 +222,7 @@ func (s *Step) DeactivatedOffsets() iter.Seq[int64] {
 	}
 }
 
-// The kinds of events that StepEvents reads, in the order of an update's events of one node.
+// The kinds of events in the database's view step_events, in the order of an update's events of one node.
 const (
 	kindCreation = iota + 1
 	kindArchival
@@ -232,7 +232,7 @@ const (
 )
 
 // StoredEvents are events that were read back from the facts.
-func StoredEvents(rows []dbsqlc.StepEventsRow) []Event {
+func StoredEvents(rows []dbsqlc.StepEvents) []Event {
 	events := make([]Event, len(rows))
 	for i := range rows {
 		row := &rows[i]
@@ -253,7 +253,7 @@ func StoredEvents(rows []dbsqlc.StepEventsRow) []Event {
 }
 
 // storedHolding is what a contract holds, as it was read back; nil where it is no holding.
-func storedHolding(row *dbsqlc.StepEventsRow) *names.Holding {
+func storedHolding(row *dbsqlc.StepEvents) *names.Holding {
 	if !row.PositionID.Valid {
 		return nil
 	}

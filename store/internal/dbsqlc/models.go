@@ -20,20 +20,20 @@ type AbortedTransferInstructions struct {
 
 // One narrow row per contract and synchronizer, active at the watermark. The key is the event that activated it, which is also its creation event: no event activates twice.
 type ActiveContracts struct {
-	ContractID          string `db:"contract_id"`
-	SynchronizerRef     int32  `db:"synchronizer_ref"`
-	TemplateRef         int32  `db:"template_ref"`
-	ActivatedOffset     int64  `db:"activated_offset"`
-	ActivatedNodeID     int32  `db:"activated_node_id"`
-	ReassignmentCounter int64  `db:"reassignment_counter"`
+	ActivatedOffset     int64 `db:"activated_offset"`
+	ReassignmentCounter int64 `db:"reassignment_counter"`
+	ActivatedNodeID     int32 `db:"activated_node_id"`
+	SynchronizerRef     int32 `db:"synchronizer_ref"`
+	TemplateRef         int32 `db:"template_ref"`
+	// As in created.
+	StakeholdersRef *int32 `db:"stakeholders_ref"`
 	// What the contract is a holding of. NULL: it is none.
 	PositionID pgtype.UUID `db:"position_id"`
+	ContractID string      `db:"contract_id"`
 	// How much it holds. NULL: not readable, or it is no holding.
 	Amount *ledger.Decimal `db:"amount"`
 	// Whether that is locked. NULL: not readable, or it is no holding.
 	Locked *bool `db:"locked"`
-	// As in created.
-	StakeholdersRef *int32 `db:"stakeholders_ref"`
 }
 
 // How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can't be proved because the creation of something is not stored.
@@ -73,12 +73,12 @@ type Archivals struct {
 // Facts: archived events. Shown, with the consuming rows of exercised, as ledger.archived_events.
 type Archived struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
+	RecordTime            pgtype.Timestamptz `db:"record_time"`
 	NodeID                int32              `db:"node_id"`
-	ContractID            string             `db:"contract_id"`
 	TemplateRef           int32              `db:"template_ref"`
 	SynchronizerRef       *int32             `db:"synchronizer_ref"`
-	RecordTime            pgtype.Timestamptz `db:"record_time"`
 	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	ContractID            string             `db:"contract_id"`
 	ImplementedInterfaces []string           `db:"implemented_interfaces"`
 	Extra                 []byte             `db:"extra"`
 }
@@ -388,16 +388,16 @@ type Fill struct {
 
 // The active contracts at fill.lifetimes_to, like active_contracts at the watermark. Empty while no lifetimes are computed.
 type FillActive struct {
-	ContractID          string          `db:"contract_id"`
+	ActivatedOffset     int64           `db:"activated_offset"`
+	ReassignmentCounter int64           `db:"reassignment_counter"`
+	ActivatedNodeID     int32           `db:"activated_node_id"`
 	SynchronizerRef     int32           `db:"synchronizer_ref"`
 	TemplateRef         int32           `db:"template_ref"`
-	ActivatedOffset     int64           `db:"activated_offset"`
-	ActivatedNodeID     int32           `db:"activated_node_id"`
-	ReassignmentCounter int64           `db:"reassignment_counter"`
+	StakeholdersRef     *int32          `db:"stakeholders_ref"`
 	PositionID          pgtype.UUID     `db:"position_id"`
+	ContractID          string          `db:"contract_id"`
 	Amount              *ledger.Decimal `db:"amount"`
 	Locked              *bool           `db:"locked"`
-	StakeholdersRef     *int32          `db:"stakeholders_ref"`
 }
 
 type FillBoth struct {
@@ -561,21 +561,21 @@ type InterfaceNames struct {
 
 // Facts: interface views of created. Shown, with carried_interface_views, as ledger.interface_views.
 type InterfaceViews struct {
-	LedgerOffset            int64              `db:"ledger_offset"`
-	NodeID                  int32              `db:"node_id"`
-	Ordinal                 int32              `db:"ordinal"`
-	ContractID              string             `db:"contract_id"`
-	InterfaceID             string             `db:"interface_id"`
-	SynchronizerRef         *int32             `db:"synchronizer_ref"`
-	RecordTime              pgtype.Timestamptz `db:"record_time"`
-	ViewValue               []byte             `db:"view_value"`
-	StatusCode              *int32             `db:"status_code"`
-	StatusMessage           *string            `db:"status_message"`
-	StatusDetails           []byte             `db:"status_details"`
-	ImplementationPackageID *string            `db:"implementation_package_id"`
-	Extra                   []byte             `db:"extra"`
+	LedgerOffset    int64              `db:"ledger_offset"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	NodeID          int32              `db:"node_id"`
+	Ordinal         int32              `db:"ordinal"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
+	StatusCode      *int32             `db:"status_code"`
 	// The parties that may see the creation event.
-	SeenByRef *int32 `db:"seen_by_ref"`
+	SeenByRef               *int32  `db:"seen_by_ref"`
+	ContractID              string  `db:"contract_id"`
+	InterfaceID             string  `db:"interface_id"`
+	ViewValue               []byte  `db:"view_value"`
+	StatusMessage           *string `db:"status_message"`
+	StatusDetails           []byte  `db:"status_details"`
+	ImplementationPackageID *string `db:"implementation_package_id"`
+	Extra                   []byte  `db:"extra"`
 }
 
 // The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.
@@ -2013,17 +2013,17 @@ type LedgerVettingChanges struct {
 
 // One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.
 type Lifetimes struct {
-	DeactivatedOffset int64           `db:"deactivated_offset"`
-	ActivatedOffset   int64           `db:"activated_offset"`
-	ActivatedNodeID   int32           `db:"activated_node_id"`
-	SynchronizerRef   int32           `db:"synchronizer_ref"`
-	TemplateRef       int32           `db:"template_ref"`
-	ContractID        string          `db:"contract_id"`
-	PositionID        pgtype.UUID     `db:"position_id"`
-	Amount            *ledger.Decimal `db:"amount"`
-	Locked            *bool           `db:"locked"`
+	DeactivatedOffset int64 `db:"deactivated_offset"`
+	ActivatedOffset   int64 `db:"activated_offset"`
+	ActivatedNodeID   int32 `db:"activated_node_id"`
+	SynchronizerRef   int32 `db:"synchronizer_ref"`
+	TemplateRef       int32 `db:"template_ref"`
 	// As in created.
-	StakeholdersRef *int32 `db:"stakeholders_ref"`
+	StakeholdersRef *int32          `db:"stakeholders_ref"`
+	PositionID      pgtype.UUID     `db:"position_id"`
+	ContractID      string          `db:"contract_id"`
+	Amount          *ledger.Decimal `db:"amount"`
+	Locked          *bool           `db:"locked"`
 }
 
 // Like exact_payloads, for contracts that were looked up.
@@ -2418,19 +2418,19 @@ type Readers struct {
 // Facts: assigned and unassigned events. Shown, with carried_reassignments, as ledger.reassignments.
 type Reassignments struct {
 	LedgerOffset          int64              `db:"ledger_offset"`
-	NodeID                int32              `db:"node_id"`
-	Kind                  string             `db:"kind"`
-	ContractID            string             `db:"contract_id"`
-	TemplateRef           int32              `db:"template_ref"`
-	SynchronizerRef       *int32             `db:"synchronizer_ref"`
 	RecordTime            pgtype.Timestamptz `db:"record_time"`
-	ReassignmentID        string             `db:"reassignment_id"`
-	SourceRef             int32              `db:"source_ref"`
-	TargetRef             int32              `db:"target_ref"`
-	Submitter             *string            `db:"submitter"`
 	ReassignmentCounter   int64              `db:"reassignment_counter"`
 	AssignmentExclusivity pgtype.Timestamptz `db:"assignment_exclusivity"`
+	NodeID                int32              `db:"node_id"`
+	TemplateRef           int32              `db:"template_ref"`
+	SynchronizerRef       *int32             `db:"synchronizer_ref"`
+	SourceRef             int32              `db:"source_ref"`
+	TargetRef             int32              `db:"target_ref"`
 	WitnessPartiesRef     *int32             `db:"witness_parties_ref"`
+	Kind                  string             `db:"kind"`
+	ContractID            string             `db:"contract_id"`
+	ReassignmentID        string             `db:"reassignment_id"`
+	Submitter             *string            `db:"submitter"`
 	Extra                 []byte             `db:"extra"`
 }
 
@@ -2660,6 +2660,23 @@ type SnapshotsCopy struct {
 type SpliceTemplates struct {
 	TemplateRef int32  `db:"template_ref"`
 	EntityName  string `db:"entity_name"`
+}
+
+// The events that change the active set, or use what is in it, with what the contract of a creation holds. Package active says what the kinds are, and computes the same from events in memory.
+type StepEvents struct {
+	LedgerOffset    int64       `db:"ledger_offset"`
+	NodeID          int32       `db:"node_id"`
+	Kind            int32       `db:"kind"`
+	ContractID      string      `db:"contract_id"`
+	SynchronizerRef int32       `db:"synchronizer_ref"`
+	TemplateRef     int32       `db:"template_ref"`
+	Flag            bool        `db:"flag"`
+	Counter         int64       `db:"counter"`
+	PositionID      pgtype.UUID `db:"position_id"`
+	Amount          string      `db:"amount"`
+	LockKnown       bool        `db:"lock_known"`
+	Locked          bool        `db:"locked"`
+	StakeholdersRef *int32      `db:"stakeholders_ref"`
 }
 
 // The exercises whose result sums a transfer of amulets up.
@@ -2943,26 +2960,26 @@ type Unlimited struct {
 
 // Facts: one row per update. Shown as ledger.updates.
 type Updates struct {
-	LedgerOffset            int64              `db:"ledger_offset"`
-	UpdateID                *string            `db:"update_id"`
-	Kind                    string             `db:"kind"`
-	SynchronizerRef         *int32             `db:"synchronizer_ref"`
-	RecordTime              pgtype.Timestamptz `db:"record_time"`
-	EffectiveAt             pgtype.Timestamptz `db:"effective_at"`
-	CommandID               *string            `db:"command_id"`
-	WorkflowID              *string            `db:"workflow_id"`
-	TraceParent             *string            `db:"trace_parent"`
-	TraceState              *string            `db:"trace_state"`
-	ExternalTransactionHash []byte             `db:"external_transaction_hash"`
-	TransactionHash         []byte             `db:"transaction_hash"`
-	PaidTrafficCost         *int64             `db:"paid_traffic_cost"`
-	Extra                   []byte             `db:"extra"`
+	LedgerOffset    int64              `db:"ledger_offset"`
+	RecordTime      pgtype.Timestamptz `db:"record_time"`
+	EffectiveAt     pgtype.Timestamptz `db:"effective_at"`
+	PaidTrafficCost *int64             `db:"paid_traffic_cost"`
+	SynchronizerRef *int32             `db:"synchronizer_ref"`
 	// Parties that may see at least one of its events: one of the lists of its events. NULL: none.
 	SeenByRef *int32 `db:"seen_by_ref"`
 	// More of them: another list, where that one has not all. NULL: no more.
 	SeenAlsoByRef *int32 `db:"seen_also_by_ref"`
 	// All others, where both have not all. NULL: no more.
-	SeenByOthersRef *int32 `db:"seen_by_others_ref"`
+	SeenByOthersRef         *int32  `db:"seen_by_others_ref"`
+	Kind                    string  `db:"kind"`
+	UpdateID                *string `db:"update_id"`
+	CommandID               *string `db:"command_id"`
+	WorkflowID              *string `db:"workflow_id"`
+	TraceParent             *string `db:"trace_parent"`
+	TraceState              *string `db:"trace_state"`
+	ExternalTransactionHash []byte  `db:"external_transaction_hash"`
+	TransactionHash         []byte  `db:"transaction_hash"`
+	Extra                   []byte  `db:"extra"`
 }
 
 // Windows of the streams that were compared with their source, and sealed with a digest of their rows. Written in the transaction that compares. Shown as ledger.verifications.

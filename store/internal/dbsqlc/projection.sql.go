@@ -7,8 +7,6 @@ package dbsqlc
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const activeContractsUse = `-- name: ActiveContractsUse :exec
@@ -32,36 +30,8 @@ func (q *Queries) ActiveContractsUse(ctx context.Context, db DBTX, arg ActiveCon
 }
 
 const stepEvents = `-- name: StepEvents :many
-SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
-    SELECT r.reassignment_counter FROM reassignments r
-    WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
-), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
-    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, e.stakeholders_ref
-FROM (
-    SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
-        c.origin = 'assignment' AS flag, c.stakeholders_ref
-    FROM created c
-    WHERE c.ledger_offset > $1::bigint AND c.ledger_offset <= $2::bigint AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
-    UNION ALL
-    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL
-    FROM archived a
-    WHERE a.ledger_offset > $1 AND a.ledger_offset <= $2
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
-        x.acs_delta IS NOT FALSE, NULL
-    FROM exercised x
-    WHERE x.ledger_offset > $1 AND x.ledger_offset <= $2 AND (x.consuming OR x.acs_delta IS NOT FALSE)
-    UNION ALL
-    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL
-    FROM reassignments r
-    WHERE r.ledger_offset > $1 AND r.ledger_offset <= $2 AND r.kind = 'unassigned'
-) e
-LEFT JOIN LATERAL (
-    SELECT y.position_id, y.amount, y.locked FROM holding_events y
-    WHERE e.kind = 1 AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
-      AND y.ledger_offset = e.ledger_offset AND y.node_id = e.node_id
-    LIMIT 1
-) h ON true
+SELECT ledger_offset, node_id, kind, contract_id, synchronizer_ref, template_ref, flag, counter, position_id, amount, lock_known, locked, stakeholders_ref FROM step_events e
+WHERE e.ledger_offset > $1::bigint AND e.ledger_offset <= $2::bigint
 ORDER BY e.ledger_offset, e.node_id, e.kind
 LIMIT $3::bigint
 `
@@ -72,32 +42,16 @@ type StepEventsParams struct {
 	AtMost        int64 `db:"at_most"`
 }
 
-type StepEventsRow struct {
-	LedgerOffset    int64       `db:"ledger_offset"`
-	NodeID          int32       `db:"node_id"`
-	Kind            int32       `db:"kind"`
-	ContractID      string      `db:"contract_id"`
-	SynchronizerRef int32       `db:"synchronizer_ref"`
-	TemplateRef     int32       `db:"template_ref"`
-	Flag            bool        `db:"flag"`
-	Counter         int64       `db:"counter"`
-	PositionID      pgtype.UUID `db:"position_id"`
-	Amount          string      `db:"amount"`
-	LockKnown       bool        `db:"lock_known"`
-	Locked          bool        `db:"locked"`
-	StakeholdersRef *int32      `db:"stakeholders_ref"`
-}
-
-// The events of a range that concern the active set, in order, with the columns of stepEvent, up to a number of rows.
-func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams) ([]StepEventsRow, error) {
+// The events of a range that concern the active set, in order, up to a number of rows.
+func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams) ([]StepEvents, error) {
 	rows, err := db.Query(ctx, stepEvents, arg.FromExclusive, arg.ToInclusive, arg.AtMost)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []StepEventsRow
+	var items []StepEvents
 	for rows.Next() {
-		var i StepEventsRow
+		var i StepEvents
 		if err := rows.Scan(
 			&i.LedgerOffset,
 			&i.NodeID,
@@ -124,36 +78,8 @@ func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams)
 }
 
 const stepEventsOf = `-- name: StepEventsOf :many
-SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.template_ref, e.flag, coalesce((
-    SELECT r.reassignment_counter FROM reassignments r
-    WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
-), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
-    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, e.stakeholders_ref
-FROM (
-    SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
-        c.origin = 'assignment' AS flag, c.stakeholders_ref
-    FROM created c
-    WHERE c.contract_id = ANY ($1::text[]) AND c.ledger_offset <= $2::bigint AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
-    UNION ALL
-    SELECT a.ledger_offset, a.node_id, 2, a.contract_id, coalesce(a.synchronizer_ref, 0), 0, true, NULL
-    FROM archived a
-    WHERE a.contract_id = ANY ($1::text[]) AND a.ledger_offset <= $2::bigint
-    UNION ALL
-    SELECT x.ledger_offset, x.node_id, CASE WHEN x.consuming THEN 3 ELSE 4 END, x.contract_id, coalesce(x.synchronizer_ref, 0), 0,
-        x.acs_delta IS NOT FALSE, NULL
-    FROM exercised x
-    WHERE x.contract_id = ANY ($1::text[]) AND x.ledger_offset <= $2::bigint AND (x.consuming OR x.acs_delta IS NOT FALSE)
-    UNION ALL
-    SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL
-    FROM reassignments r
-    WHERE r.contract_id = ANY ($1::text[]) AND r.ledger_offset <= $2::bigint AND r.kind = 'unassigned'
-) e
-LEFT JOIN LATERAL (
-    SELECT y.position_id, y.amount, y.locked FROM holding_events y
-    WHERE e.kind = 1 AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
-      AND y.ledger_offset = e.ledger_offset AND y.node_id = e.node_id
-    LIMIT 1
-) h ON true
+SELECT ledger_offset, node_id, kind, contract_id, synchronizer_ref, template_ref, flag, counter, position_id, amount, lock_known, locked, stakeholders_ref FROM step_events e
+WHERE e.contract_id = ANY ($1::text[]) AND e.ledger_offset <= $2::bigint
 ORDER BY e.ledger_offset, e.node_id, e.kind
 `
 
@@ -162,32 +88,16 @@ type StepEventsOfParams struct {
 	UpTo        int64    `db:"up_to"`
 }
 
-type StepEventsOfRow struct {
-	LedgerOffset    int64       `db:"ledger_offset"`
-	NodeID          int32       `db:"node_id"`
-	Kind            int32       `db:"kind"`
-	ContractID      string      `db:"contract_id"`
-	SynchronizerRef int32       `db:"synchronizer_ref"`
-	TemplateRef     int32       `db:"template_ref"`
-	Flag            bool        `db:"flag"`
-	Counter         int64       `db:"counter"`
-	PositionID      pgtype.UUID `db:"position_id"`
-	Amount          string      `db:"amount"`
-	LockKnown       bool        `db:"lock_known"`
-	Locked          bool        `db:"locked"`
-	StakeholdersRef *int32      `db:"stakeholders_ref"`
-}
-
-// StepEvents of some contracts, up to an offset.
-func (q *Queries) StepEventsOf(ctx context.Context, db DBTX, arg StepEventsOfParams) ([]StepEventsOfRow, error) {
+// The events of some contracts that concern the active set, up to an offset, in order.
+func (q *Queries) StepEventsOf(ctx context.Context, db DBTX, arg StepEventsOfParams) ([]StepEvents, error) {
 	rows, err := db.Query(ctx, stepEventsOf, arg.ContractIds, arg.UpTo)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []StepEventsOfRow
+	var items []StepEvents
 	for rows.Next() {
-		var i StepEventsOfRow
+		var i StepEvents
 		if err := rows.Scan(
 			&i.LedgerOffset,
 			&i.NodeID,

@@ -99,7 +99,7 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 		db: db, role: role, epoch: epoch, Pool: pool, lockConn: conn,
 		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}), Redacted: erased,
 	}
-	t.Dictionary = names.New(db.Queries, pool, t.writeNames)
+	t.Dictionary = names.New(db.Queries, pool, t.WriteAhead)
 	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
 	go t.keepLock(watch)
 	db.Config.Logger.InfoContext(ctx, "leading", "role", string(role), "epoch", epoch)
@@ -283,9 +283,10 @@ func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(con
 	return t.Transact(ctx, limit, pgx.TxOptions{}, fn)
 }
 
-// writeNames is Write for names, without waiting for the disk: that would wait for all that other transactions have written so far. The
-// rows that use a name are committed after it, and so never outlast it; what the database loses in a crash ends the term (see writerPool).
-func (t *Term) writeNames(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+// WriteAhead is Write for rows that count for nothing before a later transaction of this term: names, and facts above the watermark. It does
+// not wait for the disk, because the commit of that later transaction does, with all that was committed before it. What the database loses
+// in a crash ends the term (see writerPool).
+func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	return t.Transact(ctx, WriteTimeout, pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL synchronous_commit = off"}, fn)
 }
 
