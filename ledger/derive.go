@@ -69,6 +69,7 @@ var movingRules = map[string]movingRule{
 	"AmuletRules AmuletRules_CreateTransferPreapproval":             ruleNothing,
 	"AmuletRules AmuletRules_CreateExternalPartySetupProposal":      ruleNothing,
 	"TransferPreapproval TransferPreapproval_Renew":                 ruleNothing,
+	"AmuletAllocation Allocation_Settle":                            ruleNothing,
 	"AmuletAllocationV2 Allocation_Settle":                          ruleNothing,
 	"AnsRules AnsRules_CollectInitialEntryPayment":                  ruleEntry,
 	"AnsRules AnsRules_CollectEntryRenewalPayment":                  ruleEntry,

@@ -101,3 +101,66 @@ const recordedRecords = `
 26 abort_transfer_instruction reject
 29 transfer charlie 500.0000000000 > alice 500.0000000000 preapproval_send 1
 `
+
+// What the simulated network has no case of.
+func TestRecordsOfRareShapes(t *testing.T) {
+	t.Parallel()
+	const (
+		account  = `{"owner":"alice::1","provider":null,"id":""}`
+		nobody   = `{"owner":null,"provider":null,"id":"cip-112/burn"}`
+		done     = `{"output":{"tag":"TransferInstructionResult_Completed","value":{"receiverHoldingCids":["a1"]}},"meta":{"values":{}}}`
+		transfer = `{"transfer":{"sender":"alice::1","outputs":[{"receiver":"bob::1","amount":"2.0","receiverFeeRatio":"0.5"}]}}`
+		result   = `{"round":{"number":"7"},"createdAmulets":[{"value":"a1"}],"summary":{"inputAmuletAmount":"3.0","holdingFees":"0E-10","outputFees":["0.1"],
+			"senderChangeFee":"0.0","senderChangeAmount":"0.95","balanceChanges":[]}}`
+	)
+	factory := func(sender, receiver, reason string) JSON {
+		return JSON(`{"transfer":{"sender":` + sender + `,"receiver":` + receiver + `,"amount":"5.0","instrumentId":{"admin":"dso::1","id":"Amulet"},"meta":{"values":{"` + metaReason + `":"` + reason + `"}}}}`)
+	}
+	exercise := func(node, last int32, name, argument, result string) MovingExercise {
+		entity, choice, _ := strings.Cut(name, " ")
+		return MovingExercise{NodeID: node, LastDescendant: last, ContractID: "c", Entity: entity, Choice: choice, Argument: JSON(argument), Result: JSON(result)}
+	}
+	rules := func(node int32) MovingExercise {
+		return exercise(node, node+2, "AmuletRules AmuletRules_Transfer", transfer, result)
+	}
+	for what, c := range map[string]struct {
+		exercises []MovingExercise
+		want      []string
+	}{
+		"an account of nobody is its administrator's": {
+			[]MovingExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(account, nobody, "gift")), done)}, []string{"#u:0 alice dso 5.0 gift"}},
+		"from nobody": {
+			[]MovingExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(nobody, account, "mint")), done)}, []string{"#u:0 dso alice 5.0 mint"}},
+		"the factory adds nothing to a transfer below it": {
+			[]MovingExercise{exercise(0, 3, "ExternalPartyAmuletRules TransferFactory_Transfer", string(factory(account, account, "not read")), done), rules(1)}, []string{"#u:1 alice bob 2.0000000000 fee 0.0500000000"}},
+		"a name's payment is told once": {
+			[]MovingExercise{
+				exercise(0, 9, "AnsRules AnsRules_CollectInitialEntryPayment", `{}`, `{}`), exercise(1, 5, "SubscriptionInitialPayment SubscriptionInitialPayment_Collect", `{}`, `{}`), rules(2),
+				exercise(6, 9, "SubscriptionPayment SubscriptionPayment_Collect", `{}`, `{}`), rules(7)}, []string{"#u:2 alice bob 2.0000000000 fee 0.0500000000"}},
+		"a name without a payment": {[]MovingExercise{exercise(0, 9, "AnsRules AnsRules_CollectEntryRenewalPayment", `{}`, `{}`), rules(1)}, nil},
+		"what purchases do below is no transfer": {
+			[]MovingExercise{exercise(0, 3, "TransferPreapproval TransferPreapproval_Renew", `{}`, `{}`), rules(1), rules(4)}, []string{"#u:4 alice bob 2.0000000000 fee 0.0500000000"}},
+		"what can't be read is kept": {
+			[]MovingExercise{exercise(0, 3, "AmuletAllocation Allocation_ExecuteTransfer", `{}`, `{"receiverHoldingCids":[]}`), rules(1)}, []string{"#u:0 unknown"}},
+	} {
+		u := MovedUpdate{ID: "u", Exercises: c.exercises, Amulets: []MovedAmulet{{NodeID: 2, ContractID: "a1", Created: true, Payload: JSON(
+			`{"owner":"bob::1","amount":{"initialAmount":"1.9","createdAt":{"number":"7"},"ratePerRound":{"rate":"0.01"}}}`)}}}
+		var got []string
+		for _, r := range u.Records() {
+			if r.Transfer == nil {
+				got = append(got, r.EventID+" "+string(r.Kind))
+				continue
+			}
+			to := r.Transfer.Receivers[0]
+			text := fmt.Sprintf("%s %s %s %s", r.EventID, hint(r.Transfer.Sender.Party), hint(to.Party), to.Amount)
+			if r.Transfer.Description != nil {
+				text += " " + *r.Transfer.Description
+			}
+			if fee := orUnknown(r.Transfer.Sender.Fee); fee != "0.0000000000" {
+				text += " fee " + fee
+			}
+			got = append(got, text)
+		}
+		require.Equal(t, c.want, got, what)
+	}
+}

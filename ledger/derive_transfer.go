@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,10 +58,13 @@ type (
 		Meta   metadata       `json:"meta"`
 	}
 	standardTransfer struct {
-		Sender   account  `json:"sender"`
-		Receiver account  `json:"receiver"`
-		Amount   exactSum `json:"amount"`
-		Meta     metadata `json:"meta"`
+		Sender     account  `json:"sender"`
+		Receiver   account  `json:"receiver"`
+		Amount     exactSum `json:"amount"`
+		Instrument struct {
+			Admin string `json:"admin"`
+		} `json:"instrumentId"`
+		Meta metadata `json:"meta"`
 	}
 	instructionResult struct {
 		Output struct {
@@ -102,6 +107,11 @@ func (c *change) UnmarshalJSON(text []byte) error {
 // account is a party, or, in V2 of the token standard, what names its owner.
 type account string
 
+// of returns the party that an account of an instrument belongs to: its administrator, if it names no owner.
+func (a account) of(admin string) string {
+	return cmp.Or(string(a), admin)
+}
+
 func (a *account) UnmarshalJSON(text []byte) error {
 	if strings.HasPrefix(string(text), `"`) {
 		return json.Unmarshal(text, (*string)(a))
@@ -116,24 +126,31 @@ func (a *account) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// exactSum is a decimal of at most ten digits after the point, as the text that was served and to count with.
-type exactSum struct {
-	text string
-	rat  *big.Rat
-}
+// exactSum is a decimal, as the text that was served, but without an exponent. The zero value is not known.
+type exactSum struct{ text string }
 
 func (s *exactSum) UnmarshalJSON(text []byte) error {
+	if inner := bytes.Trim(text, `"`); len(inner) == len(text)-2 && checkDecimal(inner) == nil {
+		s.text = string(inner)
+		return nil
+	}
 	if err := json.Unmarshal(text, &s.text); err != nil {
 		return err
 	}
-	var ok bool
-	if s.rat, ok = new(big.Rat).SetString(s.text); !ok || len(s.text) > mostOfDecimal || strings.ContainsRune(s.text, '/') {
+	rat, ok := new(big.Rat).SetString(s.text)
+	if !ok || len(s.text) > mostOfDecimal || strings.ContainsRune(s.text, '/') {
 		return fmt.Errorf("%q is no decimal", shorten([]byte(s.text)))
 	}
-	if strings.ContainsAny(s.text, "eE+") {
-		s.text = s.rat.FloatString(scaleOfDecimals)
-	}
+	s.text = rat.FloatString(scaleOfDecimals)
 	return nil
+}
+
+func (s exactSum) known() bool { return s.text != "" }
+
+// rat is the number, to count with.
+func (s exactSum) rat() *big.Rat {
+	r, _ := new(big.Rat).SetString(s.text) // a decimal
+	return r
 }
 
 const (
@@ -141,7 +158,7 @@ const (
 	mostOfDecimal   = 60 // characters, also with an exponent
 )
 
-func sumOf(r *big.Rat) exactSum { return exactSum{text: r.FloatString(scaleOfDecimals), rat: r} }
+func sumOf(r *big.Rat) exactSum { return exactSum{r.FloatString(scaleOfDecimals)} }
 
 func (s exactSum) value() Decimal { return Decimal(s.text) }
 
@@ -195,16 +212,16 @@ func (u *MovedUpdate) transfer(e, as *MovingExercise) (Transaction, error) {
 	senderFee, receiverFees := new(big.Rat), map[string]*big.Rat{}
 	amounts := map[string]*big.Rat{}
 	for i, o := range outputs {
-		if o.Amount.rat == nil || o.ReceiverFeeRatio.rat == nil || o.Receiver == "" {
+		if !o.Amount.known() || !o.ReceiverFeeRatio.known() || o.Receiver == "" {
 			return t, errIncomplete
 		}
 		if amounts[o.Receiver] == nil {
 			amounts[o.Receiver], receiverFees[o.Receiver] = new(big.Rat), new(big.Rat)
 			t.Transfer.Receivers = append(t.Transfer.Receivers, Receiver{Party: o.Receiver})
 		}
-		amounts[o.Receiver].Add(amounts[o.Receiver], o.Amount.rat)
-		receiverFees[o.Receiver].Add(receiverFees[o.Receiver], timesRounded(fees[i].rat, o.ReceiverFeeRatio.rat))
-		senderFee.Add(senderFee, timesRounded(fees[i].rat, new(big.Rat).Sub(big.NewRat(1, 1), o.ReceiverFeeRatio.rat)))
+		amounts[o.Receiver].Add(amounts[o.Receiver], o.Amount.rat())
+		receiverFees[o.Receiver].Add(receiverFees[o.Receiver], timesRounded(fees[i].rat(), o.ReceiverFeeRatio.rat()))
+		senderFee.Add(senderFee, timesRounded(fees[i].rat(), new(big.Rat).Sub(big.NewRat(1, 1), o.ReceiverFeeRatio.rat())))
 	}
 	for i := range t.Transfer.Receivers {
 		r := &t.Transfer.Receivers[i]
@@ -230,7 +247,7 @@ func summed(t *Transaction, sender string, r *transferResult) (err error) {
 		InputValidatorFaucetAmount: optionalSum(s.InputFaucet),
 	}}
 	for _, c := range s.BalanceChanges {
-		if c[0].Party == "" || c[1].Initial.rat == nil || c[1].Rate.rat == nil {
+		if c[0].Party == "" || !c[1].Initial.known() || !c[1].Rate.known() {
 			return errIncomplete
 		}
 		t.Transfer.BalanceChanges = append(t.Transfer.BalanceChanges, BalanceChange{Party: c[0].Party, InitialAmount: c[1].Initial.value(), HoldingFeesRate: c[1].Rate.value()})
@@ -269,7 +286,7 @@ func (u *MovedUpdate) sent(e *MovingExercise, argument *sendArgument, result *se
 	if err := summed(&t, string(argument.Sender), &result.Result); err != nil {
 		return t, err
 	}
-	if len(result.Result.CreatedAmulets) == 0 || argument.Amount.rat == nil {
+	if len(result.Result.CreatedAmulets) == 0 || !argument.Amount.known() {
 		return t, errIncomplete
 	}
 	a, err := u.createdAmulet(result.Result.CreatedAmulets[0].Value)
@@ -278,7 +295,7 @@ func (u *MovedUpdate) sent(e *MovingExercise, argument *sendArgument, result *se
 	}
 	fees := new(big.Rat)
 	for _, fee := range result.Result.Summary.OutputFees {
-		fees.Add(fees, fee.rat)
+		fees.Add(fees, fee.rat())
 	}
 	t.Transfer.Sender.Fee = sumOf(fees).optional()
 	t.Transfer.Receivers = append(t.Transfer.Receivers, Receiver{Party: a.Owner, Amount: argument.Amount.value(), Fee: sumOf(new(big.Rat)).optional()})
@@ -303,20 +320,20 @@ func (u *MovedUpdate) factory(i int) (records []Transaction, explained bool, err
 		return nil, true, err
 	}
 	x, output := &argument.Transfer, &result.Output
-	toOneself := x.Sender == x.Receiver
+	sender, to := x.Sender.of(x.Instrument.Admin), x.Receiver.of(x.Instrument.Admin)
 	switch inner := u.below(i, ruleTransfer, ruleSend); {
-	case output.Tag == "TransferInstructionResult_Pending" || output.Tag == "TransferInstructionResult_Completed" && (toOneself || inner < 0):
-		receiver := x.Receiver
+	case output.Tag == "TransferInstructionResult_Pending" || output.Tag == "TransferInstructionResult_Completed" && inner < 0: // to oneself, or by both
+		receiver := to
 		if output.Tag == "TransferInstructionResult_Pending" {
-			receiver = x.Sender // who locks it
+			receiver = sender // who locks it
 		}
-		t, err := u.moved(i, string(x.Sender), string(receiver), x.Amount)
+		t, err := u.moved(i, sender, receiver, x.Amount)
 		if err != nil {
 			return nil, true, err
 		}
 		t.Transfer.Description = reasonOf(x.Meta)
 		if output.Tag == "TransferInstructionResult_Pending" {
-			kind, to := "create_transfer_instruction", string(x.Receiver)
+			kind := "create_transfer_instruction"
 			t.Transfer.Kind, t.Transfer.InstructionReceiver, t.Transfer.InstructionAmount = &kind, &to, x.Amount.optional()
 			t.Transfer.InstructionCID = &output.Value.Instruction
 		}
@@ -392,7 +409,7 @@ func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Tr
 		return u.transfer(&u.Exercises[inner], e)
 	}
 	t := u.record(e, TransactionTransfer, "transfer")
-	if sender == "" || receiver == "" || amount.rat == nil {
+	if sender == "" || receiver == "" || !amount.known() {
 		return t, errIncomplete
 	}
 	zero := func() *Decimal { return sumOf(new(big.Rat)).optional() }
@@ -438,15 +455,15 @@ func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
 		case m.Created:
 			sign, t.Round = big.NewRat(1, 1), round
 		case !made[m.ContractID]:
-			input.Add(input, a.Amount.InitialAmount.rat)
+			input.Add(input, a.Amount.InitialAmount.rat())
 		}
 		if totals[a.Owner] == nil {
 			totals[a.Owner] = &total{new(big.Rat), new(big.Rat)}
 			parties = append(parties, a.Owner)
 		}
-		rate := a.Amount.RatePerRound.Rate.rat
+		rate := a.Amount.RatePerRound.Rate.rat()
 		initial := new(big.Rat).Mul(rate, new(big.Rat).SetInt64(*round))
-		initial.Add(initial, a.Amount.InitialAmount.rat)
+		initial.Add(initial, a.Amount.InitialAmount.rat())
 		totals[a.Owner].initial.Add(totals[a.Owner].initial, initial.Mul(initial, sign))
 		totals[a.Owner].rate.Add(totals[a.Owner].rate, new(big.Rat).Mul(rate, sign))
 	}
@@ -486,7 +503,7 @@ func (m *MovedAmulet) amulet() (*amuletPayload, error) {
 	if p.Amulet != nil {
 		a = p.Amulet
 	}
-	if a.Owner == "" || a.Amount.InitialAmount.rat == nil || a.Amount.RatePerRound.Rate.rat == nil {
+	if a.Owner == "" || !a.Amount.InitialAmount.known() || !a.Amount.RatePerRound.Rate.known() {
 		return nil, errIncomplete
 	}
 	return a, nil

@@ -18,3 +18,7 @@ ON CONFLICT (only_row) DO UPDATE SET from_exclusive = excluded.from_exclusive, t
 
 -- name: AmuletUpdateID :one
 SELECT coalesce(u.update_id, '')::text AS update_id FROM updates u WHERE u.ledger_offset = @ledger_offset;
+
+-- name: AmuletChecksForget :exec
+-- Updates after an offset are not what they were when their amulets were added up.
+DELETE FROM amulet_checks WHERE to_inclusive > @after;

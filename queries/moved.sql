@@ -25,15 +25,15 @@ SELECT coalesce((
 ), @to_inclusive)::bigint AS to_inclusive;
 
 -- name: MovedAmulets :many
--- The amulets that updates create and archive, with their payloads where they are known.
+-- The amulets that the updates from one offset up to another create and archive, with their payloads where they are known.
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
-WHERE c.ledger_offset = ANY (@offsets::bigint[]) AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+WHERE c.ledger_offset >= @first_offset AND c.ledger_offset <= @last_offset AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
 SELECT e.ledger_offset, e.node_id, e.contract_id, false,
     (SELECT c.payload FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1)
 FROM exercised e
-WHERE e.ledger_offset = ANY (@offsets::bigint[]) AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+WHERE e.ledger_offset >= @first_offset AND e.ledger_offset <= @last_offset AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 ORDER BY 1, 2;
 
 -- name: MovedContracts :many
@@ -49,3 +49,7 @@ SELECT u.ledger_offset FROM updates u WHERE u.update_id = @update_id::text LIMIT
 -- The offset of the update that the first record that is shown follows from. No row: there is none, or the update is not stored.
 SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
 WHERE t.seq = (SELECT h.shown_after + 1 FROM transactions_position h) LIMIT 1;
+
+-- name: RecordsAreDerived :one
+-- Whether the records that are stored follow from updates.
+SELECT coalesce((SELECT t.derived FROM transactions t LIMIT 1), false)::boolean AS derived;

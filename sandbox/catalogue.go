@@ -46,7 +46,24 @@ const (
 	templateLockedAmulet
 	templateTransferInstruction
 
-	templateCount
+	templateCount // of those that a participant's packages have
+
+	// Templates of contracts that only parties hosted elsewhere have (see Options.Elsewhere).
+	templateAllocation = iota - 1
+	templateAllocationV2
+	templatePreapproval
+	templateSetupProposal
+	templateOpenRound
+	templateSummarizingRound
+	templateIssuingRound
+	templateClosedRound
+	templateInitialPayment
+	templatePayment
+	templateIdleState
+	templateNameRules
+	templateNameEntry
+
+	allTemplates
 )
 
 var interfaces = []interfaceDef{
@@ -61,7 +78,11 @@ var (
 	tradePackages    = []string{packageID("trade-1"), packageID("trade-2")}
 	registryPackages = []string{packageID("registry-1")}
 	amuletPackages   = []string{packageID("splice-amulet-1"), packageID("splice-amulet-2")}
+	paymentsPackages = []string{packageID("splice-wallet-payments-1")}
+	namesPackages    = []string{packageID("splice-amulet-name-service-1")}
 )
+
+var onlyArchive = []choice{choiceArchive: {"Archive", true, -1}}
 
 var templates = []template{
 	templateAccount: {
@@ -108,6 +129,20 @@ var templates = []template{
 			choiceWithdraw: {"TransferInstruction_Withdraw", true, -1}, choiceReject: {"TransferInstruction_Reject", true, -1},
 		},
 	},
+
+	templateAllocation:       {packageName: "splice-amulet", module: "Splice.AmuletAllocation", entity: "AmuletAllocation", packages: amuletPackages, choices: onlyArchive},
+	templateAllocationV2:     {packageName: "splice-amulet", module: "Splice.AmuletAllocationV2", entity: "AmuletAllocationV2", packages: amuletPackages, choices: onlyArchive},
+	templatePreapproval:      {packageName: "splice-amulet", module: "Splice.AmuletRules", entity: "TransferPreapproval", packages: amuletPackages, choices: onlyArchive},
+	templateSetupProposal:    {packageName: "splice-amulet", module: "Splice.AmuletRules", entity: "ExternalPartySetupProposal", packages: amuletPackages, choices: onlyArchive},
+	templateOpenRound:        {packageName: "splice-amulet", module: "Splice.Round", entity: "OpenMiningRound", packages: amuletPackages, choices: onlyArchive},
+	templateSummarizingRound: {packageName: "splice-amulet", module: "Splice.Round", entity: "SummarizingMiningRound", packages: amuletPackages, choices: onlyArchive},
+	templateIssuingRound:     {packageName: "splice-amulet", module: "Splice.Round", entity: "IssuingMiningRound", packages: amuletPackages, choices: onlyArchive},
+	templateClosedRound:      {packageName: "splice-amulet", module: "Splice.Round", entity: "ClosedMiningRound", packages: amuletPackages, choices: onlyArchive},
+	templateInitialPayment:   {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions", entity: "SubscriptionInitialPayment", packages: paymentsPackages, choices: onlyArchive},
+	templatePayment:          {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions", entity: "SubscriptionPayment", packages: paymentsPackages, choices: onlyArchive},
+	templateIdleState:        {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions", entity: "SubscriptionIdleState", packages: paymentsPackages, choices: onlyArchive},
+	templateNameRules:        {packageName: "splice-amulet-name-service", module: "Splice.Ans", entity: "AnsRules", packages: namesPackages, choices: onlyArchive},
+	templateNameEntry:        {packageName: "splice-amulet-name-service", module: "Splice.Ans", entity: "AnsEntry", packages: namesPackages, choices: onlyArchive},
 }
 
 // Choices of the templates of amulets.
@@ -126,7 +161,7 @@ const (
 // kind is a template as one of its packages has it: template*2 + package.
 type kind uint8
 
-const kindCount = 2 * templateCount
+const kindCount = 2 * allTemplates
 
 func kindOf(template, version int) kind { return kind(template*2 + version) }
 
@@ -136,6 +171,7 @@ func (k kind) exists() bool        { return k.version() < len(k.template().packa
 func (k kind) packageID() string   { return k.template().packages[k.version()] }
 func (k kind) id() string          { return kindIDs[k] }
 func (k kind) isAmulet() bool      { return k/2 >= templateAmulet }
+func (k kind) holdsAmulet() bool   { return k/2 == templateAmulet || k/2 == templateLockedAmulet }
 func (i interfaceDef) id() string  { return i.packageID + ":" + i.module + ":" + i.entity }
 
 // kindIDs holds the served form of the template id of every kind that exists.
@@ -159,11 +195,11 @@ func (t *template) implements(iface int) bool {
 	return false
 }
 
-// TemplateNames returns the templates of every simulated ledger in the form that
+// TemplateNames returns the templates of every simulated participant in the form that
 // filters take: "#package-name:Module:Entity".
 func TemplateNames() []string {
-	names := make([]string, len(templates))
-	for i, t := range templates {
+	names := make([]string, templateCount)
+	for i, t := range templates[:templateCount] {
 		names[i] = "#" + t.packageName + ":" + t.module + ":" + t.entity
 	}
 	return names

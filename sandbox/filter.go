@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // A grant is what a filter shows one party of the events of one kind.
 type grant struct {
 	match     bool  // events of the kind are served
@@ -96,6 +98,9 @@ func (v *view) sightOf(f *updateFilter, e *event) (s sight) {
 		return s
 	}
 	informed := v.informees(c, e)
+	if f.transactions.any != nil && !slices.ContainsFunc(informed.list(), func(p uint16) bool { return int(p) < v.hosted }) {
+		return s // nobody here is informed
+	}
 	s.grant, s.shown = f.transactions.see(c.kind, &informed)
 	return s
 }

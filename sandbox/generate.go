@@ -18,6 +18,7 @@ type generator struct {
 	early   bool         // the last reassignment began with its assignment
 	offers  [2][]offered // by synchronizer
 	scenes  int          // certain movements made so far
+	far     far
 }
 
 // A pendingLeg is the second half of a reassignment, due at an update index.
@@ -27,7 +28,7 @@ type pendingLeg struct {
 }
 
 func newGenerator(w *world, opts Options) generator {
-	return generator{world: w, opts: opts, rng: derive(w.seed, domainGenerator, 0), record: genesis}
+	return generator{world: w, opts: opts, rng: derive(w.seed, domainGenerator, 0), record: genesis, far: newFar(w.seed)}
 }
 
 // At regular intervals an update certainly is a reassignment or a topology
@@ -46,6 +47,8 @@ func (g *generator) update() {
 	u.dealt = u.offset
 	switch {
 	case g.dueLegs(&u, index):
+	case g.opts.Elsewhere && index%elsewhereEvery == elsewhereAt:
+		g.elsewhere(&u, int32(index))
 	case index%topologyEvery == 0:
 		g.topologyTransaction(&u, index/topologyEvery)
 	case index%reassignmentEvery == 17 && g.startReassignment(&u, index, g.rng.chance(25)):

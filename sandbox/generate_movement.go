@@ -167,7 +167,7 @@ func (g *generator) worth(c *contract) int64 {
 
 // usable is what a transfer has of an amulet.
 func (g *generator) usable(q *terms, c *contract) int64 {
-	if q.direct {
+	if q.free {
 		return c.amount
 	}
 	return g.worth(c)
@@ -199,7 +199,7 @@ func (g *generator) inputs(t *tx, position int) []int {
 
 // spend makes a transfer or an offer of amulets of one owner. Amulets worth too little expire instead.
 func (g *generator) spend(t *tx, seen witnesses, position int, kind movementKind, node int32) {
-	q := g.termsOf(len(g.movements), kind)
+	q := g.termsOf(len(g.movements), kind, formOfTerms)
 	positions := g.inputs(t, position)
 	var available int64
 	for _, p := range positions {
@@ -279,7 +279,7 @@ func (g *generator) settleOffer(t *tx, seen witnesses, kind movementKind) {
 	below := seen.with(g.dso, sender, actor)
 	g.consumed(t, below, o.locked, choiceUnlock, g.dso)
 	if kind == moveAccept {
-		q := g.termsOf(len(g.movements), kind)
+		q := g.termsOf(len(g.movements), kind, formOfTerms)
 		d := q.settle(g.usable(&q, &locked))
 		g.amulet(t, below, d.sent[0]-d.fees[0], receiver)
 	} else {

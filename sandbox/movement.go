@@ -8,7 +8,18 @@ type movement struct {
 	node         int32 // of the event that the record is named after: its own first one, or the one that wraps it
 	first, count int32 // its events, in the ledger's table of events
 	kind         movementKind
+	form         form
 }
+
+// form is how Splice's models of a time make a movement. It is drawn from the movement's terms where nothing else is said.
+type form uint8
+
+const (
+	formOfTerms form = iota
+	formSummed       // before 0.5.16: with AmuletRules_Transfer below, and with fees
+	formDirect       // since then: without it, where the token standard's choices are used, and without fees
+	formV2           // since 0.6.11: by version 2 of the token standard
+)
 
 type movementKind uint8
 
@@ -24,9 +35,31 @@ const (
 	moveUnlock   // not a kind of interface.md, nor is the next one; see ScanOptions.ExtraKinds
 	moveExpire
 	moveTraffic // a purchase, which no record tells
+
+	// Made by parties that are hosted elsewhere only (see Options.Elsewhere).
+	moveLock     // for a payment
+	moveAllocate // locks the amount until the allocation is executed
+	moveExecute
+	moveName // the payment for a name, which the DSO burns
+
+	// No record tells these.
+	moveAllocateV2
+	moveSettle   // of an allocation of version 2
+	moveCancel   // of an allocation
+	moveExpired  // of an offer, by the DSO
+	moveApproval // a purchase of a preapproval, or its renewal
+	moveRounds
 )
 
-func (k movementKind) isTransfer() bool { return k <= moveAccept }
+func (k movementKind) isTransfer() bool { return k <= moveAccept || k >= moveLock && k <= moveName }
+
+// locks reports whether a movement locks what is sent.
+func (k movementKind) locks() bool {
+	return k == moveOffer || k == moveLock || k == moveAllocate || k == moveAllocateV2
+}
+
+// settles reports whether a movement sends all of what was locked before.
+func (k movementKind) settles() bool { return k == moveAccept || k == moveExecute || k == moveName }
 
 // unit is one amulet; amounts are counted in parts of ten digits after the point.
 const unit int64 = 1e10
@@ -57,15 +90,17 @@ type terms struct {
 	fees        [maxReceivers]int64 // which is this
 	locked      [maxReceivers]bool
 	rewards     [4]int64 // of apps, validators, super validators, and the part of validators' that is for faucets; -1: none
+	grants      [2]int64 // of unclaimed activity and the development fund, which records don't tell
 	senderFee   int64
 	changeFee   int64
 	percent     int64 // of the input that is sent on
 	description int   // of texts; -1: none
 	direct      bool  // a choice of the token standard that does without AmuletRules_Transfer, and without fees
+	free        bool  // without holding fees
 	variant     int   // 0 or 1: which of two forms a network shows it in
 }
 
-func (w *world) termsOf(number int, kind movementKind) terms {
+func (w *world) termsOf(number int, kind movementKind, form form) terms {
 	r := derive(w.seed, domainMovement, uint64(number))
 	q := terms{receivers: 1, percent: int64(10 + r.intn(80)), description: -1}
 	if kind == moveTransfer && r.chance(50) {
@@ -76,7 +111,7 @@ func (w *world) termsOf(number int, kind movementKind) terms {
 		if r.chance(40) {
 			q.outputFees[i] = int64(r.intn(int(unit / 50)))
 		}
-		if q.ratios[i] = [...]int64{0, unit, unit / 3}[r.intn(3)]; kind == moveOffer {
+		if q.ratios[i] = [...]int64{0, unit, unit / 3}[r.intn(3)]; kind.locks() || kind == moveApproval {
 			q.ratios[i] = 0
 		}
 		q.locked[i] = kind == moveTransfer && r.chance(20)
@@ -92,12 +127,16 @@ func (w *world) termsOf(number int, kind movementKind) terms {
 	if r.chance(60) {
 		q.changeFee = 3 * unit / 100
 	}
-	if r.chance(15) || kind == moveAccept {
+	if r.chance(15) || kind.settles() {
 		q.percent, q.changeFee = 100, 0
 	}
 	q.direct, q.variant = kind.isTransfer() && r.chance(40) && (kind != moveTransfer || r.chance(30)), r.intn(2)
-	if kind == moveAccept || kind == moveTraffic || q.direct {
-		q.rewards = [4]int64{0, 0, 0, -1}
+	if form != formOfTerms {
+		q.elsewhere(kind, form)
+	}
+	q.free = q.direct || form > formSummed
+	if kind.settles() || kind == moveTraffic || q.direct || kind == moveAllocateV2 {
+		q.rewards, q.grants = [4]int64{0, 0, 0, -1}, [2]int64{}
 	}
 	switch direct := q.direct && kind != movePreapproved; {
 	case direct && kind == moveTransfer: // to oneself
@@ -107,7 +146,7 @@ func (w *world) termsOf(number int, kind movementKind) terms {
 	case kind == moveTransfer && q.receivers == 1 && r.chance(20): // it only merges
 		q.receivers = 0
 	}
-	if kind == moveTraffic || q.direct {
+	if kind == moveTraffic || q.free {
 		q.outputFees, q.changeFee = [maxReceivers]int64{}, 0
 	}
 	for i := range q.receivers {
@@ -118,6 +157,20 @@ func (w *world) termsOf(number int, kind movementKind) terms {
 		q.description = r.intn(len(texts))
 	}
 	return q
+}
+
+// elsewhere are the terms of a movement of parties that are hosted elsewhere.
+func (q *terms) elsewhere(kind movementKind, form form) {
+	q.locked = [maxReceivers]bool{}
+	q.direct = false
+	switch kind {
+	case moveOffer, moveAccept, moveAllocate, moveExecute:
+		q.direct = form > formSummed
+	case moveTransfer:
+		if q.direct = form == formV2; form == formDirect {
+			q.grants = [2]int64{q.shares[1] * unit, q.shares[2] * unit / 3}
+		}
+	}
 }
 
 // portion is a part of an amount, with the tenth digit rounded half to even.
@@ -169,5 +222,5 @@ func (q terms) settle(available int64) deal {
 
 // rewarded is the sum of the rewards.
 func (q terms) rewarded() int64 {
-	return q.rewards[0] + q.rewards[1] + q.rewards[2]
+	return q.rewards[0] + q.rewards[1] + q.rewards[2] + q.grants[0] + q.grants[1]
 }

@@ -113,8 +113,10 @@ func (v *view) appendPayload(dst []byte, number int32) []byte {
 		return v.appendLockedAmulet(dst, number)
 	case templateTransferInstruction:
 		return v.appendInstruction(dst, number)
-	default:
+	case templateEntry:
 		return v.appendEntry(dst, &r, owner, number)
+	default:
+		return append(dst, mustJSON(v.payloadElsewhere(number))...)
 	}
 }
 

@@ -46,7 +46,7 @@ func (v *view) burnedBy(number int) int64 {
 	m := &v.movements[number]
 	burned := int64(0)
 	if m.kind.isTransfer() {
-		burned = v.termsOf(number, m.kind).rewarded()
+		burned = v.termsOf(number, m.kind, m.form).rewarded()
 	}
 	for _, e := range v.events[m.first : m.first+m.count] {
 		switch c := &v.contracts[e.contract]; {
@@ -62,7 +62,7 @@ func (v *view) burnedBy(number int) int64 {
 
 // reasonOf is the reason of a movement, as JSON; empty: none.
 func (v *view) reasonOf(number int) string {
-	if q := v.termsOf(number, v.movements[number].kind); q.description >= 0 {
+	if q := v.termsOf(number, v.movements[number].kind, v.movements[number].form); q.description >= 0 {
 		return texts[q.description]
 	}
 	return ""

@@ -21,6 +21,7 @@ const (
 	domainMovement
 	domainService
 	domainShape
+	domainElsewhere
 )
 
 // mix spreads the bits of x over a whole word (the finalizer of splitmix64).

@@ -187,7 +187,7 @@ func (s *Scan) take() *view {
 	v := s.ledger.view()
 	var fresh []int32
 	for i := s.taken; i < len(v.movements); i++ {
-		if kind := v.movements[i].kind; kind < moveUnlock || s.opts.ExtraKinds && kind < moveTraffic {
+		if kind := v.movements[i].kind; kind < moveUnlock || kind.isTransfer() || s.opts.ExtraKinds && kind < moveTraffic {
 			fresh = append(fresh, int32(i))
 		}
 	}

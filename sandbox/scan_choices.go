@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -16,6 +17,10 @@ type networkChoice struct {
 	contract               string
 	actor                  uint16
 	argument, result       any // marshalled where they are served; nil: of the event
+
+	from, over int32 // the events of the movement that are below it: which is the first, and how many; 0: all from there on
+	is         bool  // it is the event from itself; else it is around it
+	named      bool  // the record is named after it; where none is, after the first one
 }
 
 // The interface ids that choices of the token standard are made through.
@@ -29,6 +34,10 @@ const (
 	contractRules = 1<<30 + iota
 	contractFactory
 	contractPreapprovals // and the number of the receiver
+
+	contractNames     = 1<<30 + 1<<20 + iota
+	contractRequest   // of a subscription
+	contractReceiving // an allocation of version 2
 )
 
 // name is the template's.
@@ -39,12 +48,17 @@ func (c *networkChoice) name() (packageName, packageID, module, entity string) {
 	return c.template.packageName, c.packageID, c.template.module, c.template.entity
 }
 
-// begins reports whether the first event of a movement is the choice that it begins with, also in a network.
-func (k movementKind) begins() bool { return k == moveAccept || k == moveWithdraw || k == moveReject }
-
-// choices returns the exercises that a movement is made of in a network, the outermost first; those that archive amulets are not among
-// them. If the movement begins with its first event, so does the list.
+// choices returns the exercises that a movement is made of in a network, an outer one before those below it; those that archive amulets
+// are not among them.
 func (v *networkView) choices(number int) []networkChoice {
+	list := v.choicesOf(number)
+	if len(list) > 0 && !slices.ContainsFunc(list, func(c networkChoice) bool { return c.named }) {
+		list[0].named = true
+	}
+	return list
+}
+
+func (v *networkView) choicesOf(number int) []networkChoice {
 	m := &v.movements[number]
 	made := v.made(m)
 	switch m.kind {
@@ -58,14 +72,23 @@ func (v *networkView) choices(number int) []networkChoice {
 		tap := mint
 		tap.choice, tap.actor = "AmuletRules_DevNet_Tap", c.parties[1]
 		return []networkChoice{tap, mint}
-	case moveWithdraw:
-		return []networkChoice{v.instructed(m, "TransferInstruction_Withdraw", v.meta("merge-split", -1, ""), "Failed", map[string]any{}, nil)}
-	case moveReject:
-		return []networkChoice{v.instructed(m, "TransferInstruction_Reject", v.meta("merge-split", -1, ""), "Failed", map[string]any{}, nil)}
+	case moveWithdraw, moveReject:
+		choice := "TransferInstruction_Withdraw"
+		if m.kind == moveReject {
+			choice = "TransferInstruction_Reject"
+		}
+		list := []networkChoice{v.instructed(m, choice, v.meta("merge-split", -1, ""), "Failed", map[string]any{}, nil)}
+		if m.form == formV2 {
+			list = v.inV2(list)
+		}
+		return list
 	case moveTraffic:
 		return []networkChoice{v.traffic(number)}
 	case moveUnlock, moveExpire: // of an amulet, as the ledger has it
 		return nil
+	}
+	if m.kind > moveTraffic {
+		return v.choicesElsewhere(number)
 	}
 	t := v.transferOf(number)
 	transfer := v.rulesTransfer(number, &t)
@@ -79,18 +102,35 @@ func (v *networkView) choices(number int) []networkChoice {
 		}
 		accept := v.instructed(m, "TransferInstruction_Accept", v.meta("transfer", sender, ""), "Completed",
 			map[string]any{"receiverHoldingCids": []string{v.id(made[0])}}, nil)
+		list := []networkChoice{accept, transfer}
 		if t.deal.direct {
-			return []networkChoice{accept}
+			list = list[:1]
 		}
-		return []networkChoice{accept, transfer}
+		if m.form == formV2 {
+			list = v.inV2(list)
+		}
+		return list
 	case m.kind == moveOffer:
-		factory := v.factory(number, &t, v.contracts[t.instruction].parties[2], "Pending", map[string]any{"transferInstructionCid": v.id(t.instruction)})
+		receiver := v.contracts[t.instruction].parties[2]
+		factory := v.factory(number, &t, receiver, "Pending", map[string]any{"transferInstructionCid": v.id(t.instruction)})
+		if m.form == formV2 {
+			factory = v.factoryV2(factory, t.sender, receiver)
+		}
 		if t.deal.direct {
 			return []networkChoice{factory}
 		}
 		return []networkChoice{factory, transfer}
-	case t.deal.direct: // to oneself
-		return []networkChoice{v.factory(number, &t, t.sender, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(made[0])}})}
+	case t.deal.direct: // to oneself, or by both
+		receiver := t.receivers[0].party
+		factory := v.factory(number, &t, receiver, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(made[0])}})
+		if m.form == formV2 {
+			factory = v.factoryV2(factory, t.sender, receiver)
+		}
+		return []networkChoice{factory}
+	}
+	if m.form == formSummed && len(t.receivers) == 1 {
+		transfer.named = true
+		return []networkChoice{v.factory(number, &t, t.receivers[0].party, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(made[0])}}), transfer}
 	}
 	return []networkChoice{transfer}
 }
@@ -113,7 +153,7 @@ func (v *networkView) preapproved(number int, t *transfer, transfer networkChoic
 	} else if t.descriptionJSON != "" {
 		argument["description"] = json.RawMessage(t.descriptionJSON)
 	}
-	send.argument, send.result = argument, result
+	send.argument, send.result, send.named = argument, result, true // the factory makes no record of its own
 	list[0] = send
 	if number%2 == 0 {
 		factory := v.factory(number, t, receiver, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(v.made(m)[0])}})
@@ -134,7 +174,7 @@ func (v *networkView) rules(choice string, actor uint16, argument, result map[st
 func (v *networkView) instructed(m *movement, choice string, meta map[string]any, tag string, output map[string]any, change []string) networkChoice {
 	e := &v.events[m.first]
 	return networkChoice{
-		template: e.served.template(), packageID: e.served.packageID(), choice: choice, through: throughInstruction, consuming: true,
+		template: e.served.template(), packageID: e.served.packageID(), choice: choice, through: throughInstruction, consuming: true, is: true,
 		contract: v.id(e.contract), actor: e.actor,
 		argument: map[string]any{"extraArgs": map[string]any{"context": map[string]any{"values": map[string]any{}}, "meta": v.meta("", -1, "")}},
 		result:   outcome(tag, output, change, meta),
@@ -220,6 +260,9 @@ func (v *networkView) summary(t *transfer, fees []string) map[string]any {
 	if n := t.deal.rewards[3]; n >= 0 {
 		s["inputValidatorFaucetAmount"] = units(n)
 	}
+	if t.deal.grants[0] > 0 {
+		s["inputUnclaimedActivityRecordAmount"], s["inputDevelopmentFundAmount"] = units(t.deal.grants[0]), units(t.deal.grants[1])
+	}
 	return s
 }
 
@@ -241,8 +284,8 @@ func (v *networkView) traffic(number int) networkChoice {
 
 // made are the amulets that a movement creates, in order.
 func (v *view) made(m *movement) (list []int32) {
-	for _, e := range v.events[m.first : m.first+m.count] {
-		if e.choice < 0 && v.contracts[e.contract].kind/2 != templateTransferInstruction {
+	for _, e := range v.moved(m) {
+		if e.choice < 0 && v.contracts[e.contract].kind.holdsAmulet() {
 			list = append(list, e.contract)
 		}
 	}
@@ -252,8 +295,8 @@ func (v *view) made(m *movement) (list []int32) {
 // holdingsOf are the ids of the amulets that a movement archives.
 func (v *networkView) holdingsOf(m *movement) []string {
 	list := []string{}
-	for _, e := range v.events[m.first : m.first+m.count] {
-		if e.choice >= 0 && v.contracts[e.contract].kind/2 != templateTransferInstruction {
+	for _, e := range v.moved(m) {
+		if e.choice >= 0 && v.contracts[e.contract].kind.holdsAmulet() {
 			list = append(list, v.id(e.contract))
 		}
 	}

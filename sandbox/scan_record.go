@@ -48,22 +48,31 @@ func (v *view) movementsNamed(id string) (list []int32) {
 	return list
 }
 
+// moved are the events of a movement that its record tells. A payment for a name is unlocked before, and burned after.
+func (v *view) moved(m *movement) []event {
+	if m.kind == moveName {
+		return v.events[m.first+nameTransfer : m.first+nameTransfer+2]
+	}
+	return v.events[m.first : m.first+m.count]
+}
+
 // transferOf adds up what a movement did.
 func (v *view) transferOf(number int) transfer {
 	m := &v.movements[number]
 	round := roundOf(&v.updates[m.update])
 	t := transfer{instruction: -1, offeredTo: -1}
-	q := v.termsOf(number, m.kind)
+	q := v.termsOf(number, m.kind, m.form)
 	var created []*contract
-	for _, e := range v.events[m.first : m.first+m.count] {
+	for _, e := range v.moved(m) {
 		c := &v.contracts[e.contract]
 		switch {
 		case c.kind/2 == templateTransferInstruction:
 			t.instruction = e.contract
+		case !c.kind.holdsAmulet():
 		case e.choice >= 0:
 			t.sender = c.parties[1]
 			t.input += c.amount
-			if !q.direct {
+			if !q.free {
 				t.holdingFees += holdingFee(c.amount, v.round(c), round)
 			}
 			t.change(c, v.round(c), -1)
@@ -105,7 +114,7 @@ func (q *terms) summarized(kind movementKind) bool { return !q.direct || kind ==
 // recordRound is the round that the record of a movement has.
 func (v *view) recordRound(number int) int64 {
 	m := &v.movements[number]
-	if q := v.termsOf(number, m.kind); m.kind.isTransfer() && !q.summarized(m.kind) {
+	if q := v.termsOf(number, m.kind, m.form); m.kind.isTransfer() && !q.summarized(m.kind) {
 		return 0
 	}
 	return roundOf(&v.updates[m.update])

@@ -215,3 +215,27 @@ func (s *Scan) ReportedBalances(round int64) map[string]string {
 
 // bigUnits writes an amount of units with ten digits after the point.
 func bigUnits(n *big.Int) string { return new(big.Rat).SetFrac(n, big.NewInt(unit)).FloatString(10) }
+
+// MiningRounds returns what the relation mining_rounds of a network's pair of schemas must hold, in the order of rounds.
+func (s *Scan) MiningRounds() []Row {
+	v := s.network()
+	rows := []Row{}
+	for i := range v.updates {
+		if v.updates[i].kind != kindTransaction {
+			continue
+		}
+		nodes, _ := v.nodes(i)
+		for n := range nodes {
+			c := &v.contracts[nodes[n].contract]
+			if nodes[n].as != nil || c.kind/2 != templateOpenRound {
+				continue
+			}
+			opens := opensAt(v.updates[i].effective())
+			rows = append(rows, Row{
+				"round": number(c.amount), "amulet_price": json.Number(amuletPrice(c.amount)), "opens_at": instant(opens), "target_closes_at": instant(opens + 2*roundMicros),
+				"contract_id": v.id(nodes[n].contract), "ledger_offset": number(v.offset(i)), "node_id": number(n), "record_time": instant(v.updates[i].record),
+			})
+		}
+	}
+	return rows
+}

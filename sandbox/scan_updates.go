@@ -87,6 +87,8 @@ func (v *networkView) nodes(i int) (nodes []networkNode, roots []int) {
 		}
 	}
 	movement, end := v.movementsOf(i)
+	var choices []networkChoice // of a movement
+	of := -1                    // of which one
 	for j := u.first; j < u.first+u.count; j++ {
 		e := &v.events[j]
 		s := v.sightOf(v.filter, e)
@@ -101,35 +103,40 @@ func (v *networkView) nodes(i int) (nodes []networkNode, roots []int) {
 			c := v.shownChoice(e)
 			node.as = &c
 		}
-		if movement < end && v.movements[movement].first == j {
+		shown := false // the event is one of the choices
+		if movement < end && v.movements[movement].first <= j {
 			m := &v.movements[movement]
-			choices, whole := v.choices(movement), v.events[m.first+m.count-1].node
-			if m.kind.begins() {
-				node.as = &choices[0]
-				node.names = m
-				push(node, whole)
-				choices = choices[1:]
+			if of != movement {
+				choices, of = v.choices(movement), movement
 			}
 			for c := range choices {
-				push(networkNode{event: e, as: &choices[c], sight: s}, whole)
-			}
-			if named := len(nodes) - len(choices); !m.kind.begins() && len(choices) > 0 {
-				if m.kind == movePreapproved && choices[0].choice == "TransferFactory_Transfer" { // which makes no record of its own
-					named++
+				if as := &choices[c]; m.first+as.from == j {
+					shown = shown || as.is
+					push(v.choiceNode(m, as, networkNode{event: e, sight: s}))
 				}
-				nodes[named].names = m
 			}
-			if m.kind.begins() {
-				continue
-			}
-			if len(choices) > 0 && node.as != nil {
+			if m.first == j && len(choices) > 0 && node.as != nil {
 				node.as.choice, node.as.argument, node.as.result = "Archive", struct{}{}, struct{}{}
 				last = e.node
 			}
 		}
-		push(node, last)
+		if !shown {
+			push(node, last)
+		}
 	}
 	return nodes, roots
+}
+
+// choiceNode makes the node of a choice of a movement, and returns the last node below it too.
+func (v *networkView) choiceNode(m *movement, as *networkChoice, node networkNode) (networkNode, int32) {
+	node.as = as
+	if as.named {
+		node.names = m
+	}
+	if as.over > 0 {
+		return node, v.events[m.first+as.from+as.over-1].node
+	}
+	return node, v.events[m.first+m.count-1].node
 }
 
 // leg returns the part of a reassignment that is shown: Scan keeps one of each update.

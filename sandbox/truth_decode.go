@@ -9,7 +9,7 @@ import (
 )
 
 // timeColumns are rewritten to the form that the truth has.
-var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until", "execute_before", "requested_at", "ended_at"}
+var timeColumns = []string{"record_time", "effective_at", "created_at", "assignment_exclusivity", "date", "locked_until", "execute_before", "requested_at", "ended_at", "opens_at", "target_closes_at"}
 
 // DecodeRow makes a row of what SELECT row_to_json(r) FROM ledger.relation r gave, or to_jsonb(r): it leaves out the columns that the truth
 // is known to leave out, and writes times as the truth does.

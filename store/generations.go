@@ -23,24 +23,30 @@ const leftoverBlocks = 1_000
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	next := at
-	next.Revision++
-	if at.Rereading() {
-		next.Leftovers = true
-	}
-	next.ReadAfter = at.LastSeq
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.holdPosition(ctx, tx, at); err != nil {
-			return err
-		}
-		if err := l.store.db.Queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
-			return fmt.Errorf("begin the totals of a generation: %w", err)
-		}
-		return writing.PutPosition(ctx, tx, next, "")
+	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+		next, err = l.beginGeneration(ctx, tx, at)
+		return err
 	})
 	if err != nil {
 		return at, fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))
 	}
 	return next, nil
+}
+
+func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (next ledger.TransactionsPosition, err error) {
+	if err := l.holdPosition(ctx, tx, at); err != nil {
+		return at, err
+	}
+	next = at
+	next.Revision++
+	if at.Rereading() {
+		next.Leftovers = true
+	}
+	next.ReadAfter = at.LastSeq
+	if err := l.store.db.Queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
+		return at, fmt.Errorf("begin the totals of a generation: %w", err)
+	}
+	return next, writing.PutPosition(ctx, tx, next, "")
 }
 
 // ShowGeneration shows the generation that is read in place of the one that is shown: readers see the one or the other as a whole. What

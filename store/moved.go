@@ -115,10 +115,14 @@ func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Of
 			Choice: x.Choice, Argument: x.ChoiceArgument, Result: x.ExerciseResult,
 		})
 	}
-	var wanted []int64
+	wanted := map[int64]int{} // places in the list
+	var first, last int64
 	for i := range list {
 		if list[i].WantsAmulets() {
-			wanted = append(wanted, int64(list[i].Offset))
+			last = int64(list[i].Offset)
+			if wanted[last] = i; first == 0 {
+				first = last
+			}
 		}
 		for k := range list[i].Exercises {
 			if e := &list[i].Exercises[k]; e.WantsContract() {
@@ -126,12 +130,19 @@ func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Of
 			}
 		}
 	}
-	amulets, err := q.MovedAmulets(ctx, tx, wanted)
+	if len(wanted) == 0 {
+		return list, nil
+	}
+	amulets, err := q.MovedAmulets(ctx, tx, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
 		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
 	}
 	for _, a := range amulets {
-		u := &list[byOffset[a.LedgerOffset]]
+		at, ok := wanted[a.LedgerOffset]
+		if !ok {
+			continue
+		}
+		u := &list[at]
 		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
 	}
 	return list, s.movedContracts(ctx, tx, list, contracts)

@@ -31,7 +31,7 @@ type RemovedRows struct {
 
 // Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
 // come just so far. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
-// events asked for, packages, and the transaction history stay.
+// events asked for, packages, and the transaction history stay; records that follow from the updates stay until they are derived again.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
@@ -56,12 +56,33 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
+		if err := l.deriveAgain(ctx, tx); err != nil {
+			return err
+		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(report.From), writing.Reset)
 	})
 	if err != nil {
 		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)
 	}
 	return report, nil
+}
+
+// deriveAgain begins a generation of the transaction history where its records follow from the updates: those that are read again may be
+// others.
+func (l *UpdatesWriter) deriveAgain(ctx context.Context, tx pgx.Tx) error {
+	derived, err := l.store.db.Queries.RecordsAreDerived(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("look whether records follow from updates: %w", err)
+	}
+	if !derived {
+		return nil
+	}
+	at, err := held.TransactionsPosition(ctx, l.store.db, tx)
+	if err != nil {
+		return err
+	}
+	_, err = (&TransactionsWriter{Leader: l.Leader}).beginGeneration(ctx, tx, at)
+	return err
 }
 
 // CheckReset refuses what Reset refuses.

@@ -21,6 +21,7 @@ type flags struct {
 	Listen             string        `default:"127.0.0.1:7575" help:"Address to listen on."`
 	Seed               uint64        `default:"1" help:"Seed of the ledger: the same seed gives the same ledger."`
 	Updates            int           `default:"10000" help:"Updates that the ledger has at the start."`
+	Elsewhere          bool          `help:"Let the network show what parties hosted elsewhere do too: allocations, names, preapprovals, mining rounds, version 2 of the token standard."`
 	Rate               float64       `default:"0" help:"Add this many updates per second while it runs."`
 	Release            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Simulated release: 3.4, 3.5 or 3.6."`
 	StrictInterface    bool          `help:"Serve only the operations of the interface document."`
@@ -185,13 +186,17 @@ func (f *flags) history() (sandbox.History, func(context.Context) error, error) 
 	return l, live, nil
 }
 
+func (f *flags) options() sandbox.Options {
+	return sandbox.Options{Seed: f.Seed, Elsewhere: f.Elsewhere}
+}
+
 // grown returns the ledger, and the function that makes it grow, which records its size if --state is given.
 func (f *flags) grown() (*sandbox.Ledger, func(context.Context) error, error) {
 	if f.State != "" {
-		s, l, err := growAgain(f.State, f.Seed, f.Updates)
+		s, l, err := growAgain(f.State, f.options(), f.Updates)
 		return l, func(ctx context.Context) error { return s.live(ctx, l, f.Rate) }, err
 	}
-	l := sandbox.NewLedger(sandbox.Options{Seed: f.Seed})
+	l := sandbox.NewLedger(f.options())
 	l.Grow(f.Updates)
 	return l, func(ctx context.Context) error {
 		l.RunLive(ctx, f.Rate)

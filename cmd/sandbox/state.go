@@ -21,28 +21,32 @@ type state struct {
 
 // noted is the content of the file.
 type noted struct {
-	Seed    uint64 `json:"seed"`
-	Updates int    `json:"updates"` // the most that clients may have seen
-	Grown   int    `json:"grown"`   // the ledger's size when the file was written
-	End     int64  `json:"end"`     // the ledger end at that size: it differs if another release grows the ledger otherwise
+	Seed      uint64 `json:"seed"`
+	Elsewhere bool   `json:"elsewhere,omitempty"`
+	Updates   int    `json:"updates"` // the most that clients may have seen
+	Grown     int    `json:"grown"`   // the ledger's size when the file was written
+	End       int64  `json:"end"`     // the ledger end at that size: it differs if another release grows the ledger otherwise
 }
 
 // growAgain grows a new ledger to at least this many updates, and to its size when the file was last written.
-func growAgain(file string, seed uint64, updates int) (*state, *sandbox.Ledger, error) {
+func growAgain(file string, of sandbox.Options, updates int) (*state, *sandbox.Ledger, error) {
 	s := &state{file: file}
-	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	l := sandbox.NewLedger(of)
 	text, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.noted.Seed = seed
+		s.noted.Seed, s.noted.Elsewhere = of.Seed, of.Elsewhere
 	case err != nil:
 		return nil, nil, fmt.Errorf("--state: %w", err)
 	default:
 		if err := json.Unmarshal(text, &s.noted); err != nil {
 			return nil, nil, fmt.Errorf("--state: %s was not written by the sandbox; remove it to begin another ledger: %w", file, err)
 		}
-		if s.noted.Seed != seed {
-			return nil, nil, fmt.Errorf("--state: %s is of a ledger grown from seed %d, not %d: give that --seed, or another file", file, s.noted.Seed, seed)
+		if s.noted.Seed != of.Seed {
+			return nil, nil, fmt.Errorf("--state: %s is of a ledger grown from seed %d, not %d: give that --seed, or another file", file, s.noted.Seed, of.Seed)
+		}
+		if s.noted.Elsewhere != of.Elsewhere {
+			return nil, nil, fmt.Errorf("--state: %s is of a ledger with --elsewhere=%t: give that, or another file", file, s.noted.Elsewhere)
 		}
 		l.Grow(s.noted.Grown)
 		if end := l.End(); end != s.noted.End {
@@ -71,7 +75,7 @@ func (s *state) live(ctx context.Context, l *sandbox.Ledger, rate float64) error
 
 // note writes the number of updates that clients may have seen.
 func (s *state) note(l *sandbox.Ledger, updates int) error {
-	next := noted{Seed: s.noted.Seed, Updates: updates, Grown: l.Len(), End: l.End()}
+	next := noted{Seed: s.noted.Seed, Elsewhere: s.noted.Elsewhere, Updates: updates, Grown: l.Len(), End: l.End()}
 	text, err := json.Marshal(next)
 	if err == nil {
 		err = replaceFile(s.file, string(text)+"\n")

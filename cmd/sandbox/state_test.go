@@ -17,7 +17,7 @@ import (
 // grownBy is a ledger as a process serves it that keeps its state in a file.
 func grownBy(t *testing.T, file string, updates int) (*state, *sandbox.Ledger) {
 	t.Helper()
-	s, l, err := growAgain(file, 7, updates)
+	s, l, err := growAgain(file, sandbox.Options{Seed: 7}, updates)
 	require.NoError(t, err)
 	return s, l
 }
@@ -75,15 +75,16 @@ func TestStatesThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"empty":           {"", "remove it to begin another ledger"},
 		"another seed":    {`{"seed": 8, "updates": 20, "grown": 20, "end": 27}`, "from seed 8, not 7"},
+		"elsewhere too":   {`{"seed": 7, "elsewhere": true, "updates": 20, "grown": 20, "end": 27}`, "--elsewhere=true"},
 		"another release": {`{"seed": 7, "updates": 20, "grown": 20, "end": 1}`, "another release of the sandbox"},
 	} {
 		file := filepath.Join(folder, name)
 		require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
-		_, _, err := growAgain(file, 7, 20)
+		_, _, err := growAgain(file, sandbox.Options{Seed: 7}, 20)
 		require.ErrorContains(t, err, c.says, name)
 		require.ErrorContains(t, err, "--state", name)
 	}
-	_, _, err := growAgain(filepath.Join(folder, "missing", "file"), 7, 20)
+	_, _, err := growAgain(filepath.Join(folder, "missing", "file"), sandbox.Options{Seed: 7}, 20)
 	require.ErrorContains(t, err, "--state")
 
 	// Nobody is shown what is not noted.

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -27,8 +30,8 @@ func derivedRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row
 // which fields it is not the same.
 func TestTheHistoryFollowsFromTheUpdates(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{81, 82, 83} {
-		l, scan := scanOf(seed, 1_200, sandbox.ScanOptions{BalanceChanges: true})
+	for _, of := range []sandbox.Options{{Seed: 81}, {Seed: 82, Elsewhere: true}, {Seed: 83, Elsewhere: true}, {Seed: 87, Elsewhere: true}} {
+		l, scan := scanOfLedger(of, 1_200, sandbox.ScanOptions{BalanceChanges: true})
 		database := throwaway.Database(t)
 		cfg := networkFor(database, serveScan(t, scan))
 		require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
@@ -41,6 +44,10 @@ func TestTheHistoryFollowsFromTheUpdates(t *testing.T) {
 			require.Greater(t, len(want[relation]), 10, relation)
 		}
 		requireOnlyDeviations(t, scan.Truth(), want)
+		if of.Elsewhere {
+			require.Empty(t, texts(t, database, `SELECT c FROM unnest($1::text[]) c WHERE NOT EXISTS (SELECT FROM network.exercised_events e WHERE e.choice = c)`, ledger.MovingChoices()),
+				"choices that no update has")
+		}
 	}
 }
 
@@ -129,9 +136,9 @@ func TestRecordsOfFilledInHistory(t *testing.T) {
 // Per update of the network, archived + minted - created = burned; and the sums of what is beside the records are those of the records.
 func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 	t.Parallel()
-	_, scan := scanOf(86, 1_500, sandbox.ScanOptions{})
-	database := throwaway.Database(t)
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
+	_, scan := scanOfLedger(sandbox.Options{Seed: 86, Elsewhere: true}, 1_500, sandbox.ScanOptions{})
+	database, url := throwaway.Database(t), serveScan(t, scan)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	require.Empty(t, texts(t, database, `SELECT row_to_json(s)::text FROM network.amulet_sums s WHERE difference IS DISTINCT FROM 0`))
 	for _, relation := range names("amulet_sums burns rewards traffic_purchases") {
 		require.Greater(t, count(t, database, "network."+relation), 5, relation)
@@ -145,12 +152,32 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 		WHERE (ledger_offset, node_id) IN (SELECT c.ledger_offset, c.node_id FROM network_indexer.created c JOIN network_indexer.amulet_templates t USING (template_ref)
 			WHERE NOT t.is_locked ORDER BY 1, 2 OFFSET 50 LIMIT 1)`)
 	execute(t, database, "DELETE FROM network_indexer.amulet_checks")
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	status = statusOfNetwork(t, database)
 	require.Positive(t, status.Unbalanced)
 	require.Equal(t, texts(t, database, "SELECT update_id FROM network.amulet_sums WHERE difference <> 0 ORDER BY ledger_offset LIMIT 1")[0], status.FirstID)
 
-	require.Equal(t, names("dust fees traffic"), texts(t, database, "SELECT DISTINCT kind FROM network.burns ORDER BY 1"))
+	verification := Verify{Database: config.Database{DatabaseURL: database}, Sources: networkFor(database, url).Sources}
+	verification.Network = true
+	result, err := RunVerify(t.Context(), verification, testLogger(t), func(findings.Difference) {})
+	require.NoError(t, err)
+	require.Equal(t, []any{status.Updates, status.Unbalanced, status.FirstID}, []any{result.Amulets.Updates, result.Amulets.Unbalanced, result.Amulets.FirstID})
+
+	// When it is repaired, they agree again.
+	verification.Repair, verification.All = true, true
+	result, err = RunVerify(t.Context(), verification, testLogger(t), func(findings.Difference) {})
+	require.NoError(t, err)
+	require.Zero(t, result.Remaining(true))
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	status = statusOfNetwork(t, database)
+	require.Equal(t, int64(count(t, database, "network.amulet_sums")), status.Updates)
+	require.Zero(t, status.Unbalanced+status.Unproved)
+
+	require.Equal(t, names("dust fees name preapproval traffic"), texts(t, database, "SELECT DISTINCT kind FROM network.burns ORDER BY 1"))
+	require.Equal(t, names("app development_fund sv unclaimed_activity validator"), texts(t, database, "SELECT DISTINCT kind FROM network.rewards ORDER BY 1"))
+	require.Equal(t, []string{"0"}, texts(t, database, "SELECT count(*)::text FROM network.burns WHERE party IS NULL"))
+	require.Greater(t, len(scan.MiningRounds()), 30)
+	require.Empty(t, sandbox.Diff(map[string][]sandbox.Row{"mining_rounds": scan.MiningRounds()}, rowsIn(t, database, "network", "row_to_json(r)", names("mining_rounds"))))
 }
 
 func statusOfNetwork(t *testing.T, databaseURL string) *store.AmuletSums {
@@ -161,4 +188,44 @@ func statusOfNetwork(t *testing.T, databaseURL string) *store.AmuletSums {
 	status, err := db.Status(t.Context())
 	require.NoError(t, err)
 	return status.History.Amulets
+}
+
+// After a reset of the updates their records are those of what is read again, also where that is something else.
+func TestRecordsAfterAReset(t *testing.T) {
+	t.Parallel()
+	var other atomic.Bool // the service sends other amounts than before
+	_, scan := scanOf(88, 600, sandbox.ScanOptions{Rewrite: func(e sandbox.Element) []byte {
+		if other.Load() && e.Path == "/v2/updates" {
+			return bytes.ReplaceAll(e.Raw, []byte(`"holdingFees":"0.0`), []byte(`"holdingFees":"1.0`))
+		}
+		return e.Raw
+	}})
+	database, url := throwaway.Database(t), serveScan(t, scan)
+	cfg := networkFor(database, url)
+	of := cfg.Database
+	of.Network = true
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	want := scan.DerivedTruth()
+	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)))
+
+	reset := func() {
+		t.Helper()
+		_, err := RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.5)), testLogger(t))
+		require.NoError(t, err)
+	}
+	reset()
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Empty(t, sandbox.Diff(renumbered(t, database, scan.DerivedTruth()), derivedRelations(t, database)), "the same updates make the same records")
+	status := statusOfNetwork(t, database)
+	require.Equal(t, int64(count(t, database, "network.amulet_sums")), status.Updates)
+
+	reset()
+	other.Store(true)
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Len(t, derivedRelations(t, database)["transfers"], len(want["transfers"]))
+	require.Positive(t, count(t, database, "network.transfers WHERE holding_fees >= 1"))
+	verification := Verify{Database: of, Sources: cfg.Sources}
+	result, err := RunVerify(t.Context(), verification, testLogger(t), func(d findings.Difference) { t.Error(d) })
+	require.NoError(t, err)
+	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
 }

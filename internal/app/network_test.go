@@ -36,7 +36,11 @@ func networkRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row
 
 // scanOf returns a ledger and its Scan, which shows about a third of its updates, over two migrations.
 func scanOf(seed uint64, updates int, options sandbox.ScanOptions) (*sandbox.Ledger, *sandbox.Scan) {
-	l := sandbox.NewLedger(sandbox.Options{Seed: seed})
+	return scanOfLedger(sandbox.Options{Seed: seed}, updates, options)
+}
+
+func scanOfLedger(of sandbox.Options, updates int, options sandbox.ScanOptions) (*sandbox.Ledger, *sandbox.Scan) {
+	l := sandbox.NewLedger(of)
 	l.Grow(updates)
 	options.MigrateAfter = updates / 2
 	return l, sandbox.NewScan(l, options)

@@ -9,6 +9,16 @@ import (
 	"context"
 )
 
+const amuletChecksForget = `-- name: AmuletChecksForget :exec
+DELETE FROM amulet_checks WHERE to_inclusive > $1
+`
+
+// Updates after an offset are not what they were when their amulets were added up.
+func (q *Queries) AmuletChecksForget(ctx context.Context, db DBTX, after int64) error {
+	_, err := db.Exec(ctx, amuletChecksForget, after)
+	return err
+}
+
 const amuletChecksGet = `-- name: AmuletChecksGet :one
 SELECT from_exclusive, to_inclusive, updates, unbalanced, unproved, first_offset FROM amulet_checks
 `

@@ -14,14 +14,19 @@ import (
 const movedAmulets = `-- name: MovedAmulets :many
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
-WHERE c.ledger_offset = ANY ($1::bigint[]) AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+WHERE c.ledger_offset >= $1 AND c.ledger_offset <= $2 AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
 SELECT e.ledger_offset, e.node_id, e.contract_id, false,
     (SELECT c.payload FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1)
 FROM exercised e
-WHERE e.ledger_offset = ANY ($1::bigint[]) AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+WHERE e.ledger_offset >= $1 AND e.ledger_offset <= $2 AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 ORDER BY 1, 2
 `
+
+type MovedAmuletsParams struct {
+	FirstOffset int64 `db:"first_offset"`
+	LastOffset  int64 `db:"last_offset"`
+}
 
 type MovedAmuletsRow struct {
 	LedgerOffset int64  `db:"ledger_offset"`
@@ -31,9 +36,9 @@ type MovedAmuletsRow struct {
 	Payload      []byte `db:"payload"`
 }
 
-// The amulets that updates create and archive, with their payloads where they are known.
-func (q *Queries) MovedAmulets(ctx context.Context, db DBTX, offsets []int64) ([]MovedAmuletsRow, error) {
-	rows, err := db.Query(ctx, movedAmulets, offsets)
+// The amulets that the updates from one offset up to another create and archive, with their payloads where they are known.
+func (q *Queries) MovedAmulets(ctx context.Context, db DBTX, arg MovedAmuletsParams) ([]MovedAmuletsRow, error) {
+	rows, err := db.Query(ctx, movedAmulets, arg.FirstOffset, arg.LastOffset)
 	if err != nil {
 		return nil, err
 	}
@@ -179,6 +184,18 @@ func (q *Queries) MovedOffset(ctx context.Context, db DBTX, updateID string) (in
 	var ledger_offset int64
 	err := row.Scan(&ledger_offset)
 	return ledger_offset, err
+}
+
+const recordsAreDerived = `-- name: RecordsAreDerived :one
+SELECT coalesce((SELECT t.derived FROM transactions t LIMIT 1), false)::boolean AS derived
+`
+
+// Whether the records that are stored follow from updates.
+func (q *Queries) RecordsAreDerived(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, recordsAreDerived)
+	var derived bool
+	err := row.Scan(&derived)
+	return derived, err
 }
 
 const updatesBack = `-- name: UpdatesBack :one

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
@@ -31,6 +32,12 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 	err := queries.RewriteNote(ctx, tx, dbsqlc.RewriteNoteParams{Stream: stream, FromExclusive: from, ToInclusive: to, Reason: reason})
 	if err != nil {
 		return fmt.Errorf("note for readers what changed of %s after %d up to %d: %w", stream, from, to, err)
+	}
+	if stream != findings.SealedUpdates {
+		return nil
+	}
+	if err := queries.AmuletChecksForget(ctx, tx, from); err != nil {
+		return fmt.Errorf("have the amulets of the updates after %d added up again: %w", from, err)
 	}
 	return nil
 }

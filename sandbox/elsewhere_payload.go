@@ -1,0 +1,128 @@
+package sandbox
+
+import "strconv"
+
+// record is a value of a data type, or a variant.
+type record = map[string]any
+
+// payloadElsewhere is the payload of a contract that only parties hosted elsewhere have.
+func (v *view) payloadElsewhere(number int32) record {
+	c := &v.contracts[number]
+	owner := v.parties[c.parties[1]]
+	created := v.updates[c.created].effective()
+	locked := string(v.contractID(nil, number-1)) // made right before it
+	switch c.kind / 2 {
+	case templateAllocation:
+		return record{"lockedAmulet": locked, "allocation": v.allocation(c), "expiresAt": nil}
+	case templateAllocationV2:
+		return record{
+			"lockedAmulet": locked, "settlement": v.settlementV2(c), "allocation": v.allocationV2(c), "expiresAt": instant(created + day), "numIterations": "0",
+			"createdAt": instant(created),
+		}
+	case templatePreapproval:
+		return record{
+			"dso": v.parties[v.dso], "receiver": owner, "provider": owner, "validFrom": instant(created), "lastRenewedAt": instant(created), "expiresAt": instant(created + 90*day),
+		}
+	case templateSetupProposal:
+		return record{"dso": v.parties[v.dso], "user": owner, "validator": owner, "createdAt": instant(created), "preapprovalExpiresAt": instant(created + 90*day)}
+	case templateOpenRound:
+		r := v.roundPayload(c)
+		r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
+		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros), record{"holdingFee": record{"rate": units(unit / 100)}}
+		return r
+	case templateSummarizingRound:
+		return v.roundPayload(c)
+	case templateIssuingRound, templateClosedRound:
+		r := record{
+			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "issuancePerValidatorRewardCoupon": units(unit / 5),
+			"issuancePerFeaturedAppRewardCoupon": units(100 * unit), "issuancePerUnfeaturedAppRewardCoupon": units(unit / 2),
+			"issuancePerSvRewardCoupon": units(unit / 3), "optIssuancePerValidatorFaucetCoupon": units(570 * unit),
+		}
+		if c.kind/2 == templateIssuingRound {
+			r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
+		}
+		return r
+	case templateInitialPayment, templatePayment:
+		r := v.subscription(number)
+		r["targetAmount"], r["lockedAmulet"], r["round"] = units(c.amount), locked, record{"number": strconv.FormatInt(v.round(c), 10)}
+		if c.kind/2 == templatePayment {
+			r["subscription"], r["thisPaymentDueAt"] = string(v.contractID(nil, contractRules)), instant(created+day)
+		}
+		return r
+	case templateIdleState:
+		r := v.subscription(number)
+		r["subscription"], r["nextPaymentDueAt"] = string(v.contractID(nil, contractRules)), instant(created+90*day)
+		return r
+	default:
+		return record{
+			"dso": v.parties[v.dso], "user": owner, "name": "name-" + strconv.Itoa(int(number)) + ".unverified.cns", "url": "", "description": "", "expiresAt": instant(created + 90*day),
+		}
+	}
+}
+
+const day int64 = 86_400_000_000 // microseconds
+
+// opensAt is when a round opens that is created at a time.
+func opensAt(created int64) int64 { return created + roundMicros }
+
+func duration(micros int64) record { return record{"microseconds": strconv.FormatInt(micros, 10)} }
+
+// roundPayload is what an open round says, and still when it is summarized.
+func (v *view) roundPayload(c *contract) record {
+	return record{
+		"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "amuletPrice": amuletPrice(c.amount),
+		"issuanceConfig": record{"amuletToIssuePerYear": units(40_000_000 * unit)}, "tickDuration": duration(roundMicros), "trafficPrice": nil, "rewardConfig": nil,
+	}
+}
+
+// amuletPrice is the price in a round.
+func amuletPrice(round int64) string { return units(unit/200 + round*unit/100_000) }
+
+func (v *view) instrument() record { return record{"admin": v.parties[v.dso], "id": amuletName} }
+
+func noMeta() record { return record{"values": record{}} }
+
+// accountOf is a party's account in version 2 of the token standard.
+func (v *view) accountOf(party uint16) record {
+	return record{"owner": v.parties[party], "provider": nil, "id": ""}
+}
+
+// allocation is what an allocation of version 1 specifies. The receiver executes it.
+func (v *view) allocation(c *contract) record {
+	at := v.updates[c.created].effective()
+	return record{
+		"settlement": record{
+			"executor": v.parties[c.parties[2]], "settlementRef": record{"id": "trade", "cid": nil}, "requestedAt": instant(at), "allocateBefore": instant(at + day),
+			"settleBefore": instant(at + 2*day), "meta": noMeta(),
+		},
+		"transferLegId": "leg", "transferLeg": record{
+			"sender": v.parties[c.parties[1]], "receiver": v.parties[c.parties[2]], "amount": units(c.amount), "instrumentId": v.instrument(), "meta": noMeta(),
+		},
+	}
+}
+
+func (v *view) settlementV2(c *contract) record {
+	return record{"executors": []string{v.parties[c.parties[2]]}, "id": "trade", "cid": nil, "meta": noMeta()}
+}
+
+func (v *view) allocationV2(c *contract) record {
+	return record{
+		"admin": v.parties[v.dso], "authorizer": v.accountOf(c.parties[1]), "transferLegSides": []any{record{
+			"transferLegId": "leg", "side": "SenderSide", "otherside": v.accountOf(c.parties[2]), "amount": units(c.amount), "instrumentId": amuletName, "meta": noMeta(),
+		}},
+		"settlementDeadline": nil, "nextIterationFunding": nil, "committed": true, "meta": noMeta(),
+	}
+}
+
+// subscription is what all contracts of a subscription to a name say.
+func (v *view) subscription(number int32) record {
+	c := &v.contracts[number]
+	dso := v.parties[v.dso]
+	return record{
+		"subscriptionData": record{"sender": v.parties[c.parties[1]], "receiver": dso, "provider": dso, "dso": dso, "description": "a name"},
+		"payData": record{
+			"paymentAmount": record{"amount": units(unit), "unit": "USDUnit"}, "paymentInterval": duration(90 * day), "paymentDuration": duration(30 * day),
+		},
+		"reference": string(v.contractID(nil, contractRules)),
+	}
+}
