@@ -80,6 +80,26 @@ func NewPreparedScan(records Elements) *Scan {
 	return s
 }
 
+// NewPreparedNetwork returns a service of a network that does not grow, whose updates are sent as prepared. Their offsets are the migration
+// id in the bits from 52 on and the record time in microseconds below.
+func NewPreparedNetwork(updates Elements) *Scan {
+	s := NewScan(NewLedger(Options{Seed: 1}), ScanOptions{})
+	s.preparedUpdates = updates
+	return s
+}
+
+// preparedPage returns the updates of a request.
+func (s *Scan) preparedPage(q networkRequest) (items [][]byte) {
+	i := 0
+	if q.begun {
+		i = s.preparedUpdates.After(q.migration<<52 | q.micros)
+	}
+	for ; i < s.preparedUpdates.Len() && int64(len(items)) < q.size; i++ {
+		items = append(items, s.preparedUpdates.Element(i))
+	}
+	return items
+}
+
 // preparedRecords is records for a prepared history.
 func (s *Scan) preparedRecords(q historyRequest) (records [][]byte, twice bool) {
 	step, at := 1, -1

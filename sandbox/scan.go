@@ -70,7 +70,8 @@ type Scan struct {
 	opts   ScanOptions
 	paths  map[string]http.HandlerFunc // "METHOD /path"
 
-	prepared Elements // what is served in place of the ledger's history, where it is not nil
+	prepared        Elements // what is served in place of the ledger's history, where it is not nil
+	preparedUpdates Elements // likewise, in place of the ledger's updates
 
 	mu      sync.Mutex
 	behind  int // the newest updates that are not served

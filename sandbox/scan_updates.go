@@ -337,12 +337,19 @@ func (s *Scan) networkUpdates(w http.ResponseWriter, r *http.Request) {
 		writeScanError(w, http.StatusBadRequest, refused)
 		return
 	}
+	writeJSON(w, append(append([]byte(`{"transactions":[`), bytes.Join(s.page(q), []byte{','})...), `]}`...))
+}
+
+// page returns the updates of a request.
+func (s *Scan) page(q networkRequest) (items [][]byte) {
+	if s.preparedUpdates != nil {
+		return s.preparedPage(q)
+	}
 	v := s.network()
 	i := 0
 	if q.begun {
 		i = v.after(q.migration, q.micros)
 	}
-	var items [][]byte
 	for ; i < len(v.updates) && int64(len(items)) < q.size; i++ {
 		item, shown := v.appendItem(nil, i)
 		if shown {
@@ -352,7 +359,7 @@ func (s *Scan) networkUpdates(w http.ResponseWriter, r *http.Request) {
 			items = append(items, item)
 		}
 	}
-	writeJSON(w, append(append([]byte(`{"transactions":[`), bytes.Join(items, []byte{','})...), `]}`...))
+	return items
 }
 
 var forgedWorkflow = regexp.MustCompile(`"workflow_id":"[^"]*"`)
@@ -382,6 +389,12 @@ func (s *Scan) changed(v *networkView, i int, item []byte) ([]byte, bool) {
 // networkUpdate implements GET /v2/updates/{update_id}, which serves an incomplete history too.
 func (s *Scan) networkUpdate(w http.ResponseWriter, r *http.Request) {
 	id := strings.TrimPrefix(r.URL.Path, pathNetworkUpdates+"/")
+	if s.preparedUpdates != nil {
+		if i, ok := s.preparedUpdates.Named(id); ok && i >= 0 {
+			writeJSON(w, s.preparedUpdates.Element(i))
+			return
+		}
+	}
 	v := s.network()
 	if i, ok := v.updateNamed(id); ok {
 		if item, shown := v.appendItem(nil, i); shown {

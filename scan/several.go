@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,8 +26,8 @@ const (
 	behindFor = time.Minute
 )
 
-// Several reads the updates of a network from several Scan services: what so many of them give alike is used. Services are asked in the
-// order in which they were given, no more than are needed. One that fails, lags behind or does not answer in time is passed over as long
+// Several reads the updates of a network from several Scan services: what so many of them give alike is used. If one is enough, services are
+// asked in the order in which they were given, else in a random one each time; no more than are needed. One that fails, lags behind or does not answer in time is passed over as long
 // as enough others agree.
 //
 // Pages of updates may end at different places: they are compared, and used, up to where enough of them reach. What services may write
@@ -39,7 +40,8 @@ type Several struct {
 	agree   int
 	log     *slog.Logger
 	passed  func(service, reason string)
-	patient time.Duration // patience, or less in tests
+	patient time.Duration                    // patience, or less in tests
+	shuffle func(n int, swap func(i, j int)) // rand.Shuffle; nil in tests
 	polls   polls
 
 	mu      sync.Mutex
@@ -70,7 +72,7 @@ type SeveralConfig struct {
 
 // NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. One service alone is read without it.
 func NewSeveral(services []*Updates, cfg SeveralConfig) *Several {
-	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patient: patience}
+	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patient: patience, shuffle: rand.Shuffle}
 	for _, u := range services {
 		u.lookUp = s.UpdateOfScope
 		s.peers = append(s.peers, &peer{Updates: u, changes: -1})

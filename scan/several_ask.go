@@ -131,13 +131,17 @@ func gather[T any](
 
 var errTooSlow = fmt.Errorf("it has not answered for %v", patience)
 
-// order returns the services in the order in which to ask them: those that rest come last.
+// order returns the services in the order in which to ask them: those that rest come last. Alternatives are asked in the order in which they
+// were given. Where several have to agree these are others each time, so that none knows that it will not be compared with the rest.
 func (s *Several) order() []*peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	rests := func(m *peer) time.Duration { return max(0, m.until.Sub(now)) }
 	order := slices.Clone(s.peers)
+	if s.agree > 1 && s.shuffle != nil {
+		s.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
 	slices.SortStableFunc(order, func(a, b *peer) int { return cmp.Compare(rests(a), rests(b)) })
 	return order
 }

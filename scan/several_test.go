@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -57,7 +58,7 @@ func severalOf(t *testing.T, n, agree int, at ...ledger.Offset) *scans {
 		readers, s.networks, s.urls, s.asked = append(readers, u), append(s.networks, network), append(s.urls, u.url()), append(s.asked, asked)
 	}
 	s.Several = NewSeveral(readers, SeveralConfig{Agree: agree, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
-	s.patient = time.Minute // machines may be busy
+	s.patient, s.shuffle = time.Minute, nil // machines may be busy
 	return s
 }
 
@@ -251,6 +252,37 @@ func TestChangesOfSeveralServices(t *testing.T) {
 	require.Greater(t, read(), other)
 }
 
+// Alternatives are asked in the order in which they were given, and the next one at once where one fails; where several have to agree each
+// is asked now and then.
+func TestWhichServicesAreAsked(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
+	counts := func(agree int) (pages []int) {
+		s := severalOf(t, 3, agree, at...)
+		s.shuffle = rand.New(rand.NewPCG(1, 2)).Shuffle
+		for range 20 {
+			_, err := s.ReadUpdates(t.Context(), 0, at[4])
+			require.NoError(t, err)
+		}
+		for _, asked := range s.asked {
+			pages = append(pages, len(asked.pages()))
+		}
+		return pages
+	}
+	require.Equal(t, []int{20, 0, 0}, counts(1))
+	for _, n := range counts(2) {
+		require.Greater(t, n, 5)
+	}
+	s := severalOf(t, 2, 1, at...)
+	s.networks[0].set(func() { s.networks[0].status = 503 })
+	for range 20 {
+		_, err := s.ReadUpdates(t.Context(), 0, at[4])
+		require.NoError(t, err)
+	}
+	require.Len(t, s.asked[0].pages(), 1, "it rests after its failure")
+	require.Len(t, s.asked[1].pages(), 20)
+}
+
 // A snapshot is read from one service, to which its tokens lead again, and what created its contracts from as many as have to agree.
 func TestASnapshotOfSeveralServices(t *testing.T) {
 	t.Parallel()
@@ -268,6 +300,7 @@ func TestASnapshotOfSeveralServices(t *testing.T) {
 		readers = append(readers, u)
 	}
 	s := NewSeveral(readers, SeveralConfig{Agree: 2, Logger: slog.New(slog.DiscardHandler)})
+	s.shuffle = nil
 	at := networkOffset(t, 2, takenAt)
 	page, err := s.ReadSnapshot(t.Context(), at, ledger.Token{})
 	require.NoError(t, err)

@@ -18,8 +18,11 @@ const (
 
 	// MaxIdle is the longest time for which [Updates.TailUpdates] waits.
 	MaxIdle = 15 * time.Second
-	// A quiet service is asked for news this often.
-	pollEvery = time.Second
+	// A quiet service is asked for news this often: 55 times a minute, which with other requests stays below one a second.
+	pollEvery = 1100 * time.Millisecond
+	// One that has had news is asked as often as this, and then after a part of the time since the news, so that those who wait for the next
+	// wait little longer than they have.
+	busyEvery, quietPart = 150 * time.Millisecond, 20
 	// The most updates that one request for news, or for the newest update, asks for.
 	newsPage = 200
 )
@@ -196,7 +199,7 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 }
 
 // TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It asks again and again,
-// at most once in pollEvery while nothing comes, and takes what there is, whatever the limit. The page ends with its last update, or at
+// several times a second while news come and about once a second while there are none, and takes what there is, whatever the limit. The page ends with its last update, or at
 // after if nothing came. Full reports that more may be available at once. A service that lags behind brings nothing.
 //
 // The errors are those of ReadUpdates.
@@ -213,10 +216,29 @@ func (u *Updates) news(ctx context.Context, after ledger.Offset) (page ledger.Pa
 	return ledger.Page{From: after, To: lastOffset(got.updates, after), Updates: got.updates, Bytes: got.bytes}, got.full, nil
 }
 
-// polls remembers when news were last asked for in vain.
+// polls remembers when news were last asked for, and when some came.
 type polls struct {
-	mu    sync.Mutex
-	empty time.Time
+	mu          sync.Mutex
+	asked, news time.Time
+}
+
+// due returns when to ask for news.
+func (p *polls) due() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked.Add(min(pollEvery, max(busyEvery, p.asked.Sub(p.news)/quietPart)))
+}
+
+// answered notes the answer to a question. Where more is known to be there, it may be asked for at once.
+func (p *polls) answered(asked time.Time, came, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked = asked; full {
+		p.asked = time.Time{}
+	}
+	if came {
+		p.news = time.Now()
+	}
 }
 
 // until asks until news come, or none came for the time idle.
@@ -225,22 +247,21 @@ func (p *polls) until(
 ) (page ledger.Page, full bool, err error) {
 	end := time.Now().Add(min(idle, MaxIdle))
 	for {
-		p.mu.Lock()
-		next := p.empty.Add(pollEvery)
-		p.mu.Unlock()
+		next := p.due()
 		if next.After(end) {
 			return ledger.Page{From: after, To: after}, false, wait(ctx, time.Until(end))
 		}
 		if err := wait(ctx, time.Until(next)); err != nil {
 			return ledger.Page{}, false, err
 		}
+		asked := time.Now()
 		page, full, err := ask(ctx, after)
+		if err == nil {
+			p.answered(asked, page.To > after, full)
+		}
 		if err != nil || page.To > after {
 			return page, full, err
 		}
-		p.mu.Lock()
-		p.empty = time.Now()
-		p.mu.Unlock()
 	}
 }
 

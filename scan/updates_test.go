@@ -3,6 +3,7 @@ package scan
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -285,7 +286,8 @@ func TestANodeThatLagsBehindIsWaitedFor(t *testing.T) {
 	require.Equal(t, first+2_000_000, end)
 }
 
-// A quiet service is asked once a second at most, whoever waits for how long.
+// A quiet service is asked at most 60 times a minute, whoever waits for how long. One that has news is asked several times a second, so that
+// the next are seen within a quarter of one, and less and less when none come.
 func TestAQuietNetworkIsAskedSeldom(t *testing.T) {
 	t.Parallel()
 	first := networkOffset(t, 1, "2026-01-01T00:00:00Z")
@@ -296,16 +298,36 @@ func TestAQuietNetworkIsAskedSeldom(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		u := NewUpdates(client(t, Config{URL: s.URL}))
-		began := time.Now()
-		for time.Since(began) < time.Minute {
-			for _, idle := range []time.Duration{10 * time.Second, 10 * time.Millisecond, time.Minute} {
-				page, full, err := u.TailUpdates(t.Context(), first, 1, idle)
-				require.NoError(t, err)
-				require.False(t, full)
-				require.Equal(t, ledger.Page{From: first, To: first}, page)
+		quiet := func(forTime time.Duration) (perMinute float64) {
+			s.pages()
+			began := time.Now()
+			for time.Since(began) < forTime {
+				for _, idle := range []time.Duration{10 * time.Second, 10 * time.Millisecond, time.Minute} {
+					page, full, err := u.TailUpdates(t.Context(), first, 1, idle)
+					require.NoError(t, err)
+					require.False(t, full)
+					require.Equal(t, ledger.Page{From: first, To: first}, page)
+				}
 			}
+			return float64(len(s.pages())) / time.Since(began).Minutes()
 		}
-		require.LessOrEqual(t, float64(len(s.pages())), time.Since(began).Seconds()+1)
+		require.LessOrEqual(t, quiet(10*time.Minute), 56.0)
+		for i := range 100 { // an update after some time is seen soon
+			gap := rand.N(2 * time.Second)
+			next := first + ledger.Offset(time.Second.Microseconds())
+			served := time.Now().Add(gap)
+			time.AfterFunc(gap, func() { n.set(func() { n.at = append(n.at, next) }) })
+			page, _, err := u.TailUpdates(t.Context(), first, 1, 10*time.Second)
+			require.NoError(t, err)
+			require.Equal(t, next, page.To)
+			if i > 0 { // the first comes after a long quiet
+				require.LessOrEqual(t, time.Since(served), busyEvery)
+			}
+			first = next
+		}
+		require.Less(t, len(s.pages()), 100*15, "fewer than seven a second")
+		require.Less(t, quiet(time.Minute), 250.0)
+		require.LessOrEqual(t, quiet(10*time.Minute), 56.0)
 		n.set(func() { n.at = append(n.at, every(first+1, 300, time.Second)...) })
 		page, full, err := u.TailUpdates(t.Context(), first, 1, 10*time.Second)
 		require.NoError(t, err)

@@ -23,6 +23,24 @@ func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
 	return held.Updates, held.History, nil
 }
 
+// Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun to be stored. A
+// database without the schemas holds neither.
+func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
+	var exists bool
+	err = s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists)
+	if err != nil {
+		return false, false, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	}
+	if !exists {
+		return false, false, nil
+	}
+	if updates, history, err = s.Held(ctx); err != nil || updates {
+		return updates, history, err
+	}
+	unfinished, err := s.UnfinishedSnapshot(ctx)
+	return unfinished != nil, history, err
+}
+
 // Scope is the scope in force; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {

@@ -55,9 +55,14 @@ func TestCheck(t *testing.T) {
 	environ["INDEXER_LISTEN"] = ""
 	code, _, stderr = command(t, environ, "run", "--until-current", "--ledger-url="+url, "--parties", "al ice,bob", "--no-topology", "--blobs", "--scan-url="+scan.URL)
 	require.Equal(t, config.ExitDone, code, stderr)
-	history := statusOf(t, environ)["history"].(map[string]any)
-	require.NotZero(t, history["records"])
-	require.Equal(t, l.DSO(), history["network_id"])
+	require.Equal(t, true, statusOf(t, environ)["network"])
+	require.NotContains(t, statusOf(t, environ), "history")
+	code, stdout, stderr = command(t, environ, "status", "--sample=0")
+	require.Zero(t, code, stderr)
+	require.Contains(t, squeezed(stdout), "network its updates are stored too, in schema network: `indexer status --network` shows how far")
+	code, stdout, stderr = command(t, environ, "status", "--sample=0", "--network")
+	require.Zero(t, code, stderr)
+	require.Contains(t, squeezed(stdout), "network of "+l.DSO())
 }
 
 // What is written late can be seen to be late, by everything that starts.

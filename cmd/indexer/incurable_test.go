@@ -183,7 +183,7 @@ func TestHistoryOfAnotherNetwork(t *testing.T) {
 	}
 	l, other := grown(50), sandbox.NewLedger(sandbox.Options{Seed: 6})
 	other.Grow(50)
-	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_SCAN_URL": scanOf(l), "INDEXER_LISTEN": ""}
+	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_SCAN_URL": scanOf(l), "INDEXER_SCAN_HISTORY": "transactions", "INDEXER_LISTEN": ""}
 	goesOn(t, environ)
 	environ["INDEXER_SCAN_URL"] = scanOf(other)
 	stops(t, environ, other.DSO(), "correct --scan-url or --database-url")

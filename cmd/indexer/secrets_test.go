@@ -272,6 +272,7 @@ func noSecretOfAScanIsPrinted(t *testing.T) {
 	l.secret(fileToken)
 	scan := httptest.NewServer(sandbox.NewScan(ledger, sandbox.ScanOptions{Token: fileToken, Fault: l.fault}))
 	t.Cleanup(scan.Close)
+	l.environ["INDEXER_SCAN_HISTORY"] = "transactions"
 	l.environ["INDEXER_SCAN_URL"], l.environ["INDEXER_SCAN_TOKEN_FILE"] = scan.URL, file
 	l.daemon(ledger, func(until func(string) map[string]any) {
 		require.NoError(t, os.WriteFile(file, []byte(fileToken+"-old\n"), 0o600))

@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/status"
 	"ledgerindexer/ledger"
@@ -79,6 +80,9 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 	}
 	printTasks(line, r)
 	printHistory(line, r.History)
+	if r.Network {
+		line("network", "its updates are stored too, in schema %s: `indexer status --network` shows how far", config.NetworkSchemas.Views)
+	}
 	printVerified(line, r.Verified, r.History)
 	if r.Ledger != nil {
 		switch {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -120,7 +121,7 @@ func (d *demo) serveLedger(ctx context.Context, group *errgroup.Group) error {
 	d.say("simulated participant: %s on %s", d.flags.describe(history), d.ledgerURL)
 	if scan != nil {
 		d.scanURL = d.ledgerURL + scanPath
-		d.say("simulated Scan service: %d records of the transaction history on %s", len(scan.EventIDs()), d.scanURL)
+		d.say("simulated Scan service: release %s, on %s", d.flags.ScanOptions.Release, d.scanURL)
 	}
 	server := &http.Server{Handler: withScan(scan, sandbox.NewServer(history, opts)), ReadHeaderTimeout: 10 * time.Second}
 	if !d.flags.Once && d.flags.Rate == 0 {
@@ -161,7 +162,7 @@ func (d *demo) index(ctx context.Context) error {
 			Start: "genesis", UntilCurrent: true, Migrate: "auto", LookupRate: 5, VerifyRate: 500, PackagesInterval: 10 * time.Minute,
 		},
 	}
-	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(), d.ifScan(", and the transaction history"))
+	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(), d.ifScan(", and the updates of its network"))
 	if err := app.RunIndexer(ctx, indexer, d.logger); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -180,13 +181,13 @@ func (d *demo) index(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\nLook for yourself:\n\n    PGOPTIONS='%s' psql '%s'\n", readerOptions, d.database)
 	queries := demoQueries
 	if d.scanURL != "" {
-		queries = slices.Concat(queries, historyQueries)
+		queries = slices.Concat(queries, networkQueries)
 	}
 	if err := printQueries(ctx, d.out, conn, queries); err != nil {
 		return err
 	}
 	if d.flags.Once {
-		if err := printRows(ctx, d.out, conn); err != nil {
+		if err := printRows(ctx, d.out, conn, d.scanURL != ""); err != nil {
 			return err
 		}
 		d.say("done")
@@ -226,8 +227,11 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 		defer ticker.Stop()
 		for {
 			var watermark, active, records int64
-			err := conn.QueryRow(ctx, `SELECT ledger.latest_offset(), (SELECT count(*) FROM ledger.active_contracts),
-				(SELECT count(*) FROM ledger.transactions)`).Scan(&watermark, &active, &records)
+			query := "SELECT ledger.latest_offset(), (SELECT count(*) FROM ledger.active_contracts), 0"
+			if d.scanURL != "" {
+				query = strings.TrimSuffix(query, "0") + "(SELECT count(*) FROM network.transactions)"
+			}
+			err := conn.QueryRow(ctx, query).Scan(&watermark, &active, &records)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -235,7 +239,7 @@ func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) 
 				return err
 			}
 			d.say("indexer: everything up to offset %d is here, the ledger ends at %d; %d contracts are active%s", watermark, d.ledger.End(), active,
-				d.ifScan(fmt.Sprintf("; %d records of the transaction history", records)))
+				d.ifScan(fmt.Sprintf("; %d transfers and other records of the network", records)))
 			select {
 			case <-ctx.Done():
 				return nil

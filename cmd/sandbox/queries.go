@@ -51,21 +51,27 @@ ORDER BY instrument_admin, instrument, amount DESC NULLS LAST`,
 	},
 }
 
-// historyQueries are about the transaction history.
-var historyQueries = []query{
+// networkQueries are about the updates of the network, which its Scan service has, and about the records that follow from them.
+var networkQueries = []query{
 	{
-		"What does the transaction history tell?",
+		"What moved in the network?",
 		`SELECT kind, count(*) AS records, to_char(max(date), 'YYYY-MM-DD HH24:MI:SS') AS latest
-FROM ledger.transactions
+FROM network.transactions
 GROUP BY kind
 ORDER BY records DESC`,
 	},
 	{
 		"What did whoever sent the last transfer send and receive before?",
 		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction, split_part(counterparties[1], '::', 1) AS counterparty, net_amount, amount, fee
-FROM ledger.party_transfers
-WHERE party = (SELECT sender FROM ledger.transfers ORDER BY seq DESC LIMIT 1)
+FROM network.party_transfers
+WHERE party = (SELECT sender FROM network.transfers ORDER BY seq DESC LIMIT 1)
 LIMIT 5`,
+	},
+	{
+		"How much of what the network saw did the participant see too?",
+		`SELECT count(*) AS network_updates, count(u.update_id) AS seen_by_the_participant
+FROM network.updates n
+LEFT JOIN ledger.updates u USING (update_id)`,
 	},
 }
 
@@ -81,10 +87,16 @@ func printQueries(ctx context.Context, out io.Writer, conn *pgx.Conn, queries []
 }
 
 // printRows prints how many rows each relation has.
-func printRows(ctx context.Context, out io.Writer, conn *pgx.Conn) error {
+func printRows(ctx context.Context, out io.Writer, conn *pgx.Conn, network bool) error {
 	var parts []string
-	for _, relation := range append(sandbox.Relations(), sandbox.HistoryRelations()...) {
-		parts = append(parts, fmt.Sprintf("SELECT 'ledger.%s' AS relation, count(*) AS rows FROM ledger.%[1]s", relation))
+	add := func(schema string, relations []string) {
+		for _, relation := range relations {
+			parts = append(parts, fmt.Sprintf("SELECT '%s.%s' AS relation, count(*) AS rows FROM %[1]s.%[2]s", schema, relation))
+		}
+	}
+	add("ledger", sandbox.Relations())
+	if network {
+		add("network", append(sandbox.Relations(), sandbox.HistoryRelations()...))
 	}
 	fmt.Fprintln(out)
 	return printQuery(ctx, out, conn, strings.Join(parts, " UNION ALL ")+" ORDER BY 1")

@@ -63,5 +63,5 @@ func describeScan(s *sandbox.Scan, url string) string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf("sandbox: a Scan service with the transaction history of this ledger on %s\n", url+scanPath)
+	return fmt.Sprintf("sandbox: a Scan service of this ledger's network on %s\n", url+scanPath)
 }

@@ -28,7 +28,7 @@ func history(t *testing.T, url string) (int, string) {
 func TestServesAScanService(t *testing.T) {
 	t.Parallel()
 	said, url, stop := start(t, "--updates", "200", "--scan-word", "coin", "--scan-balance-changes", "--scan-release", "0.6.1")
-	require.Contains(t, said, "a Scan service with the transaction history of this ledger on "+url+"/api/scan\n")
+	require.Contains(t, said, "a Scan service of this ledger's network on "+url+"/api/scan\n")
 	_, version := get(t, url+"/api/scan/version", "")
 	require.Contains(t, version, `"version":"0.6.1"`)
 	status, records := history(t, url+"/api/scan")

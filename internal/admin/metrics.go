@@ -55,9 +55,9 @@ type Metrics struct {
 	packageChanges prometheus.Counter
 	failing        *prometheus.GaugeVec
 
-	// of the transaction history
-	historyRecords                                              prometheus.Counter
-	historySeq, historyNewest, historyCurrent, historyRereading prometheus.Gauge
+	// of the transaction history, or of the records that follow from the updates of a network
+	historyRecords                                                       prometheus.Counter
+	historySeq, historyNewest, historyCurrent, historyRereading, derived prometheus.Gauge
 
 	tablesBytes, partitions prometheus.Gauge
 
@@ -134,17 +134,18 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 		packagesRead:     gauge(once, "packages_read_timestamp_seconds", "When the vetted packages were last read, in Unix time; 0: not by this process."),
 		packageChanges:   counter(once, "package_changes_total", "Changes of vetted packages that this process saw."),
 		failing:          gauges(every, "task_failing", "1 while a background task fails, or there is no transaction history to read, 0 while it works.", "task"),
-		historyRecords:   counter(once, "transaction_history_records_total", "Records of the transaction history committed by this process."),
-		historySeq:       gauge(once, "transaction_history_seq", "The number of the newest record of the transaction history that was read."),
-		historyNewest:    gauge(once, "transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
-		historyCurrent:   gauge(once, "transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
-		historyRereading: gauge(once, "transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
+		historyRecords:   counter(every, "transaction_history_records_total", "Records of the transaction history committed by this process."),
+		historySeq:       gauge(every, "transaction_history_seq", "The number of the newest record of the transaction history that was read."),
+		historyNewest:    gauge(every, "transaction_history_newest_timestamp_seconds", "Latest date of the stored records of the transaction history that this process has read, in Unix time; 0: none."),
+		historyCurrent:   gauge(every, "transaction_history_current_timestamp_seconds", "When everything in the Scan service was last found to be stored, in Unix time; 0: not by this process."),
+		historyRereading: gauge(every, "transaction_history_rereading", "1 while the transaction history is read again from its beginning, else 0."),
+		derived:          gauge(every, "derived_offset", "Offset of a network up to which the records that follow from its updates are stored; 0: not by this process."),
 		tablesBytes:      gauge(every, "tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
 		partitions:       gauge(every, "partitions", "Partitions of the tables of events."),
 		sealed:           counters(every, "sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
 		differences:      counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
 		verifiedOffset:   gauge(every, "verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
-		verifiedSeq:      gauge(once, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
+		verifiedSeq:      gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
 	ofLedger.MustRegister(newLags(m))
 	m.ledgerEnd.Set(math.NaN())
@@ -277,6 +278,15 @@ func (m *Metrics) StreamState(stream string, state State) {
 	}
 }
 
+// Forget removes a stream that this process does not read.
+func (m *Metrics) Forget(stream string) {
+	m.leading.DeleteLabelValues(stream)
+	m.states.DeletePartialMatch(prometheus.Labels{"stream": stream})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lags[stream].asked = false
+}
+
 // TasksEnded removes tasks that no longer run: they neither fail nor work.
 func (m *Metrics) TasksEnded(tasks ...string) {
 	for _, task := range tasks {
@@ -319,6 +329,9 @@ func (m *Metrics) TransactionsCurrent() {
 	m.historyCurrent.SetToCurrentTime()
 	m.transactionsAnswered(true)
 }
+
+// Derived sets the offset up to which the records that follow from the updates are stored.
+func (m *Metrics) Derived(offset int64) { m.derived.Set(float64(offset)) }
 
 // Sealed counts a sealed window and its differences.
 func (m *Metrics) Sealed(stream, result string, differences int64) {

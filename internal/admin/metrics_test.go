@@ -66,6 +66,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, []string{
 		`ledger_indexer_batch_phase_duration_seconds_count{phase="copy"} 1`,
 		`ledger_indexer_build_info{commit="abc",go_version="go1.26",schema_version="7",version="v1.2.0"} 1`,
+		`ledger_indexer_derived_offset 0`,
 		`ledger_indexer_frontier_offset 130`,
 		`ledger_indexer_lag_offsets NaN`,
 		`ledger_indexer_lag_seconds{stream="transactions"} NaN`,
@@ -189,9 +190,39 @@ func TestMetricsOfANetwork(t *testing.T) {
 		`ledger_indexer_lag_offsets{ledger="network"} 50`,
 		`ledger_indexer_leading{stream="updates"} 1`, `ledger_indexer_leading{ledger="network",stream="updates"} 0`,
 	})
-	for _, line := range lines {
-		require.False(t, strings.HasPrefix(line, "ledger_indexer_transaction") && strings.Contains(line, "network"), line)
+
+	// The records that follow from them have the metrics of a transaction history, and how far they are.
+	n.Leading("transactions", true)
+	n.TransactionsResumed(4, false)
+	n.TransactionsCommitted(9, false, 5)
+	n.Derived(180)
+	n.TransactionStored(time.Now().Add(-time.Minute))
+	n.Retrying("transactions")
+	lines = ours(t, m)
+	require.Subset(t, lines, []string{
+		`ledger_indexer_transaction_history_records_total{ledger="network"} 5`, "ledger_indexer_transaction_history_records_total 0",
+		`ledger_indexer_transaction_history_seq{ledger="network"} 9`, `ledger_indexer_derived_offset{ledger="network"} 180`, "ledger_indexer_derived_offset 0",
+		`ledger_indexer_retries_total{ledger="network",stream="transactions"} 1`, `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} NaN`,
+	})
+	n.TransactionsCurrent()
+	require.Contains(t, ours(t, m), `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} 0`)
+}
+
+// A stream that turns out not to be read leaves nothing behind.
+func TestAStreamIsForgotten(t *testing.T) {
+	t.Parallel()
+	m := NewMetrics()
+	m.Leading("updates", false)
+	m.StreamState("updates", Waits)
+	m.Forget("updates")
+	for _, line := range ours(t, m) {
+		require.NotContains(t, line, `stream="updates"`)
+		require.NotContains(t, line, "lag_offsets")
 	}
+	health := NewHealth([]string{"scan", "updates"})
+	health.Remove("scan")
+	health.Add("network")
+	require.Equal(t, []StreamState{{"updates", Waits, false, "starting"}, {"network", Waits, false, "starting"}}, health.States())
 }
 
 // Two of them in one process do not meet in a registry, and many goroutines may tell one of them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,11 +25,11 @@ type Check struct {
 // Health reports whether the daemon is alive and ready. A process is ready if it leads or stands by for each of its
 // streams, and everything that they need is reachable.
 type Health struct {
-	checks  []Check
-	streams []string // in the order of the report
+	checks []Check
 
-	mu     sync.Mutex
-	states map[string]StreamState
+	mu      sync.Mutex
+	streams []string // in the order of the report
+	states  map[string]StreamState
 }
 
 // StreamState is the state of a stream in this process.
@@ -41,11 +42,27 @@ type StreamState struct {
 
 // NewHealth returns a Health of these streams, none of which is ready. The checks run with each request.
 func NewHealth(streams []string, checks ...Check) *Health {
-	h := &Health{checks: checks, streams: streams, states: map[string]StreamState{}}
+	h := &Health{checks: checks, states: map[string]StreamState{}}
 	for _, stream := range streams {
-		h.states[stream] = StreamState{Stream: stream, State: Waits, Text: "starting"}
+		h.Add(stream)
 	}
 	return h
+}
+
+// Add adds a stream, which is not ready.
+func (h *Health) Add(stream string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams = append(h.streams, stream)
+	h.states[stream] = StreamState{Stream: stream, State: Waits, Text: "starting"}
+}
+
+// Remove removes a stream.
+func (h *Health) Remove(stream string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.streams = slices.DeleteFunc(h.streams, func(other string) bool { return other == stream })
+	delete(h.states, stream)
 }
 
 // Set sets the state of a stream, whether that is ready, and what it is in words, such as "leading" or "waiting for a snapshot to be

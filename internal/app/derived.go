@@ -166,6 +166,26 @@ func recordsOf(updates []ledger.MovedUpdate) (list []ledger.Transaction) {
 	return list
 }
 
+// reached returns the offset up to which the newest records were last looked for.
+func (d *derivedHistory) reached() ledger.Offset {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.upTo
+}
+
+// tellDerived sets the metric of how far records were derived, after those up to a cursor were stored.
+func (h *transactions) tellDerived(ctx context.Context, at ledger.TransactionsPosition, stored ledger.TransactionsCursor) {
+	if _, derived := h.service.(*derivedHistory); !derived || at.Rereading() || stored == "" {
+		return
+	}
+	offset, ok, err := h.store.UpdateOffset(ctx, updateOf(stored))
+	if err != nil || !ok { // the stream's own reads say so too
+		h.logger.DebugContext(ctx, "how far records were derived could not be read", "error", err)
+		return
+	}
+	h.metrics.Derived(int64(offset))
+}
+
 // Version implements transactionsService.
 func (d *derivedHistory) Version(context.Context) (string, error) { return "", ledger.ErrNotOffered }
 

@@ -50,7 +50,7 @@ func indexerFor(databaseURL, ledgerURL string, scope config.Scope) Indexer {
 		Database: config.Database{DatabaseURL: databaseURL},
 		Sources:  config.Sources{LedgerURL: ledgerURL},
 		Scope:    scope,
-		Run:      config.Run{Start: "genesis", UntilCurrent: true, Migrate: "auto"},
+		Run:      config.Run{Start: "genesis", UntilCurrent: true, Migrate: "auto", ScanHistory: config.ScanTransactions},
 	}
 }
 

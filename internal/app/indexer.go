@@ -49,11 +49,12 @@ type indexer struct {
 
 // daemon is what all streams share.
 type daemon struct {
-	health  *admin.Health
-	streams []*stream
-	rates   rates
+	health *admin.Health
+	rates  rates
+	choice *choice // what is read of the Scan service is not known yet; nil: the flags say it
 
 	mu       sync.Mutex
+	streams  []*stream
 	failures map[*stream]error // of the streams that can't continue
 }
 
@@ -84,13 +85,10 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	var names []string
+	x.health = admin.NewHealth(nil, checks...)
 	for _, s := range x.streams {
-		names = append(names, s.title)
-		s.metrics.Leading(s.name(), false)
-		s.metrics.StreamState(s.name(), admin.Waits)
+		s.begin()
 	}
-	x.health = admin.NewHealth(names, checks...)
 
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -122,12 +120,16 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 		}
 	}
 	checks = []admin.Check{{Name: "database", Try: x.store.Ping}}
-	add := func(s *stream, check admin.Check, closeOne func()) {
-		x.streams, checks, closes = append(x.streams, s), append(checks, check), append(closes, closeOne)
+	read := x.cfg.ScanHistory
+	if len(x.cfg.ScanURL) == 0 {
+		read = "none"
 	}
-	transactions := x.cfg.ScanHistory.Transactions() && len(x.cfg.ScanURL) > 0
-	if own := config.NetworkSchemas.Tables; x.cfg.Schemas.Domain().Tables == own && (x.cfg.LedgerURL != "" || transactions) {
-		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another pair of schemas for what else is read", own)}
+	own := x.cfg.Schemas.Domain().Tables == config.NetworkSchemas.Tables
+	if own && read.Auto() {
+		read = config.ScanUpdates
+	}
+	if own && (x.cfg.LedgerURL != "" || read.Transactions()) {
+		return nil, closeAll, &config.UsageError{Err: fmt.Errorf("schema %s is for the updates of a network: name another pair of schemas for what else is read", config.NetworkSchemas.Tables)}
 	}
 	if x.cfg.LedgerURL != "" {
 		p, err := newParticipantUpdates(x)
@@ -135,33 +137,37 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 			return nil, closeAll, err
 		}
 		u := &updates{indexer: x, origin: p, start: p.start, open: p.ofScope}
-		add(&stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u},
-			admin.Check{Name: "ledger", Try: p.ping}, p.Close)
+		closes, checks = append(closes, p.Close), append(checks, admin.Check{Name: "ledger", Try: p.ping})
+		x.streams = append(x.streams, &stream{indexer: x, role: store.RoleUpdates, title: "updates", source: "the participant", work: u})
 	}
-	if transactions {
+	var ofHistory, ofNetwork []*stream
+	if read.Transactions() || read.Auto() {
 		h, err := newTransactions(x)
 		if err != nil {
 			return nil, closeAll, err
 		}
-		add(&stream{indexer: x, role: store.RoleTransactions, title: "transactions", source: "the Scan service", work: h},
-			admin.Check{Name: "scan", Try: h.ping}, h.service.Close)
+		closes, checks = append(closes, h.service.Close), append(checks, admin.Check{Name: "scan", Try: h.ping})
+		ofHistory = []*stream{{indexer: x, role: store.RoleTransactions, title: "transactions", source: scanService, work: h}}
 	}
-	if x.cfg.ScanHistory.Updates() && len(x.cfg.ScanURL) > 0 {
+	if read.Updates() || read.Auto() {
 		n, err := newNetworkUpdates(x)
 		if err != nil {
 			return nil, closeAll, err
 		}
-		u := &updates{indexer: n.indexer, origin: n}
-		network := &stream{indexer: n.indexer, role: store.RoleUpdates, title: "network", source: "the Scan service", work: u, over: make(chan struct{})}
-		add(network, admin.Check{Name: "network", Try: n.ping}, n.Close)
-		derived := newDerivedHistory(n.store, nil)
-		if x.cfg.UntilCurrent { // what follows from all updates
-			derived.ready = network.over
+		closes = append(closes, n.Close)
+		if !read.Auto() { // else the other check asks the same
+			checks = append(checks, admin.Check{Name: "network", Try: n.ping})
 		}
-		x.streams = append(x.streams, &stream{
-			indexer: n.indexer, role: store.RoleTransactions, title: "movements", source: "the stored updates", beside: true,
-			work: newDerivedTransactions(n.indexer, derived),
-		})
+		ofNetwork = n.streams()
+	}
+	if read.Auto() {
+		closeOne, err := x.choose(ofHistory, ofNetwork)
+		closes = append(closes, closeOne)
+		if err != nil {
+			return nil, closeAll, err
+		}
+	} else {
+		x.streams = slices.Concat(x.streams, ofHistory, ofNetwork)
 	}
 	if len(x.streams) == 0 {
 		return nil, closeAll, &config.UsageError{Err: errors.New("--scan-history=none leaves nothing to be read without --ledger-url")}
@@ -182,23 +188,42 @@ func (x *indexer) open(schemas store.Schemas) (err error) {
 
 // run prepares the database and runs the streams until all are done, or none can continue.
 func (x *indexer) run(ctx context.Context) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	first := x.streams
+	if x.choice != nil {
+		first = slices.DeleteFunc(slices.Clone(first), func(s *stream) bool { return s == x.choice.stream })
+		group.Go(func() error {
+			chosen, err := x.choice.run(groupCtx)
+			if err != nil || len(chosen) == 0 {
+				return err
+			}
+			return x.runAll(groupCtx, chosen)
+		})
+	}
+	group.Go(func() error { return x.runAll(groupCtx, first) })
+	if err := group.Wait(); err != nil || ctx.Err() != nil {
+		return err
+	}
+	return x.failure()
+}
+
+// runAll prepares the schemas of streams and runs these until all are done, or no stream can continue.
+func (x *indexer) runAll(ctx context.Context, streams []*stream) error {
 	const state = "waiting for the database"
-	err := retryUntilDone(ctx, x.logger, state, x.prepareSchemas, func(err error) {
-		for _, s := range x.streams {
+	prepare := func(ctx context.Context) error { return prepareSchemas(ctx, streams) }
+	err := retryUntilDone(ctx, x.logger, state, prepare, func(err error) {
+		for _, s := range streams {
 			s.set(admin.Waits, false, state+": "+err.Error())
 		}
 	})
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	group, groupCtx := errgroup.WithContext(ctx)
-	for _, s := range x.streams {
-		group.Go(func() error { return s.run(groupCtx) })
+	group, ctx := errgroup.WithContext(ctx)
+	for _, s := range streams {
+		group.Go(func() error { return s.run(ctx) })
 	}
-	if err := group.Wait(); err != nil || ctx.Err() != nil {
-		return err
-	}
-	return x.failure()
+	return group.Wait()
 }
 
 // noteFailure records why a stream can't continue; nil: it can. It reports whether any can.
@@ -248,10 +273,17 @@ func (x *indexer) failure() error {
 	return all
 }
 
-// prepareSchemas prepares the schemas of all streams.
-func (x *indexer) prepareSchemas(ctx context.Context) error {
+// alone reports whether a stream is the only one that is read.
+func (x *indexer) alone() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.streams) == 1
+}
+
+// prepareSchemas prepares the schemas of streams.
+func prepareSchemas(ctx context.Context, streams []*stream) error {
 	prepared := map[*indexer]bool{}
-	for _, s := range x.streams {
+	for _, s := range streams {
 		if prepared[s.indexer] {
 			continue
 		}

@@ -117,7 +117,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		check    func(t *testing.T, database string)
 	}{
 		"participant": {
-			[]string{"INDEXER_LEDGER_URL=" + ledgerURL}, []string{"--at-offset", fmt.Sprint(at)}, func(t *testing.T, database string) {
+			[]string{"INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_SCAN_HISTORY=transactions"}, []string{"--at-offset", fmt.Sprint(at)}, func(t *testing.T, database string) {
 				require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(sandbox.Scope{Shape: sandbox.ACSDelta}, at, l.End()), relations(t, database)))
 				require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 			},

@@ -59,7 +59,7 @@ func TestMemoryStaysUnderTheCeiling(t *testing.T) {
 			env := []string{"INDEXER_LEDGER_URL=" + listening.URL, "INDEXER_DATABASE_URL=" + throwaway.Migrated(t, migrate),
 				"INDEXER_LISTEN=", "INDEXER_LOG_LEVEL=debug", "INDEXER_PACKAGES_INTERVAL=0"}
 			if s.scan { // else a refused answer ends the program, which would wait for its other stream
-				env = append(env, "INDEXER_SCAN_URL="+listening.URL+"/scan")
+				env = append(env, "INDEXER_SCAN_URL="+listening.URL+"/scan", "INDEXER_SCAN_HISTORY=transactions")
 			}
 			peak, said := peakOf(t, program, server.done, env...)
 			t.Logf("peak %d MiB", peak>>20)

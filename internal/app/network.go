@@ -38,6 +38,22 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	return &networkUpdates{x, from}, nil
 }
 
+// streams returns those of the updates, and of the records that follow from them.
+func (n *networkUpdates) streams() []*stream {
+	network := &stream{
+		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer, origin: n},
+		over: make(chan struct{}),
+	}
+	derived := newDerivedHistory(n.store, nil)
+	if n.cfg.UntilCurrent { // what follows from all updates
+		derived.ready = network.over
+	}
+	return []*stream{network, {
+		indexer: n.indexer, role: store.RoleTransactions, title: "movements", source: "the stored updates", beside: true,
+		work: newDerivedTransactions(n.indexer, derived),
+	}}
+}
+
 // Close closes the service's connections and the store.
 func (n *networkUpdates) Close() {
 	n.networkSource.Close()

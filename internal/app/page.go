@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -20,30 +21,44 @@ import (
 // newPage returns the status page of all streams.
 func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *statuspage.Page {
 	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal, Hosts: x.cfg.PageHosts}
-	place := map[*indexer]int{}
-	for _, s := range x.streams {
-		i, known := place[s.indexer]
+	streams := x.streams
+	if c := x.choice; c != nil {
+		streams = slices.Concat(streams, c.ofHistory, c.ofNetwork)
+	}
+	place := map[string]int{}
+	for _, s := range streams {
+		name := "ledger"
+		switch {
+		case s.work == nil:
+			name = s.title
+		case s.indexer != x:
+			name = "network"
+		}
+		i, known := place[name]
 		if !known {
 			i = len(cfg.Ledgers)
-			place[s.indexer] = i
-			name := "ledger"
-			if s.indexer != x {
-				name = "network"
+			place[name] = i
+			of := statuspage.Ledger{Name: name, Sized: func(sizes store.Sizes) { s.metrics.Sized(sizes.Ledger, sizes.Partitions) }}
+			if s.work != nil {
+				of.Store = s.store
 			}
-			cfg.Ledgers = append(cfg.Ledgers, statuspage.Ledger{Name: name, Store: s.store, Sized: func(sizes store.Sizes) {
-				s.metrics.Sized(sizes.Ledger, sizes.Partitions)
-			}})
+			cfg.Ledgers = append(cfg.Ledgers, of)
 		}
-		shown := statuspage.Stream{
-			Title: s.title, Kind: s.name(), Source: s.source, Version: s.work.release,
-			Lag: func() admin.Lag { return s.metrics.Lag(s.name()) },
-		}
-		if u, ofUpdates := s.work.(*updates); ofUpdates {
-			shown.End = u.origin.LedgerEnd
-		}
-		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, shown)
+		cfg.Ledgers[i].Streams = append(cfg.Ledgers[i].Streams, s.onPage())
 	}
 	return statuspage.New(cfg)
+}
+
+// onPage returns the stream as the status page shows it.
+func (s *stream) onPage() statuspage.Stream {
+	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.source, Lag: func() admin.Lag { return s.metrics.Lag(s.name()) }}
+	if s.work != nil {
+		shown.Version = s.work.release
+	}
+	if u, ofUpdates := s.work.(*updates); ofUpdates {
+		shown.End = u.origin.LedgerEnd
+	}
+	return shown
 }
 
 // serve serves the endpoints that are configured, until ctx ends.

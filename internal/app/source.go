@@ -196,7 +196,8 @@ func (n *networkSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return 0, &ledger.Problem{
 			What: fmt.Sprintf("the Scan service does not serve the updates of its network (POST /v2/updates): %v", err),
-			Do:   "check --scan-url; services of Splice 0.4.2 or later have them. To read the transaction history instead, give --scan-history=transactions",
+			Do: "check --scan-url; services of Splice 0.4.2 or later have them. What is stored of them stays. To read the transaction history instead, " +
+				"into schema ledger, give --scan-history=transactions",
 		}
 	}
 	return end, err

@@ -27,9 +27,9 @@ const (
 type stream struct {
 	*indexer
 	role   store.Role
-	title  string // its name in health and messages, which no other stream of the process has
-	source string // what it is read from, for messages
-	work   role
+	title  string        // its name in health and messages, which no other stream of the process has
+	source string        // what it is read from, for messages
+	work   role          // nil: that of a choice, which writes nothing
 	over   chan struct{} // closed when run has returned; nil: nobody waits for that
 	beside bool          // it follows from what another stream writes, and can't go on alone
 
@@ -55,11 +55,20 @@ type role interface {
 // name returns the stream's name in the checkpoints and metrics of its pair of schemas, which is that of its role.
 func (s *stream) name() string { return string(s.role) }
 
+// begin makes the stream one of the process's, for metrics and health.
+func (s *stream) begin() {
+	s.health.Add(s.title)
+	s.metrics.Leading(s.name(), false)
+	s.metrics.StreamState(s.name(), admin.Waits)
+}
+
 // set reports the stream's state in this process to metrics and health, and whether that counts as ready.
 func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
 	s.metrics.StreamState(s.name(), state)
 	return s.health.Set(s.title, state, ready, text)
 }
+
+const scanService = "the Scan service"
 
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again
 // every lookAgainAfter, so that an operator who has cured it need not restart.
@@ -67,8 +76,12 @@ func (s *stream) run(ctx context.Context) error {
 	if s.over != nil {
 		defer close(s.over)
 	}
+	return s.keep(ctx, s.attempt)
+}
+
+func (s *stream) keep(ctx context.Context, attempt func(context.Context) error) error {
 	for {
-		err := s.attempt(ctx)
+		err := attempt(ctx)
 		if err == nil {
 			return nil
 		}
@@ -97,6 +110,9 @@ func (s *stream) run(ctx context.Context) error {
 // record records why the stream can't continue, for `indexer status`. Only a leader can write that; if another process leads, the
 // stream continues there.
 func (s *stream) record(ctx context.Context, reason string) {
+	if s.work == nil { // it writes nothing
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, noteFor)
 	defer cancel()
 	leader, _, ok, err := s.work.take(ctx)

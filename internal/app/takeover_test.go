@@ -55,7 +55,7 @@ func newStage(t *testing.T, program string, pooled bool) *stage {
 		url = throwaway.PgBouncer(t, s.database, throwaway.PoolSessions)
 	}
 	s.env = append(os.Environ(), "INDEXER_DATABASE_URL="+url, "INDEXER_LISTEN=127.0.0.1:0", "INDEXER_LOG_FORMAT=json",
-		"INDEXER_LEDGER_URL="+serve(t, s.ledger, sandbox.ServerOptions{}), "INDEXER_SCAN_URL="+serveScan(t, s.scan))
+		"INDEXER_LEDGER_URL="+serve(t, s.ledger, sandbox.ServerOptions{}), "INDEXER_SCAN_URL="+serveScan(t, s.scan), "INDEXER_SCAN_HISTORY=transactions")
 	return s
 }
 

@@ -144,7 +144,7 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	watch := t.watch(ctx)
 	watch.Progress = tell
 	loop := ingest.Transactions{
-		Source: h.service, Sink: datedSink{TransactionsWriter: leader, dated: h.metrics.TransactionStored},
+		Source: h.service, Sink: datedSink{leader, h.metrics.TransactionStored, h.tellDerived},
 		Check: func(ctx context.Context, service ledger.TransactionsService) error {
 			return h.connectAsLeader(ctx, leader, service)
 		},
@@ -174,7 +174,7 @@ func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool
 	reason := ingest.Reason(t.absent)
 	t.report.Note(ctx, reason)
 	// What is not known to be a Scan may be one that is starting: it is asked again soon, and is no failure yet.
-	if (t.known || t.cfg.UntilCurrent || len(t.streams) == 1) && !t.noteFailure(t.stream, t.absent) {
+	if (t.known || t.cfg.UntilCurrent || t.alone()) && !t.noteFailure(t.stream, t.absent) {
 		return false, t.absent
 	}
 	t.stream.set(admin.Waits, t.known, t.absence())
@@ -214,8 +214,8 @@ func (h *transactions) found(ctx context.Context) (news bool) {
 // problem returns the error for a service without a history. If it is not known to be a Scan, the URL may be wrong.
 func (h *transactions) problem(err error) *ledger.Problem {
 	what := "the Scan service has no transaction history (POST /v0/transactions), which is gone from Splice 0.7 on"
-	do := "read the updates of the network instead, with --scan-history=updates; or give a Scan of Splice 0.6 or earlier with --scan-url, " +
-		"or leave it out: who holds what is answered by ledger.holdings"
+	do := "read the updates of the network instead, with --scan-history=updates, into schema network (what is stored of the history stays); " +
+		"or give a Scan of Splice 0.6 or earlier with --scan-url, or leave it out: who holds what is answered by ledger.holdings"
 	if !h.known {
 		what = "there is no transaction history (POST /v0/transactions) at the Scan URL"
 		do = "check --scan-url, mostly https://HOST/api/scan; where it is right, the Scan is of Splice 0.7 or later: " + do
@@ -256,6 +256,9 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 		},
 		Current: func() {
 			t.metrics.TransactionsCurrent()
+			if derived, ok := t.service.(*derivedHistory); ok {
+				t.metrics.Derived(int64(derived.reached()))
+			}
 			t.works(ctx)
 			if t.rereading != "" {
 				t.rereading = ""
@@ -307,10 +310,11 @@ func (t *transactionsTerm) works(ctx context.Context) {
 	t.report.Note(ctx, "")
 }
 
-// datedSink reports the dates of the records that it has stored.
+// datedSink reports the dates of the records that it has stored, and which was the last.
 type datedSink struct {
 	*store.TransactionsWriter
-	dated func(time.Time)
+	dated  func(time.Time)
+	stored func(context.Context, ledger.TransactionsPosition, ledger.TransactionsCursor)
 }
 
 // AppendTransactions implements ingest.TransactionsSink.
@@ -326,5 +330,6 @@ func (d datedSink) AppendTransactions(
 			d.dated(batch.Records[i].Date.Time)
 		}
 	}
+	d.stored(ctx, position, batch.Cursor)
 	return position, nil
 }

@@ -46,9 +46,11 @@ var parts = []part{
 	{"memory", (*harness).memory},
 	{"snapshot", (*harness).snapshot},
 	{"history", (*harness).history},
+	{"network", (*harness).network},
 	{apartName, (*harness).apart},
 	{"growth", (*harness).growth},
 	{"tail", (*harness).tail},
+	{"network-tail", (*harness).networkTail},
 	{sqlName, (*harness).sql},
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
 
@@ -118,7 +117,7 @@ func (h *harness) catchupRound(ctx context.Context, path string, l *limit, r *ca
 		if err != nil {
 			return fmt.Errorf("limit: %w", err)
 		}
-		projected, err := l.project(ctx, ledger.ShapeACSDelta, 0)
+		projected, err := l.project(ctx, 0)
 		if err != nil {
 			return fmt.Errorf("limit: %w", err)
 		}

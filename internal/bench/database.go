@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/store"
 )
 
 // warmUpRow is about a kilobyte of log for each row that is written.
@@ -20,7 +21,8 @@ const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 10000
 // would keep the server busy while the next run is measured.
 type database struct {
 	server     *throwaway.Server
-	postmaster int // its process
+	postmaster int           // its process
+	pair       store.Schemas // which is measured
 }
 
 const databaseName = "bench"
@@ -33,7 +35,7 @@ func startDatabase(ctx context.Context, warmUp int, fsync bool) (*database, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &database{server: server}
+	d := &database{server: server, pair: store.Schemas{Tables: "indexer", Views: "ledger"}}
 	if _, err := d.fresh(ctx); err != nil {
 		return nil, errors.Join(err, server.Stop())
 	}
@@ -135,16 +137,16 @@ func (d *database) tables(ctx context.Context, places ...string) ([]table, error
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return tablesOf(ctx, conn, places...)
+	return tablesOf(ctx, conn, d.pair.Tables, places...)
 }
 
-func tablesOf(ctx context.Context, conn *pgx.Conn, places ...string) ([]table, error) {
+func tablesOf(ctx context.Context, conn *pgx.Conn, schema string, places ...string) ([]table, error) {
 	rows, err := conn.Query(ctx, `SELECT c.relname::text, p.place FROM pg_class c CROSS JOIN LATERAL (
 			SELECT a.attname::text AS place FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = ANY ($1::text[]) AND NOT a.attisdropped
 			ORDER BY array_position($1::text[], a.attname::text) LIMIT 1) p
-		WHERE c.relnamespace = 'indexer'::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
+		WHERE c.relnamespace = $5::text::regnamespace AND c.relkind IN ('r', 'p') AND p.place = ANY ($2::text[])
 			AND CASE WHEN p.place = $3 THEN c.relname = $4 ELSE NOT c.relispartition AND c.relname NOT LIKE '%\_both' END
-		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofSnapshot, ofRecords), places, listKey, listTable)
+		ORDER BY c.relname NOT IN ('updates', 'transactions'), 1`, slices.Concat(ofSnapshot, ofRecords), places, listKey, listTable, schema)
 	if err != nil {
 		return nil, fmt.Errorf("list the tables: %w", err)
 	}
@@ -162,7 +164,7 @@ const fewRows = 5_000
 func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	tables, err := query[string](ctx, d, `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_class p ON p.oid = (SELECT i.inhparent FROM pg_inherits i WHERE i.inhrelid = c.oid)
-		WHERE n.nspname = 'indexer' AND c.relkind IN ('r', 'p') AND c.relname NOT LIKE '%\_both' AND (NOT c.relispartition OR p.relname = c.relname || '_both')`)
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND c.relname NOT LIKE '%\_both' AND (NOT c.relispartition OR p.relname = c.relname || '_both')`, d.pair.Tables)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +178,7 @@ func (d *database) counts(ctx context.Context) (map[string]int64, error) {
 	}
 	counted := map[string]int64{}
 	for _, table := range tables {
-		n, err := queryOne[int64](ctx, d, "SELECT count(*) FROM "+pgx.Identifier{"indexer", table}.Sanitize())
+		n, err := queryOne[int64](ctx, d, "SELECT count(*) FROM "+pgx.Identifier{d.pair.Tables, table}.Sanitize())
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +222,7 @@ func (d *database) sizes(ctx context.Context, rows map[string]int64) (list []rel
 	defer conn.Close(context.WithoutCancel(ctx))
 	found, err := conn.Query(ctx, `SELECT regexp_replace(r.relname::text, '_both$', ''), sum(pg_table_size(c.oid))::bigint, sum(pg_indexes_size(c.oid))::bigint
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_class r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)
-		WHERE n.nspname = 'indexer' AND c.relkind = 'r' GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC`)
+		WHERE n.nspname = $1 AND c.relkind = 'r' GROUP BY 1 ORDER BY sum(pg_total_relation_size(c.oid)) DESC`, d.pair.Tables)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -32,7 +32,7 @@ func TestTablesAreFoundByTheirColumns(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "CREATE TABLE indexer.novelties_p0 PARTITION OF indexer.novelties FOR VALUES FROM (0) TO (100)")
 	require.NoError(t, err)
 	of := func(places []string) []table {
-		list, err := tablesOf(t.Context(), conn, places...)
+		list, err := tablesOf(t.Context(), conn, "indexer", places...)
 		require.NoError(t, err)
 		return list
 	}

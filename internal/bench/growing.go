@@ -17,15 +17,20 @@ const (
 	startSize = 1000          // updates at the start
 )
 
-// growing is a ledger served by the simulated server itself: a tail has few updates.
+// growing is a ledger served by the simulated server itself, or by its Scan service: a tail has few updates.
 type growing struct {
 	ledger *sandbox.Ledger
+	scan   *sandbox.Scan // nil: the participant serves it
 	meter  *meter
 }
 
-func newGrowing() *growing {
+func newGrowing(kind string) *growing {
 	l := sandbox.NewLedger(sandbox.Options{Seed: seed, EventsPerUpdate: catchupEvents})
 	l.Grow(startSize)
+	if kind == serveScan {
+		scan := sandbox.NewScan(l, sandbox.ScanOptions{})
+		return &growing{ledger: l, scan: scan, meter: newMeter(scan)}
+	}
 	return &growing{ledger: l, meter: newMeter(sandbox.NewServer(l, sandbox.ServerOptions{}))}
 }
 
@@ -83,6 +88,9 @@ func (g *growing) grow(ctx context.Context, perSecond float64, d time.Duration) 
 		times = append(times, time.Now())
 		g.ledger.Grow(1)
 	}
+	if g.scan != nil {
+		return g.arrived(ctx, before, times)
+	}
 	var arrived []arrival
 	i := before
 	err := eachUpdate(ctx, g.ledger, sandbox.Scope{}, before, func(offset int64, _ []byte) {
@@ -92,4 +100,19 @@ func (g *growing) grow(ctx context.Context, perSecond float64, d time.Duration) 
 		arrived = append(arrived, arrival{Offset: offset, At: times[i-before]})
 	})
 	return arrived, err
+}
+
+// arrived returns which of the ledger's updates from index before on its network shows, and when they came.
+func (g *growing) arrived(ctx context.Context, before int, times []time.Time) (shown []arrival, err error) {
+	came := map[string]time.Time{}
+	for i, at := range times {
+		came[g.ledger.UpdateID(before+i)] = at
+	}
+	err = eachNetworkUpdate(ctx, g.scan, func(offset int64, id string, _ []byte) bool {
+		if at, ok := came[id]; ok {
+			shown = append(shown, arrival{Offset: offset, At: at})
+		}
+		return true
+	})
+	return shown, err
 }

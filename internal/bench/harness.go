@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -109,18 +110,20 @@ func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, stri
 	return h.dataset(name, func(name string) error { return buildUpdates(ctx, name, o) })
 }
 
-// prepared is a new database with the schema.
-func (h *harness) prepared(ctx context.Context) (url string, err error) {
+// prepared is a new database with the schemas that are measured, and more.
+func (h *harness) prepared(ctx context.Context, more ...store.Schemas) (url string, err error) {
 	if url, err = h.db.fresh(ctx); err != nil {
 		return "", err
 	}
-	s, err := store.Open(store.Config{URL: url})
-	if err != nil {
-		return "", err
-	}
-	defer s.Close()
-	if _, err := s.Migrate(ctx); err != nil {
-		return "", err
+	for _, pair := range append(more, h.db.pair) {
+		s, err := store.Open(config.StoreOf(url, pair, nil))
+		if err != nil {
+			return "", err
+		}
+		defer s.Close()
+		if _, err := s.Migrate(ctx); err != nil {
+			return "", err
+		}
 	}
 	return url, h.db.settle(ctx)
 }

@@ -39,7 +39,7 @@ func (h *harness) readHistory(ctx context.Context, path string, data *dataset) (
 	if err != nil {
 		return u, err
 	}
-	args := append([]string{"run", "--scan-url=" + server.url, "--until-current", "--listen="}, h.IndexerFlag...)
+	args := append([]string{"run", "--scan-url=" + server.url, "--scan-history=transactions", "--until-current", "--listen="}, h.IndexerFlag...)
 	if u, err = h.run(ctx, "indexer", url, args...); err != nil {
 		return u, err
 	}

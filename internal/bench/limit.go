@@ -78,7 +78,7 @@ func (l *limit) dumpSchema(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tables {
-		args = append(args, "--exclude-table-data=indexer."+t.Name, "--exclude-table-data=indexer."+t.Name+"_p*")
+		args = append(args, "--exclude-table-data="+l.db.pair.Tables+"."+t.Name, "--exclude-table-data="+l.db.pair.Tables+"."+t.Name+"_p*")
 	}
 	out, err := exec.CommandContext(ctx, "pg_dump", append(args, l.db.url())...).CombinedOutput()
 	if err != nil {
@@ -100,7 +100,7 @@ func (l *limit) dumpRows(ctx context.Context) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	ends, err := query[int64](ctx, l.db, fmt.Sprintf(`SELECT %[1]s FROM (SELECT %[1]s, row_number() OVER (ORDER BY %[1]s) AS n
-		FROM indexer.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, l.tables[0].Place, l.tables[0].Name, limitBatch))
+		FROM %[4]s.%[2]s) x WHERE n %% %[3]d = 0 ORDER BY 1`, l.tables[0].Place, l.tables[0].Name, limitBatch, l.db.pair.Tables))
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (l *limit) dumpRows(ctx context.Context) error {
 					return err
 				}
 				if rows > 0 {
-					fmt.Fprintf(&script, "\\copy indexer.%s from '%s' with (format binary)\n", t.Name, strings.ReplaceAll(file, "'", "''"))
+					fmt.Fprintf(&script, "\\copy %s.%s from '%s' with (format binary)\n", l.db.pair.Tables, t.Name, strings.ReplaceAll(file, "'", "''"))
 				}
 			}
 			script.WriteString("COMMIT;\n")
@@ -142,8 +142,8 @@ func (l *limit) dump(ctx context.Context, conn *pgx.Conn, t table, after, upTo i
 	}
 	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
-	tag, err := conn.PgConn().CopyTo(ctx, out, fmt.Sprintf(`COPY (SELECT * FROM indexer.%[1]s WHERE %[2]s > %[3]d AND %[2]s <= %[4]d ORDER BY %[2]s)
-		TO STDOUT (FORMAT binary)`, t.Name, t.Place, after, upTo))
+	tag, err := conn.PgConn().CopyTo(ctx, out, fmt.Sprintf(`COPY (SELECT * FROM %[5]s.%[1]s WHERE %[2]s > %[3]d AND %[2]s <= %[4]d ORDER BY %[2]s)
+		TO STDOUT (FORMAT binary)`, t.Name, t.Place, after, upTo, l.db.pair.Tables))
 	if err != nil {
 		return 0, fmt.Errorf("copy the rows of %s: %w", t.Name, err)
 	}

@@ -5,21 +5,23 @@ import (
 	"errors"
 	"fmt"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
 // project lets the store derive the projections from the rows that psql wrote, as it does for stored facts, and returns the
 // time it took.
-func (l *limit) project(ctx context.Context, shape ledger.Shape, from int64) (u usage, err error) {
-	to, err := queryOne[int64](ctx, l.db, "SELECT max(to_inclusive) FROM indexer.coverage")
+func (l *limit) project(ctx context.Context, from int64) (u usage, err error) {
+	to, err := queryOne[int64](ctx, l.db, "SELECT max(to_inclusive) FROM "+l.db.pair.Tables+".coverage")
 	if err != nil {
 		return u, err
 	}
-	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE indexer.checkpoints_both c SET ledger_offset = %[1]d, digest = indexer.changed_digest(c, '{\"ledger_offset\": %[1]d}') WHERE stream = 'updates'", from)); err != nil {
+	if err := l.db.exec(ctx, fmt.Sprintf("UPDATE %[2]s.checkpoints_both c SET ledger_offset = %[1]d, digest = %[2]s.changed_digest(c, '{\"ledger_offset\": %[1]d}') WHERE stream = 'updates'",
+		from, l.db.pair.Tables)); err != nil {
 		return u, err
 	}
-	s, err := store.Open(store.Config{URL: l.db.url(), Holder: "bench"})
+	s, err := store.Open(config.StoreOf(l.db.url(), l.db.pair, nil))
 	if err != nil {
 		return u, err
 	}
@@ -32,7 +34,10 @@ func (l *limit) project(ctx context.Context, shape ledger.Shape, from int64) (u 
 		return u, errors.New("the database has another leader")
 	}
 	defer leader.Close()
-	scope := ledger.Scope{Shape: shape, Reassignments: true, Topology: true}
+	scope, _, err := s.Scope(ctx)
+	if err != nil {
+		return u, err
+	}
 	u, err = l.db.measured(func() error { return leader.Project(ctx, scope, ledger.Offset(from), ledger.Offset(to)) })
 	if err != nil {
 		return u, err

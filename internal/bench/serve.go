@@ -26,7 +26,9 @@ const (
 	serveSnapshot = "snapshot" // the data set of a snapshot
 	serveHistory  = "history"  // the data set of a transaction history, repeated where there are copies
 	serveCopies   = "copies"   // an updates data set, repeated
+	serveNetwork  = "network"  // the data set of a network's updates
 	serveGrowing  = "growing"  // a ledger that grows on request
+	serveScan     = "scan"     // the Scan service of such a ledger
 )
 
 // serveOptions configure a serving process.
@@ -41,8 +43,8 @@ type serveOptions struct {
 
 // handler returns the handler for the options.
 func (o serveOptions) handler() (http.Handler, error) {
-	if o.Kind == serveGrowing {
-		return newGrowing(), nil
+	if o.Kind == serveGrowing || o.Kind == serveScan {
+		return newGrowing(o.Kind), nil
 	}
 	data, err := openDataset(o.Data)
 	if err != nil {
@@ -62,6 +64,9 @@ func (o serveOptions) handler() (http.Handler, error) {
 		next = sandbox.NewServer(sandbox.NewPrepared(newCopies(data, o.Copies, o.Later), nil), options)
 	case serveSnapshot:
 		next = sandbox.NewServer(sandbox.NewPrepared(nil, data), sandbox.ServerOptions{})
+	case serveNetwork:
+		data.index("update_id")
+		next = sandbox.NewPreparedNetwork(data)
 	case serveHistory:
 		data.index("event_id")
 		next = sandbox.NewPreparedScan(newCopies(data, max(o.Copies, 1), o.Later))

@@ -8,6 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/store"
 )
 
 const (
@@ -25,11 +28,33 @@ type tailRate struct {
 // A minute at a low rate is too short to see what delays one update in a hundred: at 5/s 1,000 visible updates are needed.
 var tailRates = []tailRate{{1, 0}, {5, 220 * time.Second}, {10, 0}, {100, 0}, {1000, 0}, {3000, 0}}
 
-// tail measures the time from an update's arrival at the server until its row is visible, and the requests to an idle
-// server.
-func (h *harness) tail(ctx context.Context) (err error) {
+// followed is a ledger whose end is followed.
+type followed struct {
+	title, of string // of the report and of the targets
+	server    string // the kind of server
+	flags     []string
+	pair      store.Schemas
+	idle      float64 // requests a minute at most where nothing happens
+	p50       float64 // ms at most
+}
+
+// tail measures the time from an update's arrival at the participant until its row is visible, and the requests to an idle one.
+func (h *harness) tail(ctx context.Context) error {
+	return h.tailOf(ctx, followed{title: "Tail", server: serveGrowing, flags: []string{"--ledger-url="}, pair: h.db.pair, idle: 150, p50: 100})
+}
+
+// networkTail measures the same of a network's updates. A Scan service has no request that waits for news.
+func (h *harness) networkTail(ctx context.Context) error {
+	own := h.db.pair
+	h.db.pair = config.NetworkSchemas
+	defer func() { h.db.pair = own }()
+	return h.tailOf(ctx, followed{title: "Tail of a network", of: " of a network", server: serveScan, flags: []string{"--scan-history=updates", "--scan-url="},
+		pair: config.NetworkSchemas, idle: 60, p50: 150})
+}
+
+func (h *harness) tailOf(ctx context.Context, of followed) (err error) {
 	table := [][]string{{"updates/s", "updates", "p50 ms", "p99 ms", "longest ms", "requests/s"}}
-	f, err := h.follow(ctx)
+	f, err := h.follow(ctx, of)
 	if err != nil {
 		return err
 	}
@@ -50,12 +75,12 @@ func (h *harness) tail(ctx context.Context) (err error) {
 		h.say("%.0f updates/s: p50 %.0f ms, p99 %.0f ms of %d, %.1f requests/s", rate.perSecond, p50, p99, len(took), perSecond)
 		table = append(table, cells(thousands(rate.perSecond), thousands(float64(len(took))), cell("%.0f", p50), cell("%.0f", p99),
 			cell("%.0f", milliseconds(percentile(took, 100))), cell("%.1f", perSecond)))
-		what := fmt.Sprintf("from the server having an update to its row being visible, %s updates/s", thousands(rate.perSecond))
-		h.target(target{what: what + ": p50", measured: p50, wanted: 100, atMost: true, unit: "ms"})
+		what := fmt.Sprintf("from the server having an update%s to its row being visible, %s updates/s", of.of, thousands(rate.perSecond))
+		h.target(target{what: what + ": p50", measured: p50, wanted: of.p50, atMost: true, unit: "ms"})
 		h.target(target{what: what + ": p99", measured: p99, wanted: 250, atMost: true, unit: "ms"})
 	}
-	h.target(target{what: "requests a minute where the ledger is idle", measured: asked, wanted: 150, atMost: true})
-	h.add(section{title: "Tail", table: table, notes: []string{fmt.Sprintf("From when the server has an update until a reader in SQL sees "+
+	h.target(target{what: "requests a minute where the ledger" + of.of + " is idle", measured: asked, wanted: of.idle, atMost: true})
+	h.add(section{title: of.title, table: table, notes: []string{fmt.Sprintf("From when the server has an update until a reader in SQL sees "+
 		"it. Updates come independently of each other, for %v at each rate, and at 5 a second for long enough that there are 1,000; a reader looks "+
 		"every %v. A ledger where nothing happens is asked %.0f times a minute.", h.TailTime, lookEvery, asked)}})
 	return nil
@@ -66,15 +91,16 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // follower is an indexer that follows a ledger that grows.
 type follower struct {
 	h       *harness
+	of      followed
 	server  *server
 	indexer *running
 	conn    *pgx.Conn
 }
 
 // follow starts a server and an indexer that has caught up with it.
-func (h *harness) follow(ctx context.Context) (_ *follower, err error) {
-	f := &follower{h: h}
-	if f.server, err = startServer(ctx, serveOptions{Kind: serveGrowing}); err != nil {
+func (h *harness) follow(ctx context.Context, of followed) (_ *follower, err error) {
+	f := &follower{h: h, of: of}
+	if f.server, err = startServer(ctx, serveOptions{Kind: of.server}); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -86,7 +112,8 @@ func (h *harness) follow(ctx context.Context) (_ *follower, err error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"run", "--ledger-url=" + f.server.url, "--listen="}, h.IndexerFlag...)
+	args := append(append([]string{"run", "--listen="}, of.flags...), h.IndexerFlag...)
+	args[1+len(of.flags)] += f.server.url
 	cmd, err := h.programs.command(ctx, "indexer", url, append(args, "--until-current")...)
 	if err != nil {
 		return nil, err
@@ -158,7 +185,7 @@ func (f *follower) measure(ctx context.Context, perSecond float64, d time.Durati
 	if err != nil {
 		return nil, 0, err
 	}
-	stored, err := queryOne[int](ctx, f.h.db, "SELECT count(*) FROM indexer.updates WHERE ledger_offset BETWEEN $1 AND $2",
+	stored, err := queryOne[int](ctx, f.h.db, "SELECT count(*) FROM "+f.of.pair.Tables+".updates WHERE ledger_offset BETWEEN $1 AND $2",
 		arrived[0].Offset, arrived[len(arrived)-1].Offset)
 	if err != nil {
 		return nil, 0, err
@@ -189,7 +216,7 @@ func (f *follower) look(ctx context.Context, grown <-chan struct{}, arrived *[]a
 		case <-tick.C:
 		}
 		var now int64
-		if err := f.conn.QueryRow(ctx, "SELECT ledger.latest_offset()").Scan(&now); err != nil {
+		if err := f.conn.QueryRow(ctx, "SELECT "+f.of.pair.Views+".latest_offset()").Scan(&now); err != nil {
 			return nil, err
 		}
 		if now > at {

@@ -162,7 +162,7 @@ func (c *checker) connections() int {
 		streams++
 	}
 	if c.cfg.ScanURL != "" && c.cfg.ScanHistory.Updates() {
-		return store.Connections(streams) + store.Connections(1) // the network's pair of schemas has a pool of its own
+		return store.Connections(streams) + store.Connections(2) // the network's pair of schemas has a pool of its own, and two leaders
 	}
 	return store.Connections(max(1, streams))
 }

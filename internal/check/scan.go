@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +10,61 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
+	"ledgerindexer/store"
 )
 
 // newestRecords is how many of the newest records of the transaction history are read.
 const newestRecords = 100
+
+// chooseHistory finds out what a daemon would read of the Scan service, where the flags leave that open. A database or a service that does
+// not say counts as one without either; of these the daemon's first choice is checked.
+func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Client) {
+	within, cancel := c.step(ctx)
+	defer cancel()
+	if c.cfg.Schemas == config.NetworkSchemas { // which hold nothing else
+		c.cfg.ScanHistory = config.ScanUpdates
+		return
+	}
+	begun := c.begun(within)
+	read, because := config.Choose(begun, config.Histories{})
+	if read == "" {
+		services := []*scan.Client{client}
+		for _, url := range c.cfg.OtherScans {
+			if other, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess}); err == nil { // else it is reported below
+				defer other.Close()
+				services = append(services, other)
+			}
+		}
+		if served, err := scan.ServedByAny(within, services); err == nil {
+			read, because = config.Choose(begun, config.Histories{Updates: served.Updates, Transactions: served.Transactions})
+		}
+	}
+	c.cfg.ScanHistory = cmp.Or(read, config.ScanUpdates)
+	if read != "" {
+		s.ok("reads", "%s, because %s; --scan-history reads something else", c.cfg.ScanHistory, because)
+	}
+}
+
+// begun returns what the database began with.
+func (c *checker) begun(ctx context.Context) (begun config.Histories) {
+	if c.cfg.DatabaseURL == "" {
+		return begun
+	}
+	var pairs []*store.Store
+	for _, schemas := range []store.Schemas{c.cfg.Schemas, config.NetworkSchemas} {
+		db, err := store.Open(config.StoreOf(c.cfg.DatabaseURL, schemas, nil))
+		if err != nil {
+			return begun
+		}
+		defer db.Close()
+		pairs = append(pairs, db)
+	}
+	begun, _ = config.Begun(ctx, pairs[0], pairs[1]) // an error is reported with the database
+	return begun
+}
 
 // scanState is what is known of the Scan service.
 type scanState struct {
@@ -30,7 +80,7 @@ func (c *checker) checkScan(ctx context.Context) {
 		s.problem("url", "not configured, and neither is --ledger-url: there is nothing to read", "give --ledger-url, --scan-url or both")
 		return
 	case c.cfg.ScanURL == "":
-		s.note("url", "not configured: give --scan-url for the transaction history, such as https://scan.example.com/api/scan")
+		s.note("url", "not configured: give --scan-url for the updates of the network, or its transaction history, such as https://scan.example.com/api/scan")
 		return
 	}
 	u, ok := address(s, "--scan-url", c.cfg.ScanURL)
@@ -106,6 +156,9 @@ func (c *checker) checkOtherScans(ctx context.Context, s section) {
 // askScan requests the service's release and network, and the newest records. A Scan without that history still returns
 // its release.
 func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, client *scan.Client) {
+	if c.cfg.ScanHistory.Auto() {
+		c.chooseHistory(ctx, s, client)
+	}
 	within, cancel := c.step(ctx)
 	defer cancel()
 	service, serviceErr := client.Describe(within)
@@ -126,7 +179,7 @@ func (c *checker) askScan(ctx context.Context, s section, e endpoint, v *probe, 
 	case serviceErr != nil:
 		what, do := explainedScan(serviceErr)
 		s.problem("version", what, do)
-	case service.Release == "" && errors.Is(err, ledger.ErrNotOffered):
+	case service.Release == "" && (errors.Is(err, ledger.ErrNotOffered) || service.NetworkID == "" && c.cfg.ScanHistory == config.ScanUpdates):
 		c.reportNoScan(ctx, s, e, v)
 		return
 	default:

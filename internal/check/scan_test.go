@@ -102,7 +102,7 @@ func TestScan(t *testing.T) {
 		"of no network":           {scanOptions{network: "none", records: []string{transfer(now, change)}}, []string{"note scan/network"}},
 		"backfilling":             {scanOptions{partial: true, records: []string{transfer(now, change)}}, []string{"note scan/backfilling"}},
 	} {
-		report := look(t, Config{ScanURL: serve(t, scanService(t, c.opts)).URL})
+		report := look(t, Config{ScanURL: serve(t, scanService(t, c.opts)).URL, ScanHistory: "transactions"})
 		var found []string
 		for _, line := range wrong(report) {
 			if strings.Contains(line, " scan/") {
@@ -153,6 +153,39 @@ func TestScanWhoseUpdatesAreRead(t *testing.T) {
 	require.Contains(t, f.Text, "does not serve the updates of its network")
 }
 
+// Where the flags leave it open it is said what a daemon would read, and why, and that is looked at.
+func TestWhatWouldBeReadOfAScan(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(200)
+	both := serve(t, sandbox.NewScan(l, sandbox.ScanOptions{})).URL
+	earlier := serve(t, scanService(t, scanOptions{records: []string{tap(time.Now())}})).URL
+	neither := serve(t, scanService(t, scanOptions{noHistory: true})).URL
+	begun := throwaway.Migrated(t, migrate)
+	storeHistory(t, begun, l.DSO())
+	for name, c := range map[string]struct {
+		of         Config
+		says, read string
+	}{
+		"updates":          {Config{ScanURL: both}, "updates, because the service has the updates of its network", "updates"},
+		"the old history":  {Config{ScanURL: earlier}, "transactions, because the service has no updates of its network", "transactions"},
+		"as it was begun":  {Config{ScanURL: both, DatabaseURL: begun}, "transactions, because the database began with the transaction history", "transactions"},
+		"another has some": {Config{ScanURL: earlier, OtherScans: []string{both}}, "updates, because", "updates"},
+		"a network's pair": {Config{ScanURL: both, DatabaseURL: begun, Schemas: config.NetworkSchemas}, "", "updates"},
+		"neither":          {Config{ScanURL: neither}, "", "updates"},
+	} {
+		report := look(t, c.of)
+		if c.says != "" {
+			f := find(t, report, GroupScan, "reads")
+			require.Equal(t, OK, f.Level, name)
+			require.Contains(t, f.Text, c.says, name)
+		}
+		other := map[string]string{"updates": "transactions", "transactions": "updates"}[c.read]
+		require.Contains(t, strings.Join(of(report, GroupScan), "\n"), "scan/"+c.read, name)
+		require.NotContains(t, strings.Join(of(report, GroupScan), "\n"), "scan/"+other, name)
+	}
+}
+
 func TestScanSaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	server := serve(t, scanService(t, scanOptions{prefix: "/api/scan"}))
@@ -195,15 +228,15 @@ func TestNoScan(t *testing.T) {
 func TestScanBehindAProxyThatWantsAToken(t *testing.T) {
 	t.Parallel()
 	url := serve(t, scanService(t, scanOptions{token: "s3cret", records: []string{tap(time.Now())}})).URL
-	report := look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: file(t, "token", "s3cret")}})
+	report := look(t, Config{ScanURL: url, ScanHistory: "transactions", ScanAccess: access.Config{TokenFile: file(t, "token", "s3cret")}})
 	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "ok scan/version", "ok scan/network", "ok scan/transactions", "note scan/balances"}, of(report, GroupScan))
 	requireNoSecret(t, report, "s3cret")
 
-	report = look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: file(t, "token", "wr0ng")}})
+	report = look(t, Config{ScanURL: url, ScanHistory: "transactions", ScanAccess: access.Config{TokenFile: file(t, "token", "wr0ng")}})
 	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
 	requireNoSecret(t, report, "wr0ng") // which the proxy repeats
 
-	report = look(t, Config{ScanURL: url, ScanAccess: access.Config{TokenFile: "/nowhere"}})
+	report = look(t, Config{ScanURL: url, ScanHistory: "transactions", ScanAccess: access.Config{TokenFile: "/nowhere"}})
 	require.Equal(t, []string{"ok scan/url", "ok scan/connection", "problem scan/token"}, of(report, GroupScan))
 }
 
@@ -213,12 +246,13 @@ func TestScanWithoutAHistory(t *testing.T) {
 	t.Parallel()
 	l := grown(20)
 	scanURL := serve(t, scanService(t, scanOptions{noHistory: true})).URL
-	f := find(t, look(t, Config{ScanURL: scanURL}), GroupScan, "transactions")
+	f := find(t, look(t, Config{ScanURL: scanURL, ScanHistory: "transactions"}), GroupScan, "transactions")
 	require.Equal(t, Problem, f.Level)
 	require.Contains(t, f.Do, "ledger.holdings")
 
 	report := look(t, Config{
-		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, DatabaseURL: throwaway.Database(t), Args: []string{"--scan-url=" + scanURL},
+		LedgerURL: simulated(t, l, sandbox.ServerOptions{}), ScanURL: scanURL, ScanHistory: "transactions", DatabaseURL: throwaway.Database(t),
+		Args: []string{"--scan-url=" + scanURL},
 	})
 	f = find(t, report, GroupScan, "transactions")
 	require.Equal(t, Warning, f.Level)

@@ -71,6 +71,6 @@ func TestAdviceAboutRefusals(t *testing.T) {
 	} {
 		require.Contains(t, (&checker{cfg: Config{LedgerURL: "http://h"}}).refusalAdvice(&pgconn.PgError{Code: code, Message: "unsupported startup parameter: x"}), says)
 	}
-	both := &checker{cfg: Config{LedgerURL: "http://h", ScanURL: "http://h"}}
+	both := &checker{cfg: Config{LedgerURL: "http://h", ScanURL: "http://h", ScanHistory: "transactions"}}
 	require.Contains(t, both.refusalAdvice(&pgconn.PgError{Code: "53300"}), "up to 18", "each stream has a leader of its own")
 }

@@ -140,15 +140,6 @@ func (s Sources) Scan() Scan {
 	return Scan{ScanURL: s.ScanURL, ScanAgree: s.ScanAgree, ScanAccess: s.ScanAccess}
 }
 
-// ScanHistory says what is read from a Scan service; empty: the transaction history.
-type ScanHistory string
-
-// Transactions reports whether the transaction history is read.
-func (h ScanHistory) Transactions() bool { return h == "" || h == "transactions" || h == "both" }
-
-// Updates reports whether the updates of the network are read.
-func (h ScanHistory) Updates() bool { return h == "updates" || h == "both" }
-
 // NetworkSchemas are the pair of schemas of the updates of a network.
 var NetworkSchemas = store.Schemas{Tables: "network_indexer", Views: "network"}
 
@@ -212,7 +203,7 @@ type Run struct {
 	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one."`
 	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost."`
 
-	ScanHistory ScanHistory `default:"transactions" enum:"transactions,updates,both,none" help:"What is read from the Scan service: transactions (the transaction history, of Splice up to 0.6), updates (those of the network, into the schema network), both or none. Default: ${default}."`
+	ScanHistory ScanHistory `default:"auto" enum:"auto,updates,transactions,both,none" help:"What is read from the Scan service: updates (those of the network, into the schema network), transactions (the transaction history, of Splice up to 0.6), both or none; auto: what the database began with, or else updates, or else the transaction history, as the service has them. Default: ${default}."`
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`

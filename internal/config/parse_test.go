@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
 	require.Equal(t, Run{
-		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "transactions", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
+		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
 	require.Equal(t, ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true}, flags.Run.Domain())
@@ -97,7 +97,7 @@ func TestFlags(t *testing.T) {
 		Parties: []string{"alice::12", "bob::34", "carol::56"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: ledger.ShapeLedgerEffects, Blobs: true,
 	}, flags.Run.Domain())
-	require.Equal(t, Run{Start: "17", ScanHistory: "transactions", UntilCurrent: true, Migrate: "check", PackagesInterval: 90 * time.Minute}, flags.Run.Run)
+	require.Equal(t, Run{Start: "17", ScanHistory: "auto", UntilCurrent: true, Migrate: "check", PackagesInterval: 90 * time.Minute}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "debug"}, flags.Log)
 }
 

@@ -28,6 +28,7 @@ type Report struct {
 	Packages      Packages  `json:"packages"`
 	Verified      *Verified `json:"verified,omitempty"` // absent: no window was verified yet
 	History       *History  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
+	Network       bool      `json:"network,omitempty"`  // beside this pair of schemas the updates of a network are stored in another one
 	Ledger        *End      `json:"ledger,omitempty"`
 	Size          *Size     `json:"size,omitempty"` // absent: not asked for
 

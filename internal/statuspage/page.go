@@ -4,6 +4,7 @@ package statuspage
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,10 +35,10 @@ type Config struct {
 	Hosts   []string // by which it may be asked for, beside addresses, localhost and names that end with .localhost
 }
 
-// Ledger is one pair of schemas.
+// Ledger is one pair of schemas. It is shown while health knows one of its streams.
 type Ledger struct {
 	Name    string
-	Store   *store.Store
+	Store   *store.Store // nil: nothing is stored of it
 	Streams []Stream
 	Sized   func(store.Sizes) // called about once a minute with what the database takes on disk
 }
@@ -172,7 +173,12 @@ func (p *Page) Data(ctx context.Context) Data {
 		of := LedgerData{Name: l.Name, Report: r.report, ReadAt: r.at, Error: status.Public(r.err), sizes: m.sizes.all()}
 		of.GrowthDay = growth(of.sizes)
 		for j, s := range l.Streams {
-			of.Process = append(of.Process, m.streams[j].data(s, states[s.Title]))
+			if state, known := states[s.Title]; known {
+				of.Process = append(of.Process, m.streams[j].data(s, state))
+			}
+		}
+		if len(of.Process) == 0 {
+			continue
 		}
 		of.addLag()
 		d.Ledgers = append(d.Ledgers, of)
@@ -263,7 +269,7 @@ func (p *Page) reports(ctx context.Context) []reading {
 	var asked sync.WaitGroup
 	for i, l := range p.cfg.Ledgers {
 		r := &p.read[i]
-		if time.Since(r.tried) < freshFor {
+		if time.Since(r.tried) < freshFor || !p.isRead(l) {
 			continue
 		}
 		asked.Go(func() {
@@ -278,6 +284,16 @@ func (p *Page) reports(ctx context.Context) []reading {
 	}
 	asked.Wait()
 	return append([]reading{}, p.read...)
+}
+
+// isRead reports whether there is a database to ask about a ledger.
+func (p *Page) isRead(l Ledger) bool {
+	return l.Store != nil && slices.ContainsFunc(l.Streams, p.isShown)
+}
+
+// isShown reports whether health knows a stream.
+func (p *Page) isShown(s Stream) bool {
+	return slices.ContainsFunc(p.cfg.Health.States(), func(state admin.StreamState) bool { return state.Stream == s.Title })
 }
 
 func read(ctx context.Context, from *store.Store) (*status.Report, error) {

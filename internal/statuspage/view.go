@@ -137,7 +137,7 @@ func overall(d Data) badge {
 	return badge{"all is well", "good"}
 }
 
-var ledgerTitles = map[string]string{"ledger": "Ledger", "network": "Network"}
+var ledgerTitles = map[string]string{"ledger": "Ledger", "network": "Network", "scan": "Scan service"}
 
 func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	v := ledgerView{Title: cmp.Or(ledgerTitles[l.Name], l.Name), Error: l.Error}
@@ -180,6 +180,7 @@ var states = map[admin.State]badge{
 
 var streamTitles = map[string]string{
 	"updates": "Updates of the participant", "transactions": "Transaction history", "network": "Updates of the network",
+	"movements": "Records that follow from the updates", "scan": "What it has",
 }
 
 func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {

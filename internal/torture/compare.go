@@ -147,13 +147,15 @@ func (r *round) compare(ctx context.Context) error {
 	return nil
 }
 
-// compareNetwork compares the updates of the network, which are a ledger of their own.
+// compareNetwork compares the updates of the network, which are a ledger of their own, and the records that follow from them.
 func (r *round) compareNetwork(ctx context.Context, conn *pgx.Conn) (difference string, rows int, err error) {
-	got, n, err := stored(ctx, conn, "network", sandbox.Relations()...)
+	got, n, err := stored(ctx, conn, "network", append(sandbox.Relations(), sandbox.HistoryRelations()...)...)
 	if err != nil {
 		return "", 0, err
 	}
-	if difference = sandbox.Diff(unequal(r.scan.NetworkTruth(), got)); difference != "" {
+	want := r.scan.NetworkTruth()
+	maps.Copy(want, r.scan.DerivedTruth())
+	if difference = sandbox.Diff(unequal(want, got)); difference != "" {
 		difference = "of the network: " + difference
 	}
 	var coverage int

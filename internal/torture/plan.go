@@ -69,6 +69,9 @@ func newPlan(seed uint64) plan {
 	return p
 }
 
+// lies reports whether one of the Scan services lies: the others are enough to agree.
+func (p plan) lies() bool { return p.otherScans > 1 }
+
 // agree returns how many Scan services have to agree: one less than there are.
 func (p plan) agree() int { return max(1, p.otherScans) }
 
@@ -103,6 +106,9 @@ func (p plan) String() string {
 	}
 	if p.otherScans > 0 {
 		fmt.Fprintf(&b, ", %d Scans", 1+p.otherScans)
+	}
+	if p.lies() {
+		b.WriteString(" of which one lies")
 	}
 	fmt.Fprintf(&b, ", from %s, %d updates growing by %d in each of %d stages", start, p.updates, p.growth, p.stages)
 	if p.restored {

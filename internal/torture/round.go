@@ -109,9 +109,12 @@ func (r *round) prepare(ctx context.Context) error {
 	}
 	r.scan = sandbox.NewScan(r.ledger, options)
 	r.history.turnTo(r.scan)
-	for range r.plan.otherScans {
+	for i := range r.plan.otherScans {
 		other := &front{}
-		options.PageLimit, options.Fault = options.PageLimit+13, nil
+		options.PageLimit, options.Fault, options.LieAbout = options.PageLimit+13, nil, 0
+		if i == 0 && r.plan.lies() {
+			options.LieAbout = r.shown()
+		}
 		other.turnTo(sandbox.NewScan(r.ledger, options))
 		if err := other.open(ctx); err != nil {
 			return err
@@ -119,6 +122,21 @@ func (r *round) prepare(ctx context.Context) error {
 		r.others = append(r.others, other)
 	}
 	return r.history.open(ctx)
+}
+
+// shown returns the offset of a transaction in the middle that the network shows.
+func (r *round) shown() int64 {
+	transactions := map[string]bool{}
+	for _, row := range r.scan.NetworkTruth()["updates"] {
+		if row["kind"] == "transaction" {
+			transactions[fmt.Sprint(row["update_id"])] = true
+		}
+	}
+	for i := r.ledger.Len() / 2; ; i = (i + 1) % r.ledger.Len() {
+		if transactions[r.ledger.UpdateID(i)] {
+			return r.ledger.Offset(i)
+		}
+	}
 }
 
 // quiet returns an offset in the middle at which no reassignment is in flight, so that every release serves its snapshot.

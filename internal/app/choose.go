@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
+	"ledgerindexer/scan"
+	"ledgerindexer/store"
+)
+
+// choice finds out what is to be read of the Scan service, where the flags leave that open. Until it is known a stream of its own, which
+// reads nothing, stands in health for those that are then read. The others don't wait for it.
+type choice struct {
+	*indexer
+	stream    *stream
+	services  []*scan.Client
+	ofHistory []*stream
+	ofNetwork []*stream
+	read      config.ScanHistory // what was chosen; empty: nothing yet
+}
+
+// choose leaves it to the database and the service which streams read the Scan service. closeAll closes what asks it.
+func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err error) {
+	c := &choice{indexer: x, ofHistory: ofHistory, ofNetwork: ofNetwork}
+	c.stream = &stream{indexer: ofNetwork[0].indexer, role: store.RoleUpdates, title: "scan", source: scanService}
+	closeAll = func() {
+		for _, service := range c.services {
+			service.Close()
+		}
+	}
+	for _, url := range x.cfg.ScanURL {
+		service, err := newScanClient(url, x.cfg.ScanAccess, x.logger, observation{request: x.metrics.Request, notJSON: x.metrics.NotJSON})
+		if err != nil {
+			return closeAll, err
+		}
+		c.services = append(c.services, service)
+	}
+	x.choice = c
+	x.streams = append(x.streams, c.stream)
+	return closeAll, nil
+}
+
+// run returns the streams to be read, when they are known, in place of its own; none: ctx has ended, or they can't be known.
+func (c *choice) run(ctx context.Context) ([]*stream, error) {
+	const state = "waiting to learn what the Scan service has"
+	err := c.stream.keep(ctx, func(ctx context.Context) error {
+		return retryUntilDone(ctx, c.logger, state, c.decide, func(err error) { c.stream.set(admin.Waits, false, state+": "+err.Error()) })
+	})
+	if err != nil || c.read == "" {
+		return nil, err
+	}
+	var chosen []*stream
+	if c.read.Transactions() {
+		chosen = append(chosen, c.ofHistory...)
+	}
+	if c.read.Updates() {
+		chosen = append(chosen, c.ofNetwork...)
+	}
+	c.health.Remove(c.stream.title)
+	c.stream.metrics.Forget(c.stream.name())
+	for _, s := range chosen {
+		s.begin()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams = append(slices.DeleteFunc(slices.Clone(c.streams), func(s *stream) bool { return s == c.stream }), chosen...)
+	return chosen, nil
+}
+
+// decide asks the database what it began with, and, if with nothing, the services.
+func (c *choice) decide(ctx context.Context) error {
+	begun, err := config.Begun(ctx, c.store, c.stream.store)
+	if err != nil {
+		return err
+	}
+	var served scan.Served
+	read, because := config.Choose(begun, config.Histories{})
+	if read == "" {
+		if served, err = scan.ServedByAny(ctx, c.services); err != nil {
+			return err
+		}
+		read, because = config.Choose(begun, config.Histories{Updates: served.Updates, Transactions: served.Transactions})
+	}
+	if read == "" {
+		return c.nothing(served.Scan)
+	}
+	c.read = read
+	c.logger.InfoContext(ctx, "what is read of the Scan service is chosen; --scan-history reads something else", "scan_history", string(read), "because", because)
+	return nil
+}
+
+// nothing is the error of a service that has nothing to be read. What is not known to be a Scan may be a proxy before one that is
+// starting: it is asked again soon, if something else is read meanwhile.
+func (c *choice) nothing(isScan bool) error {
+	what := "the Scan service has neither updates of its network (POST /v2/updates) nor a transaction history (POST /v0/transactions)"
+	if !isScan && !c.cfg.UntilCurrent && !c.alone() {
+		return errors.New(what + ", and does not answer as a Scan service: is --scan-url the base of one, such as https://scan.example.com/api/scan?")
+	}
+	return &ledger.Problem{What: what, Do: "check --scan-url, mostly https://HOST/api/scan; services of Splice 0.4.2 or later have updates"}
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	"ledgerindexer/store"
+)
+
+// ScanHistory says what is read from a Scan service; empty: auto.
+type ScanHistory string
+
+// What may be read from a Scan service.
+const (
+	ScanUpdates      ScanHistory = "updates"
+	ScanTransactions ScanHistory = "transactions"
+	ScanBoth         ScanHistory = "both"
+)
+
+// Auto reports whether what is read depends on what the database began with, and on what the service has.
+func (h ScanHistory) Auto() bool { return h == "" || h == "auto" }
+
+// Transactions reports whether the transaction history is read.
+func (h ScanHistory) Transactions() bool { return h == ScanTransactions || h == ScanBoth }
+
+// Updates reports whether the updates of the network are read.
+func (h ScanHistory) Updates() bool { return h == ScanUpdates || h == ScanBoth }
+
+// Histories are those that a database has begun to hold, or a Scan service has.
+type Histories struct{ Updates, Transactions bool }
+
+// Choose returns what is read where the flags leave it open, and why. What a database began with goes on, also with a service that does
+// not have it any more: the stream then says what to do. A database without either begins with the updates, or with the transaction
+// history where the service has only that. Empty: the service has neither.
+func Choose(begun, served Histories) (read ScanHistory, because string) {
+	switch {
+	case begun.Updates && begun.Transactions:
+		return ScanBoth, "the database began with both"
+	case begun.Updates:
+		return ScanUpdates, "the database began with the updates"
+	case begun.Transactions:
+		return ScanTransactions, "the database began with the transaction history"
+	case served.Updates:
+		return ScanUpdates, "the service has the updates of its network"
+	case served.Transactions:
+		return ScanTransactions, "the service has no updates of its network"
+	}
+	return "", ""
+}
+
+// Begun returns what a database has begun to hold: of the transaction history in a pair of schemas, and of the updates in that of a
+// network.
+func Begun(ctx context.Context, history, network *store.Store) (begun Histories, err error) {
+	if _, begun.Transactions, err = history.Begun(ctx); err != nil {
+		return Histories{}, fmt.Errorf("look whether a transaction history is stored: %w", err)
+	}
+	if begun.Updates, _, err = network.Begun(ctx); err != nil {
+		return Histories{}, fmt.Errorf("look whether updates of a network are stored: %w", err)
+	}
+	return begun, nil
+}

@@ -1,0 +1,91 @@
+package scan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"ledgerindexer/internal/jsonhttp"
+	"ledgerindexer/ledger"
+)
+
+// Served is which histories a service has, or services have.
+type Served struct {
+	Updates, Transactions bool
+	Scan                  bool // it has one of them, or returns its release or its network
+}
+
+// Served asks the service for the first update of its network, and, where it has no such operation, for the newest record of the
+// transaction history. An operation is missing where the service says so (404, 405 or 501): one that is overloaded, limits requests,
+// backfills or does not answer in time fails, and is to be asked again. The service may have been started between two answers, so before it
+// counts as one without updates it is asked for them once more.
+//
+// Errors: those of [Updates.ReadUpdates] and [Client.NewestTransactions], but for ledger.ErrNotOffered.
+func (c *Client) Served(ctx context.Context) (served Served, err error) {
+	if served.Updates, err = offered(c.hasUpdates(ctx)); err != nil || served.Updates {
+		served.Scan = served.Updates
+		return served, err
+	}
+	_, err = c.NewestTransactions(ctx, 1)
+	if served.Transactions, err = offered(err); err != nil {
+		return Served{}, err
+	}
+	if served.Transactions {
+		if served.Updates, err = offered(c.hasUpdates(ctx)); err != nil {
+			return Served{}, err
+		}
+		served.Scan = true
+		return served, nil
+	}
+	service, err := c.Describe(ctx)
+	served.Scan = service.Release != "" || service.NetworkID != ""
+	return served, err
+}
+
+// ServedByAny asks services in turn. One with updates is enough, because each is an alternative to it; the transaction history is that of
+// the first. A service that fails may have updates: its error is returned where no other has any.
+func ServedByAny(ctx context.Context, services []*Client) (served Served, err error) {
+	for i, c := range services {
+		now, failed := c.Served(ctx)
+		if now.Updates {
+			return now, nil
+		}
+		if i == 0 {
+			served = now
+		}
+		if err == nil {
+			err = failed
+		}
+	}
+	return served, err
+}
+
+// hasUpdates asks for one update of the network, whatever it is.
+func (c *Client) hasUpdates(ctx context.Context) error {
+	const operation = "updates-probe"
+	a, err := c.do(ctx, request{operation: operation, path: pathUpdates, body: updatesRequest{PageSize: 1}, maxBytes: c.maxBody})
+	if err != nil {
+		err = c.explain(err, purpose{method: http.MethodPost, path: pathUpdates, record: "the first update of the network"})
+		return fmt.Errorf("ask for an update of the network: %w", err)
+	}
+	defer jsonhttp.Release(a.Body)
+	var page struct {
+		Updates []jsontext.Value `json:"transactions"`
+	}
+	if err := json.Unmarshal(a.Body, &page); err != nil || page.Updates == nil {
+		return c.misread(operation, a, &Error{Failure: jsonhttp.Unusable(operation, errors.New("the answer is no page of updates"))})
+	}
+	return nil
+}
+
+// offered turns the error of a request into whether the service has the operation.
+func offered(err error) (bool, error) {
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return false, nil
+	}
+	return err == nil, err
+}
