@@ -42,13 +42,13 @@ func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, loaded.Updates, "everything is stored")
 
-	database = throwaway.Database(t)
+	database = networkDatabase(t)
 	loaded, err = RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
 	require.NoError(t, err)
 	require.EqualValues(t, stored, loaded.Updates)
 	require.Equal(t, stored, count(t, database, "network.updates"))
 
-	database = throwaway.Database(t)
+	database = networkDatabase(t)
 	_, err = RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.8)), testLogger(t), nil)
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
@@ -69,11 +69,11 @@ func TestBulkFilesThatAreRefused(t *testing.T) {
 	brief.Long(t, "reads files again and again")
 	_, scan := scanOf(96, 250, inBulk)
 	_, other := scanOf(97, 150, inBulk)
-	database, folder := throwaway.Database(t), t.TempDir()
+	database, folder := networkDatabase(t), t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "other"), 0o755))
-	all, err := RunNetworkFiles(t.Context(), filesFor(throwaway.Database(t), folder, serveScan(t, scan)), testLogger(t))
+	all, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, scan)), testLogger(t))
 	require.NoError(t, err)
-	_, err = RunNetworkFiles(t.Context(), filesFor(throwaway.Database(t), folder, serveScan(t, other)), testLogger(t))
+	_, err = RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, other)), testLogger(t))
 	require.ErrorContains(t, err, "has the bulk files of the network that")
 	names, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestBulkFilesThatAreRefused(t *testing.T) {
 	require.Equal(t, all.Updates, int64(stored)+loaded.Updates)
 
 	elsewhere := t.TempDir()
-	_, err = RunNetworkFiles(t.Context(), filesFor(throwaway.Database(t), elsewhere, serveScan(t, other)), testLogger(t))
+	_, err = RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), elsewhere, serveScan(t, other)), testLogger(t))
 	require.NoError(t, err)
 	_, err = RunNetworkFiles(t.Context(), filesFor(database, elsewhere), testLogger(t))
 	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
@@ -124,7 +124,7 @@ func TestADownloadOfBulkFilesThatFails(t *testing.T) {
 		return object
 	}
 	_, scan := scanOf(98, 150, options)
-	database := throwaway.Database(t)
+	database := networkDatabase(t)
 	loaded, err := RunNetworkFiles(t.Context(), filesFor(database, t.TempDir(), serveScan(t, scan)), testLogger(t))
 	require.NoError(t, err)
 	require.Positive(t, loaded.Updates)

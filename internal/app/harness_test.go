@@ -36,6 +36,22 @@ func migrate(ctx context.Context, url string) error {
 	return err
 }
 
+func migrateNetwork(ctx context.Context, url string) error {
+	db, err := store.Open(config.StoreOf(url, config.NetworkSchemas, nil))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.Migrate(ctx)
+	return err
+}
+
+// networkDatabase returns a database that has the pair of schemas of a network, and nothing in it.
+func networkDatabase(t *testing.T) string {
+	t.Helper()
+	return throwaway.Migrated(t, migrateNetwork)
+}
+
 // serve starts a participant and returns its URL.
 func serve(t *testing.T, l sandbox.History, options sandbox.ServerOptions) string {
 	t.Helper()

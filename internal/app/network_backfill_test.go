@@ -63,7 +63,7 @@ func TestANetworkIsSeededFromASnapshot(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
 			_, scan := scanOf(81, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 40})
-			database, url := throwaway.Database(t), serveScan(t, scan)
+			database, url := networkDatabase(t), serveScan(t, scan)
 			at := int64(-1)
 			if part > 0 {
 				at = networkOffsetAt(t, scan, part)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
 
@@ -54,7 +53,7 @@ func TestBadInputOfANetworkStopsTheStream(t *testing.T) {
 			for updates[bad]["kind"] != "transaction" {
 				bad++
 			}
-			database, url := throwaway.Database(t), serveScan(t, scan)
+			database, url := networkDatabase(t), serveScan(t, scan)
 			before = item(t, url, fmt.Sprint(updates[bad-1]["update_id"]))
 			id.Store(fmt.Sprint(updates[bad]["update_id"]))
 			err := RunIndexer(t.Context(), networkFor(database, url), testLogger(t))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
@@ -64,7 +63,7 @@ func TestANetworkIsReadFromSeveralServices(t *testing.T) {
 		{PageLimit: 40, LieAbout: forged, Fault: fails(1)}, {PageLimit: 37, UpdatesLag: 100, Fault: fails(2)}, {PageLimit: 300, Fault: fails(3)},
 	}
 	var scans []*sandbox.Scan
-	database := throwaway.Database(t)
+	database := networkDatabase(t)
 	cfg := networkFor(database, "")
 	cfg.ScanURL, cfg.ScanAgree = nil, 2
 	for _, o := range options {
@@ -78,15 +77,14 @@ func TestANetworkIsReadFromSeveralServices(t *testing.T) {
 		fmt.Sprintf("(SELECT count(*) FROM network.updates) > %d", len(truth[0].NetworkTruth()["updates"])*8/10))
 	scans[1].SetUpdatesLag(0)
 	l.Grow(100)
-	eventuallyOf(t, daemon, "all updates are there", func() bool {
-		return count(t, database, "network.updates") == len(truth[0].NetworkTruth()["updates"])
-	})
+	want := truth[0].NetworkTruth()
+	eventuallyOf(t, daemon, "all updates are there", func() bool { return count(t, database, "network.updates") == len(want["updates"]) })
 	require.NoError(t, daemon.finish())
-	require.Empty(t, sandbox.Diff(truth[0].NetworkTruth(), networkRelations(t, database)))
+	require.Empty(t, sandbox.Diff(want, networkRelations(t, database)))
 
 	// The liar and one other: nothing is stored from the forged update on.
 	faults.Store(false)
-	database = throwaway.Database(t)
+	database = networkDatabase(t)
 	both := networkFor(database, "")
 	both.ScanURL, both.ScanAgree = []string{cfg.ScanURL[0], cfg.ScanURL[2]}, 2
 	err := RunIndexer(t.Context(), both, testLogger(t))
@@ -97,7 +95,7 @@ func TestANetworkIsReadFromSeveralServices(t *testing.T) {
 	require.Zero(t, count(t, database, fmt.Sprintf("network_indexer.updates WHERE update_id = '%s'", id)))
 	both.ScanURL[0] = cfg.ScanURL[1]
 	require.NoError(t, RunIndexer(t.Context(), both, testLogger(t)))
-	require.Empty(t, sandbox.Diff(truth[0].NetworkTruth(), networkRelations(t, database)))
+	require.Empty(t, sandbox.Diff(want, networkRelations(t, database)))
 }
 
 // One that is down from the start is passed over, and one of another network refused.
@@ -105,13 +103,13 @@ func TestAlternativeServicesOfANetwork(t *testing.T) {
 	t.Parallel()
 	_, scans := scansOf(92, 300, sandbox.ScanOptions{Fault: func(*http.Request) *sandbox.Fault { return &sandbox.Fault{Status: http.StatusServiceUnavailable} }}, sandbox.ScanOptions{})
 	_, other := scansOf(93, 300, sandbox.ScanOptions{})
-	database := throwaway.Database(t)
+	database := networkDatabase(t)
 	cfg := networkFor(database, serveScan(t, scans[0]))
 	cfg.ScanURL = append(cfg.ScanURL, serveScan(t, scans[1]))
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.Empty(t, sandbox.Diff(scans[1].NetworkTruth(), networkRelations(t, database)))
 
-	database = throwaway.Database(t)
+	database = networkDatabase(t)
 	cfg = networkFor(database, serveScan(t, other[0]))
 	cfg.ScanURL = append(cfg.ScanURL, serveScan(t, scans[1]))
 	require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), "the Scan services are of two networks")
@@ -125,7 +123,7 @@ func TestANetworkIsSeededFromSeveralServices(t *testing.T) {
 	forged, _ := transactionIn(t, l, truth[0], 0.3)
 	_, scans := scansOf(94, 400, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 30, LieAbout: forged},
 		sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 50}, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second, PageLimit: 70})
-	database := throwaway.Database(t)
+	database := networkDatabase(t)
 	var urls []string
 	for _, s := range scans {
 		urls = append(urls, serveScan(t, s))

@@ -247,7 +247,7 @@ func TestTheDaemonRetainsSoMuch(t *testing.T) {
 func TestANetworkIsPruned(t *testing.T) {
 	t.Parallel()
 	_, scan := scanOf(98, 600, sandbox.ScanOptions{})
-	database := throwaway.Database(t)
+	database := networkDatabase(t)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
 	const active = "SELECT row_to_json(a)::text FROM (SELECT contract_id, synchronizer_id, payload, signatories, activated_offset FROM network.active_contracts) a ORDER BY 1"
 	before := texts(t, database, active)

@@ -53,8 +53,9 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 			redact(audit.Redaction{UpdateID: id})
 		}
 	}
+	updates := len(scan.NetworkTruth()["updates"])
 	eventuallyOf(t, daemon, "all updates are there", func() bool {
-		return count(t, database, "network.updates") == len(scan.NetworkTruth()["updates"]) &&
+		return count(t, database, "network.updates") == updates &&
 			count(t, database, fmt.Sprintf("ledger.updates WHERE ledger_offset = %d", lastUpdate(l))) == 1
 	})
 	require.NoError(t, daemon.finish())

@@ -445,7 +445,7 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 func (w *mutationWorld) indexNetwork(t *testing.T) (database string, cfg Verify) {
 	t.Helper()
 	_, scan := scanOf(7, 400, sandbox.ScanOptions{Rewrite: unusual, SnapshotEvery: 5 * time.Second})
-	database = throwaway.Database(t)
+	database = networkDatabase(t)
 	run := networkFor(database, serveScan(t, scan))
 	if w.from {
 		_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, run.ScanURL[0], networkOffsetAt(t, scan, 0.7)), testLogger(t), nil)
