@@ -226,7 +226,7 @@ CREATE TABLE updates (
     PRIMARY KEY (ledger_offset)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX updates_update_id ON updates USING hash (update_id);
-CREATE INDEX updates_record_time ON updates USING brin (record_time, (ledger_offset + 0)) WITH (pages_per_range = 32); -- for ledger.offset_at
+CREATE INDEX updates_record_time ON updates USING brin (record_time, (ledger_offset + 0)) WITH (pages_per_range = 16); -- for ledger.offset_at
 
 CREATE TABLE created (
     ledger_offset       bigint  NOT NULL,

@@ -20,7 +20,7 @@
 -- +goose StatementBegin
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
-    RETURN watermark();
+    RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 END
 $$;
 -- +goose StatementEnd

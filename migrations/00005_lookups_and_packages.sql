@@ -115,7 +115,7 @@ SELECT l.contract_id, t.template_id, t.package_id, t.package_name, t.module_name
        l.ledger_offset, l.node_id
 FROM lookups l
 LEFT JOIN templates t ON t.template_ref = l.template_ref
-WHERE l.status <> 'wanted' AND l.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE l.status <> 'wanted' AND btint8cmp(l.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 
 COMMENT ON VIEW ledger.looked_up_contracts IS 'One row per contract that has an archival here and no creation (usually because it was created before ledger.oldest_offset()), and that the indexer looked up by its id. Events whose acs_delta is false cause no look-up: those contracts were divulged or lived in one transaction only, and servers send false with every exercise that archives nothing. A row is not a creation event: a look-up returns no offset, node id, blob and interface views, and the contract is not in ledger.created_events. Don''t rely on it for contracts that came to the participant by party replication or by the repair service: for these the server does not know which package represents the contract. Each contract is looked up once: an answer, not_found too, is final.';
 COMMENT ON COLUMN ledger.looked_up_contracts.contract_id IS 'The contract. One row each. Indexed.';

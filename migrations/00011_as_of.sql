@@ -196,12 +196,13 @@ COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first
 
 -- Record times grow with the offset within one synchronizer only. So what is bisected, all synchronizers together, is some offset at which an
 -- update is later than the time; whichever update before it is later, too, is found by the block index of times and offsets. To bisect each
--- synchronizer would read, for one with few updates, all that lie between two of them. These functions read through views, with the
--- caller's rights: they reveal no time of an update that he may not see.
+-- synchronizer would read, for one with few updates, all that lie between two of them. What the index has of a block of pages is read as a
+-- whole, so bisecting ends at about as many offsets. The plans serve every time, so that no call but a session's first one makes them.
+-- These functions read through views, with the caller's rights: they reveal no time of an update that he may not see.
 
 -- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     floor  bigint := ledger.oldest_offset();
     latest bigint := ledger.latest_offset();
@@ -223,7 +224,7 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.number) FROM ledger.synchronizers s), 'none');
     END IF;
-    WHILE low + 1 < upto LOOP
+    WHILE low + 1000 < upto LOOP
         middle := low + (upto - low) / 2;
         SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
         FROM ledger.updates u

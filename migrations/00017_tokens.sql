@@ -264,7 +264,7 @@ FROM updates u
 CROSS JOIN LATERAL token_movements(u.ledger_offset) m (
     node_id, party, instrument, instrument_admin, admin_signed, standard, kind, choice, choice_argument, exercise_result, sender, created_amount,
     archived_amount, locked_amount, created_holdings, archived_holdings, receivers, received, net_amount, burned, meta, instruction_id, instruction, legs)
-WHERE u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW movements_of_updates IS 'token_movements of each update that is shown.';
 
 CREATE VIEW owned_movements WITH (security_invoker = true) AS
@@ -387,7 +387,7 @@ FROM (
         WHERE x.ledger_offset = a.activated_offset AND x.node_id = a.activated_node_id LIMIT 1
     ) t
     WHERE a.template_ref = ANY (ARRAY(SELECT k.template_ref FROM instruction_templates k))
-      AND a.activated_offset + 0 <= (SELECT ledger.latest_offset())
+      AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
       AND NOT EXISTS (SELECT FROM active_contracts o WHERE o.contract_id = a.contract_id
                       AND (o.activated_offset, o.activated_node_id) > (a.activated_offset, a.activated_node_id))
     UNION ALL
@@ -397,7 +397,7 @@ FROM (
     LEFT JOIN LATERAL (
         SELECT x.ledger_offset, x.node_id
         FROM archivals x
-        WHERE x.contract_id = c.contract_id AND x.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+        WHERE x.contract_id = c.contract_id AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
         ORDER BY x.ledger_offset, x.node_id LIMIT 1
     ) n ON true
     LEFT JOIN LATERAL (
@@ -408,7 +408,7 @@ FROM (
           AND e.choice IN ('TransferInstruction_Accept', 'TransferInstruction_Reject', 'TransferInstruction_Withdraw', 'TransferInstruction_Update')
         ORDER BY e.node_id DESC LIMIT 1
     ) d ON true
-    WHERE c.ledger_offset + 0 <= (SELECT ledger.latest_offset())
+    WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
       AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = c.contract_id)
       AND NOT EXISTS (SELECT FROM creations o WHERE o.contract_id = c.contract_id
                       AND (o.ledger_offset, o.node_id) < (c.ledger_offset, c.node_id))

@@ -58,7 +58,7 @@ CROSS JOIN LATERAL (
     UNION ALL SELECT 'development_fund', amount_of(s.summary -> 'inputDevelopmentFundAmount')
 ) r
 JOIN updates u ON u.ledger_offset = s.ledger_offset
-WHERE r.amount <> 0 AND s.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE r.amount <> 0 AND btint8cmp(s.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.rewards IS 'One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.
 @graphql({"primary_key_columns": ["ledger_offset", "node_id", "kind"]})';
 COMMENT ON COLUMN ledger.rewards.ledger_offset IS 'Offset of the update. Indexed.';
@@ -111,7 +111,7 @@ SELECT b.ledger_offset, b.node_id, b.kind, b.party, b.holding_fees + b.change_fe
        b.output_fees, b.paid, b.choice, u.record_time, u.update_id
 FROM burned b
 JOIN updates u ON u.ledger_offset = b.ledger_offset
-WHERE (b.holding_fees + b.change_fee + b.output_fees + b.paid) IS DISTINCT FROM 0 AND b.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE (b.holding_fees + b.change_fee + b.output_fees + b.paid) IS DISTINCT FROM 0 AND btint8cmp(b.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.burns IS 'One row per exercise that burns amulets: the fees of a transfer, what is paid for traffic, for a preapproval or for a name, and what expires because fees have used it up. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.
 @graphql({"primary_key_columns": ["ledger_offset", "node_id"]})';
 COMMENT ON COLUMN ledger.burns.ledger_offset IS 'Offset of the update. Indexed.';
@@ -137,7 +137,7 @@ SELECT e.ledger_offset, e.node_id, text_of(e.choice_argument -> 'provider') AS b
 FROM exercised e
 JOIN updates u ON u.ledger_offset = e.ledger_offset
 WHERE e.choice = 'AmuletRules_BuyMemberTraffic' AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t))
-  AND e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+  AND btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.traffic_purchases IS 'One row per purchase of traffic on a synchronizer. Computed when it is read: narrow it by ledger_offset.
 @graphql({"primary_key_columns": ["ledger_offset", "node_id"]})';
 COMMENT ON COLUMN ledger.traffic_purchases.ledger_offset IS 'Offset of the update. Indexed.';
@@ -159,7 +159,7 @@ SELECT integer_of(text_of(c.payload -> 'round' -> 'number')) AS round, amount_of
 FROM created c
 WHERE c.template_ref = ANY (ARRAY(
     SELECT t.template_ref FROM templates t WHERE t.package_name = 'splice-amulet' AND t.module_name = 'Splice.Round' AND t.entity_name = 'OpenMiningRound'))
-  AND c.origin = 'transaction' AND c.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+  AND c.origin = 'transaction' AND btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.mining_rounds IS 'One row per mining round, as it was opened. Rounds whose opening is not stored are missing.
 @graphql({"primary_key_columns": ["ledger_offset", "node_id"]})';
 COMMENT ON COLUMN ledger.mining_rounds.round IS 'Number of the round.';
@@ -208,7 +208,7 @@ SELECT s.ledger_offset, s.archived, s.minted, s.created, s.burned, CASE WHEN s.k
        u.record_time, u.update_id
 FROM amulet_sums s
 JOIN updates u ON u.ledger_offset = s.ledger_offset
-WHERE s.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(s.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.amulet_sums IS 'One row per update that moves amulets, with sums over all of them. What is archived and minted is created or burned, so difference is 0: where it is not, something was moved in a way that this version does not know. Meant for the pair of schemas of a network; a participant sees only a part of most updates. Computed when it is read: narrow it by ledger_offset.
 @graphql({"primary_key_columns": ["ledger_offset"]})';
 COMMENT ON COLUMN ledger.amulet_sums.ledger_offset IS 'Offset of the update. Unique. Indexed.';

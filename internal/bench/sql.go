@@ -116,7 +116,7 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
+	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--scan-history=transactions", "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
 	for _, name := range sandbox.InterfaceNames() {
 		args = append(args, "--interfaces="+name)
 	}
@@ -166,6 +166,7 @@ func (h *harness) prepareToAsk(ctx context.Context) error {
 		{"index", "create", "bank:Bank.Account:Account"}, // of lifetimes
 		{"index", "create", "registry:Registry.Entry:Entry", "--key"},
 		{"index", "create", "bank:Bank.Cash:Holding", "--choice=Holding_Split"}, // of exercises
+		{"index", "create", "bank:Bank.Cash:Holding", "actor", "--choice=Holding_Split", "--anyway"},
 	} {
 		if _, err := h.programs.run(ctx, "indexer", url, args...); err != nil {
 			return err

@@ -53,7 +53,7 @@ COMMENT ON VIEW pqs.__contract_tpe IS 'Templates, and interfaces of which there 
 
 CREATE OR REPLACE VIEW pqs.__choices WITH (security_invoker = true) AS
 SELECT x.template_ref, x.interface_id, x.choice, x.consuming, o.package_name, o.module_name, o.entity_name
-FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice, e.consuming FROM exercised e WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset())) x
+FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice, e.consuming FROM exercised e WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1) x
 CROSS JOIN LATERAL (
     SELECT t.package_name, t.module_name, t.entity_name FROM templates t WHERE t.template_ref = x.template_ref AND x.interface_id IS NULL
     UNION ALL
@@ -160,7 +160,7 @@ LEFT JOIN LATERAL (
     FROM pqs.__archivals e WHERE e.contract_id = k.contract_id AND e.ledger_offset <= (SELECT ledger.latest_offset())
     ORDER BY e.contract_id, e.ledger_offset, e.node_id
 ) x ON x.contract_id = k.contract_id
-WHERE k.created_offset + 0 <= (SELECT ledger.latest_offset())
+WHERE btint8cmp(k.created_offset, (SELECT ledger.latest_offset())) <> 1
   AND (k.origin = 'transaction' OR NOT EXISTS (
       SELECT FROM pqs.__creations f
       WHERE f.contract_id = k.contract_id AND f.created_offset IS NOT NULL AND (f.ledger_offset < k.ledger_offset OR f.ledger_offset = k.ledger_offset AND f.node_id < k.node_id)));
@@ -253,7 +253,7 @@ LEFT JOIN LATERAL (
     SELECT DISTINCT ON (c.contract_id) c.contract_id, c.signatories_ref, c.observers_ref
     FROM pqs.__creations c WHERE c.contract_id = e.contract_id AND c.created_offset IS NOT NULL ORDER BY c.contract_id, c.ledger_offset
 ) k ON k.contract_id = e.contract_id
-WHERE e.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(e.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW pqs.__all_exercises IS 'Exercises: what exercises() reads.';
 
 CREATE OR REPLACE VIEW pqs.__exercises WITH (security_invoker = true) AS
@@ -270,7 +270,7 @@ SELECT u.ledger_offset AS ix, u.ledger_offset AS "offset", u.update_id AS transa
        CASE WHEN u.trace_parent IS NOT NULL OR u.trace_state IS NOT NULL THEN ROW(u.trace_parent, u.trace_state)::pqs.trace_context END AS trace_context,
        u.external_transaction_hash, u.paid_traffic_cost
 FROM updates u
-WHERE u.kind IN ('transaction', 'reassignment') AND u.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE u.kind IN ('transaction', 'reassignment') AND btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW pqs.__transactions IS 'Transactions and reassignments. ix is the offset.';
 
 CREATE OR REPLACE VIEW pqs.transactions WITH (security_invoker = true) AS
@@ -295,5 +295,5 @@ FROM (
     UNION ALL
     SELECT e.ledger_offset, e.node_id, 'archive' FROM pqs.__archivals e
 ) x
-WHERE x.ledger_offset + 0 <= (SELECT ledger.latest_offset());
+WHERE btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW pqs.__events IS 'Creations, exercises and archivals. A consuming exercise is two of them.';

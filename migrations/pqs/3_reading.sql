@@ -12,7 +12,7 @@ WHERE (active.qname IS NULL OR l.own_ref IS NOT NULL AND l.own_ref = ANY ((SELEC
         OR l.shown_ref IS NOT NULL AND l.shown_ref = ANY ((SELECT (pqs.__contract_type(active.qname)).shown_refs)::integer[])
             AND l.interface_id = ANY ((SELECT (pqs.__contract_type(active.qname)).interface_ids)::text[]))
   AND (active.qname IS NULL OR (SELECT (pqs.__contract_type(active.qname)).template_fqn) IS NOT NULL)
-  AND l.active_from + 0 <= (SELECT pqs.__state_offset(active."offset")) AND l.until_offset > (SELECT pqs.__state_offset(active."offset"))
+  AND l.active_from <= (SELECT pqs.__state_offset(active."offset")) AND l.until_offset > (SELECT pqs.__state_offset(active."offset"))
   AND (SELECT pqs.__state_offset(active."offset")) IS NOT NULL
   AND ((SELECT NOT EXISTS (SELECT FROM pqs.__assignments)) OR NOT EXISTS (
       SELECT FROM pqs.__assignments r
@@ -194,7 +194,7 @@ SELECT t.module_name || ':' || t.entity_name AS template_id, l.contract_id, l.pa
        l.created_at_offset, l.created_effective_at AS created_at, l.signatories, l.observers, l.witnesses
 FROM pqs.__template_lives l
 LEFT JOIN templates t ON t.template_ref = l.template_ref
-WHERE l.active_from + 0 <= (SELECT pqs.__state_offset(NULL)) AND l.until_offset > (SELECT pqs.__state_offset(NULL))
+WHERE l.active_from <= (SELECT pqs.__state_offset(NULL)) AND l.until_offset > (SELECT pqs.__state_offset(NULL))
   AND ((SELECT NOT EXISTS (SELECT FROM pqs.__assignments)) OR NOT EXISTS (
       SELECT FROM pqs.__assignments r
       WHERE r.contract_id = l.contract_id AND r.ledger_offset > l.active_from AND r.ledger_offset <= (SELECT pqs.__state_offset(NULL))));
