@@ -116,7 +116,7 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	if err != nil {
 		return err
 	}
-	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
+	args := []string{"run", "--ledger-url=" + urls[0], "--scan-url=" + urls[1], "--scan-history=transactions", "--listen=", "--shape=" + string(ledger.ShapeLedgerEffects)}
 	for _, name := range sandbox.InterfaceNames() {
 		args = append(args, "--interfaces="+name)
 	}
