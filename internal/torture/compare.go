@@ -1,12 +1,14 @@
 package torture
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -237,7 +239,8 @@ func (r *round) verify(ctx context.Context) error {
 	for _, arguments := range [][]string{{"verify", "--all"}, {"verify", "--offline"}, {"verify", "--all", "--network"}} {
 		cmd := exec.CommandContext(ctx, r.path("indexer"), arguments...)
 		cmd.Env = append(cmd.Environ(), r.environment()...)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := cmd.CombinedOutput()
+		if err != nil && !(slices.Contains(arguments, "--offline") && bytes.Contains(out, []byte("no window is sealed yet"))) { // the daemon never came to it
 			return fmt.Errorf("indexer %s: %w\n%s", strings.Join(arguments, " "), err, out)
 		}
 	}
