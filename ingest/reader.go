@@ -27,7 +27,7 @@ const (
 type reader struct {
 	*updatesRun
 	at     ledger.Offset // everything up to here has been read
-	agreed ledger.Offset // up to here the participant has the stored updates; 0: not known
+	agreed ledger.Offset // the participant was compared with the stored updates up to here; 0: it was not
 	meter  *Meter
 
 	end    ledger.Offset // of the ledger, as last known
@@ -51,7 +51,7 @@ func (r *reader) next(ctx context.Context) (fetched, error) {
 	case r.tail:
 		return r.poll(ctx)
 	case r.blind:
-		// A short idle gap may only mean a slow server: whether this was all, the next poll shows.
+		// A short idle gap may only mean a slow server: the next poll shows whether this was all.
 		began := time.Now()
 		page, full, err := r.Source.TailUpdates(ctx, r.at, fullPoll, blindIdle)
 		if err == nil { // if the server had to wait, nothing older is left

@@ -30,7 +30,7 @@ type Updates struct {
 	ParticipantID string
 	// Check, if set, checks before each try that source and sink still belong together: after an error another server may answer.
 	Check func(context.Context) error
-	// Past, if set, reads what is stored in the scope in which it was read, to detect a fork; nil: Source.
+	// Past, if set, reads updates that are stored again, in the scope in which they were read, to detect a fork; nil: Source does.
 	Past UpdateReader
 	// UntilCurrent ends the loop when the ledger's end as of its start is committed.
 	UntilCurrent bool

@@ -28,8 +28,6 @@ const (
 	// maxObject is the largest bulk file that is downloaded, in bytes: services make them of about 128 MiB.
 	maxObject     = 1 << 30
 	objectTimeout = time.Hour
-	// A download is tried again so many times before that of all files fails.
-	downloadTries = 3
 )
 
 // bulkRequest is the body of POST /v0/history/bulk/updates.
@@ -115,16 +113,7 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, got func(n, 
 
 // download downloads a file, and tries again what may pass.
 func (u *Updates) download(ctx context.Context, folder, key, digest string) error {
-	for try := 0; ; try++ {
-		err := u.downloadOnce(ctx, folder, key, digest)
-		var passes *Error
-		if !errors.As(err, &passes) || lasts(err) || try == downloadTries {
-			return err
-		}
-		if err := wait(ctx, max(time.Second<<try, min(passes.RetryAfter, MaxIdle))); err != nil {
-			return err
-		}
-	}
+	return again(ctx, func() error { return u.downloadOnce(ctx, folder, key, digest) })
 }
 
 // listFiles lists the files that are written.

@@ -18,8 +18,6 @@ import (
 const (
 	// The most requests at once for the updates that created a snapshot's contracts.
 	creationsAtOnce = 8
-	// What could not be read is read again so many times before the page fails.
-	creationTries = 3
 	// A transaction's effective time lies at most so far after its record time, and so far before it.
 	effectiveAhead, effectiveBehind = 2 * time.Minute, 25 * time.Hour
 )
@@ -66,19 +64,8 @@ func (c *creations) add(update *ledger.Update, of creation) bool {
 
 // entries returns the entries of the contracts of a page, which are active in a migration, in the same order.
 func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []ledger.NetworkContract) ([]ledger.ContractEntry, error) {
-	for try := 0; ; try++ {
-		err := u.lookUpCreations(ctx, contracts)
-		if err == nil {
-			break
-		}
-		var passes *Error
-		var lasts *ledger.Problem
-		if !errors.As(err, &passes) || errors.As(err, &lasts) || try == creationTries {
-			return nil, err
-		}
-		if err := wait(ctx, max(time.Second<<try, min(passes.RetryAfter, MaxIdle))); err != nil {
-			return nil, err
-		}
+	if err := again(ctx, func() error { return u.lookUpCreations(ctx, contracts) }); err != nil {
+		return nil, err
 	}
 	s := creationSearch{Updates: u}
 	entries := make([]ledger.ContractEntry, 0, len(contracts))

@@ -265,6 +265,27 @@ func (p *polls) until(
 	}
 }
 
+const (
+	// What is read beside the pages of updates is asked for again so many times before they fail, and longestPause is the longest wait
+	// between two tries, whatever the service asks for: the loop that reads the pages waits longer, and then begins with the page.
+	againTries   = 3
+	longestPause = 15 * time.Second
+)
+
+// again calls fn until it succeeds, or its error is one that lasts, or came too often.
+func again(ctx context.Context, fn func() error) error {
+	for try := 0; ; try++ {
+		err := fn()
+		var temporary *Error
+		if !errors.As(err, &temporary) || lasts(err) || try == againTries {
+			return err
+		}
+		if err := wait(ctx, max(time.Second<<try, min(temporary.RetryAfter, longestPause))); err != nil {
+			return err
+		}
+	}
+}
+
 // wait returns after a time, or with an error if ctx ends before.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

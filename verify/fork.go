@@ -9,7 +9,7 @@ import (
 )
 
 // checkFork refuses a participant with a fork of the stored updates: a comparison would mean nothing, and a repair would mix the
-// two. It looks at the last update that is stored up to at. empty says that certainly no update is stored between the two.
+// two. It looks at the last update that is stored up to at. empty says that there is certainly none between that update and at.
 func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) error {
 	var unknown error
 	err := Patiently(ctx, u.Logger, func() (err error) {

@@ -57,8 +57,8 @@ func TestWhatIsReadWithoutAChoiceOfTheFlags(t *testing.T) {
 			_, page := ask(t, &log, "/status.json")
 			_, metrics := ask(t, &log, "/metrics")
 			if c.want == "updates" {
-				require.Regexp(t, `(?s)\nnetwork: leading\nmovements: leading\n.*\nscan: reachable\n`, body)
-				require.Contains(t, page, `"stream": "movements"`)
+				require.Regexp(t, `(?s)\nnetwork: leading\nrecords: leading\n.*\nscan: reachable\n`, body)
+				require.Contains(t, page, `"stream": "records"`)
 				require.NotContains(t, page, `"stream": "transactions"`)
 				require.Contains(t, metrics, `ledger_indexer_transaction_history_seq{ledger="network"} `)
 				require.Regexp(t, `ledger_indexer_derived_offset\{ledger="network"\} [1-9]`, metrics)

@@ -41,7 +41,7 @@ func (h *hosting) event(ctx context.Context, at ledger.Offset, e *ledger.Topolog
 	}
 	h.count(string(e.Kind))
 	if e.Kind != ledger.TopologyOnboarding && e.Kind != ledger.TopologyRevoked {
-		return // added: its updates come from now on; changed: nothing follows
+		return // TopologyAdded needs no warning, because its updates come from now on, and TopologyChanged none, because nothing follows
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,7 @@ type networkUpdates struct {
 // ofNetwork returns a logger whose lines say that they are of a network's updates.
 func ofNetwork(logger *slog.Logger) *slog.Logger { return logger.With("ledger", "network") }
 
-// newNetworkUpdates opens the pair of schemas of the network in the database of another one.
+// newNetworkUpdates opens the pair of schemas of the network, in the database that has that of the participant.
 func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: ofNetwork(other.logger), metrics: other.metrics.OfNetwork()}
 	if x.cfg.LedgerURL != "" { // whose updates are shown
@@ -49,7 +49,7 @@ func (n *networkUpdates) streams() []*stream {
 		derived.ready = network.over
 	}
 	return []*stream{network, {
-		indexer: n.indexer, role: store.RoleTransactions, title: "movements", source: "the stored updates", beside: true,
+		indexer: n.indexer, role: store.RoleTransactions, title: "records", source: "the stored updates", beside: true,
 		work: newDerivedTransactions(n.indexer, derived),
 	}}
 }

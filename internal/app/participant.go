@@ -27,7 +27,7 @@ func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
 	return &participantUpdates{x, from, start}, nil
 }
 
-// ping asks for the ledger's end. A server that does not offer that has answered too.
+// ping asks for the ledger's end. A server without this operation is reachable: that is no error.
 func (u *participantUpdates) ping(ctx context.Context) error {
 	_, err := u.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {

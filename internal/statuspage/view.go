@@ -180,7 +180,7 @@ var states = map[admin.State]badge{
 
 var streamTitles = map[string]string{
 	"updates": "Updates of the participant", "transactions": "Transaction history", "network": "Updates of the network",
-	"movements": "Records that follow from the updates", "scan": "What it has",
+	"records": "Records that follow from the updates", "scan": "What it has",
 }
 
 func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {

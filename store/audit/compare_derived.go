@@ -16,14 +16,15 @@ import (
 const derivedMemory = "256MB"
 
 // CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
-// those after the floor up to the watermark; the ledger is not asked. What says so has to be right: see CompareCopies. It compares
+// those after the floor up to the watermark; the ledger is not asked. Coverage, floors and watermark must be right: compare them first, with CompareCopies. It
+// compares
 //
 //   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that is carried
-//     and those that history took the place of, exact values without the row that they are of;
+//     and those whose creation is a fact since history was filled in, exact values without the row that they are of;
 //   - updates: one is missing where events are stored at an offset in the range and no update;
 //   - active_contracts and lifetimes;
 //   - lookups: a contract is there whose creation is nowhere and of which an event says that it should have been seen (each
-//     archival, and each exercise whose acs_delta is not false); who is there has such an event at the look-up's place;
+//     archival, and each exercise whose acs_delta is not false); each contract in lookups has such an event at the look-up's place;
 //     outcomes do not contradict themselves. A wanted contract whose creation is known may be there or not: it is
 //     forgotten when its turn comes;
 //   - templates, synchronizers and lists of parties: one is missing that rows refer to; it has the lowest offset of these;
