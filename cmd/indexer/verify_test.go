@@ -75,7 +75,8 @@ func TestVerifyTellsADifferenceOnce(t *testing.T) {
 	t.Parallel()
 	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
-	damage(t, environ, `INSERT INTO indexer.active_contracts SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id + 1000, 0
+	damage(t, environ, `INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+		SELECT '00ff', synchronizer_ref, template_ref, activated_offset, activated_node_id + 1000, 0
 		FROM indexer.active_contracts LIMIT 1`)
 	report := jsonOf(t, config.ExitFailed, environ, "verify", "--all")
 	require.Equal(t, []any{map[string]any{"relation": "active_contracts", "kind": "extra", "count": 1.0}}, at(t, report, "by_relation"))
