@@ -80,7 +80,7 @@ func (l *loader) pull(ctx context.Context, further bool) (exhausted bool) {
 			case !ok:
 				l.feed.done = true
 			default:
-				l.room += page.Bytes
+				l.hold(page.Bytes)
 				l.reached = page.To
 				l.pages = append(l.pages, l.counted(&page))
 			}

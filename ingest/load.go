@@ -24,9 +24,10 @@ const (
 
 // pace is what was learned of reading a source. It is kept over retries.
 type pace struct {
-	retry Retry
-	sizes sizes
-	limit limiter
+	retry  Retry
+	queued func(bytes int64) // Watch.Queued
+	sizes  sizes
+	limit  limiter
 }
 
 // newPace allows maxRequests in flight, or DefaultMaxRequests if that is 0. stream is the name for the log.
@@ -55,7 +56,8 @@ type loader struct {
 	reached  ledger.Offset // the highest offset that was fetched
 	events   int           // how many were fetched
 	fetching int           // requests in flight
-	room     int64         // bytes of JSON: reserved for requests in flight, and held by pages
+	room     int64         // bytes of JSON: reserved for requests in flight, and held
+	held     int64         // bytes of JSON of the pages that are fetched and not written
 	least    int64         // bytes reserved for a request at least
 	pages    []fetched     // not being written yet, in the plan's order
 	writing  int           // transactions under way
@@ -72,7 +74,17 @@ type loader struct {
 // run is eventLoop.run.
 func (l *loader) run(ctx context.Context, next func(reading context.Context)) error {
 	l.least, l.wrote = leastRoom, time.Now()
+	defer func() { l.hold(-l.held) }() // what was not written is dropped
 	return l.eventLoop.run(ctx, next)
+}
+
+// hold adds the bytes of a page that was fetched, or takes those that were written.
+func (l *loader) hold(bytes int64) {
+	l.room += bytes
+	l.held += bytes
+	if l.queued != nil {
+		l.queued(l.held)
+	}
 }
 
 // resting reports whether nothing is being fetched or written, and nothing waits to be written.
@@ -166,7 +178,7 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	}
 	l.sizes.learn(page, page.To < window.To)
 	l.plan.giveBack(ledger.Range{From: page.To, To: window.To})
-	l.room += page.Bytes
+	l.hold(page.Bytes)
 	l.reached = max(l.reached, page.To)
 	i, _ := slices.BinarySearchFunc(l.pages, page, func(f fetched, page *ledger.Page) int { return l.plan.compare(&f.page, page) })
 	l.pages = slices.Insert(l.pages, i, l.counted(page))
@@ -260,7 +272,7 @@ func (l *loader) write(ctx context.Context, store func(context.Context, ledger.S
 			}
 			return func() {
 				l.writing--
-				l.room -= b.bytes
+				l.hold(-b.bytes)
 				if err != nil {
 					l.fail(err)
 					return

@@ -3,9 +3,11 @@ package ingest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -45,6 +47,47 @@ func loads(t *testing.T, test func(t *testing.T, source *fakeSource, history *sc
 			})
 		})
 	}
+}
+
+// The queue has what is fetched until that is written, and nothing of a try that has ended.
+func TestTheQueueIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newLoop(t, 60_000)
+		l.ledger.pageSize, l.ledger.updateBytes = 200, 2800
+		l.sink.last = l.memory.last
+		var queued, most, failures atomic.Int64
+		l.Watch.Queued = func(bytes int64) {
+			queued.Store(bytes)
+			most.Store(max(most.Load(), bytes))
+		}
+		retrying := l.Watch.Retrying
+		l.Watch.Retrying = func(err error, wait time.Duration) {
+			assert.Zero(t, queued.Load())
+			retrying(err, wait)
+		}
+		store := func(write func(context.Context, ledger.Scope, []ledger.Page) error) func(context.Context, ledger.Scope, []ledger.Page) error {
+			return func(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+				var bytes int64
+				for _, page := range pages {
+					bytes += page.Bytes
+				}
+				assert.GreaterOrEqual(t, queued.Load(), bytes)
+				if failures.Add(1) == 3 {
+					return errAway
+				}
+				return write(ctx, scope, pages)
+			}
+		}
+		l.sink.write, l.sink.append = store(l.sink.write), store(l.sink.append)
+		stop := l.run()
+		pass(time.Hour)
+		require.Equal(t, 1, l.retried())
+		require.Zero(t, queued.Load())
+		require.Greater(t, most.Load(), int64(batchUpdates*2800))
+		require.LessOrEqual(t, most.Load(), int64(bytesInFlight))
+		requireAll(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+	})
 }
 
 // A window that needs more room than was reserved for it waits for that, and is not asked for again and again meanwhile.

@@ -82,7 +82,7 @@ func (t *tail) arrived(next fetched) {
 		}
 	}
 	t.load.answered = t.load.answered || next.answered // an answer to LedgerEnd alone must not reset the retry's waits
-	t.load.room += page.Bytes
+	t.load.hold(page.Bytes)
 	t.load.pages = append(t.load.pages, next)
 }
 

@@ -47,6 +47,7 @@ type Watch struct {
 	// Committed is called after each commit that stored updates or moved the watermark, with the number of updates.
 	Committed func(watermark, frontier ledger.Offset, updates int)
 	LedgerEnd func(end ledger.Offset)
+	Queued    func(bytes int64)                   // how much JSON of updates is fetched and not written now, after each change
 	Retrying  func(err error, wait time.Duration) // something failed, and is tried again after the wait
 	Recovered func()                              // after Retrying: a read succeeded, and its updates are committed
 	Progress  func(ledger.Progress)               // during long work; see NewMeter
@@ -58,7 +59,7 @@ func (u *Updates) Run(ctx context.Context) error {
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
 		fork: newForkCheck(u.Source, u.Past, u.Sink, u.Logger),
 	}
-	r.retry.Failed, r.retry.Recovered = u.Watch.Retrying, u.Watch.Recovered
+	r.retry.Failed, r.retry.Recovered, r.queued = u.Watch.Retrying, u.Watch.Recovered, u.Watch.Queued
 	return followed(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
 }
 

@@ -33,6 +33,9 @@ type Config struct {
 	// Observe, if set, is called after every request with a short fixed name of the operation, the HTTP status (0: no
 	// answer), the duration and the bytes of JSON received. It must be safe for concurrent use.
 	Observe func(operation string, status int, d time.Duration, bytes int64)
+	// Decoded, if set, is called with how long it took to decode the updates of an answer, or its records. It must be safe for
+	// concurrent use.
+	Decoded func(operation string, d time.Duration)
 	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
 	NotJSON func(operation string)
 }
@@ -72,7 +75,7 @@ func New(cfg Config) (*Client, error) {
 	var err error
 	c.http, err = jsonhttp.New(jsonhttp.Config{
 		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: cfg.Observe, NotJSON: cfg.NotJSON, Connected: c.otherMayAnswer,
+		Observe: cfg.Observe, Decoded: cfg.Decoded, NotJSON: cfg.NotJSON, Connected: c.otherMayAnswer,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -53,6 +54,9 @@ var (
 
 // Cure says what to do about a refusal to connect or to be used; empty: err is none.
 func Cure(err error) string { return session.Cure(err) }
+
+// IsDatabaseError reports whether the database refused, or could not be reached or did not answer to the end.
+func IsDatabaseError(err error) bool { return pg.IsError(err) }
 
 // Store reads the database and becomes leader to write it. It is safe for concurrent use.
 type Store struct{ db *session.Database }

@@ -36,7 +36,9 @@ type Metrics struct {
 	watermark, frontier, ledgerEnd prometheus.Gauge
 
 	leading  *prometheus.GaugeVec
+	epochs   *prometheus.GaugeVec
 	states   *prometheus.GaugeVec
+	queue    prometheus.Gauge
 	updates  prometheus.Counter
 	rows     *prometheus.CounterVec
 	phases   *prometheus.HistogramVec
@@ -44,6 +46,7 @@ type Metrics struct {
 	notJSON  *prometheus.CounterVec
 	hosting  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	decoding *prometheus.HistogramVec
 	received *prometheus.CounterVec
 	passed   *prometheus.CounterVec
 	retries  *prometheus.CounterVec
@@ -117,7 +120,9 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 		ledgerEnd:        gauge(every, "ledger_end_offset", "The ledger's end as last requested; NaN: not yet."),
 		lags:             map[string]*lag{streamUpdates: {}, streamTransactions: {}},
 		leading:          gauges(every, "leading", "1 while this process writes the stream, 0 while it does not.", "stream"),
+		epochs:           gauges(every, "epoch", "Epoch of the term in which this process last led the stream; a later leader has a greater one.", "stream"),
 		states:           gauges(every, "stream_state", "1 for the state of the stream in this process, 0 for the others: leads, stands_by, waits, failed.", "stream", "state"),
+		queue:            gauge(every, "queue_bytes", "JSON of updates that is fetched and not written yet."),
 		updates:          counter(every, "updates_total", "Updates committed by this process."),
 		rows:             counters(every, "rows_total", "Rows committed by this process.", "relation"),
 		phases:           histograms(every, "batch_phase_duration_seconds", "Duration of the phases of a batch: copy, project, commit.", "phase"),
@@ -125,9 +130,10 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 		notJSON:          counters(once, "not_json_answers_total", "Answers with status 200 from the participant and the Scan service that are not JSON.", "operation"),
 		hosting:          counters(once, "hosting_changes_total", "Topology events that name this participant: a party was added to it, changed its permission, was revoked, or is being onboarded.", "kind"),
 		duration:         histograms(once, "request_duration_seconds", "Duration of requests to the participant and the Scan service, idle waiting included.", "operation"),
+		decoding:         histograms(once, "decode_duration_seconds", "Duration of decoding the updates, or records, of an answer.", "operation"),
 		received:         counters(once, "received_bytes_total", "JSON received from the participant and the Scan service.", "operation"),
 		passed:           counters(once, "scan_passed_over_total", "Times that one of several Scan services was passed over: failed, disagrees.", "scan", "reason"),
-		retries:          counters(every, "retries_total", "Retries of a stream after an error.", "stream"),
+		retries:          counters(every, "retries_total", "Retries of a stream after an error.", "stream", "reason"),
 		taskRetries:      counters(every, "task_retries_total", "Retries of a background task after an error.", "task"),
 		lookups:          counters(once, "lookups_total", "Contracts that were looked up and stored: found, not_found, unusable.", "outcome"),
 		packageTypes:     counters(once, "package_types_total", "Packages whose types were asked for: stored, unreadable, missing.", "outcome"),
@@ -146,6 +152,9 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 		differences:      counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
 		verifiedOffset:   gauge(every, "verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
 		verifiedSeq:      gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
+	}
+	for _, relation := range []string{"unknown_elements", "unknown_transactions"} { // from 0, so that an alert sees the first
+		m.rows.WithLabelValues(relation)
 	}
 	ofLedger.MustRegister(newLags(m))
 	m.ledgerEnd.Set(math.NaN())
@@ -229,6 +238,14 @@ func (m *Metrics) Request(operation string, status int, d time.Duration, bytes i
 	m.received.WithLabelValues(operation).Add(float64(bytes))
 }
 
+// Decoded records how long the elements of an answer took to decode.
+func (m *Metrics) Decoded(operation string, d time.Duration) {
+	m.decoding.WithLabelValues(operation).Observe(d.Seconds())
+}
+
+// Queued sets how much JSON of updates is fetched and not written yet.
+func (m *Metrics) Queued(bytes int64) { m.queue.Set(float64(bytes)) }
+
 // HostingChanged counts a topology event that names the participant.
 func (m *Metrics) HostingChanged(kind string) { m.hosting.WithLabelValues(kind).Inc() }
 
@@ -253,8 +270,8 @@ func (m *Metrics) TaskFailing(task string, failing bool) {
 }
 
 // Retrying counts a retry of a stream.
-func (m *Metrics) Retrying(stream string) {
-	m.retries.WithLabelValues(stream).Inc()
+func (m *Metrics) Retrying(stream, reason string) {
+	m.retries.WithLabelValues(stream, reason).Inc()
 	m.SourceLost(stream)
 }
 
@@ -271,6 +288,11 @@ func (m *Metrics) Leading(stream string, leads bool) {
 	m.lags[stream].asked, m.lags[stream].leads = true, leads
 }
 
+// Epoch sets the epoch of the term in which this process leads a stream.
+func (m *Metrics) Epoch(stream string, epoch int64) {
+	m.epochs.WithLabelValues(stream).Set(float64(epoch))
+}
+
 // StreamState sets the state of a stream in this process.
 func (m *Metrics) StreamState(stream string, state State) {
 	for _, s := range []State{Leads, StandsBy, Waits, Failed} {
@@ -281,6 +303,7 @@ func (m *Metrics) StreamState(stream string, state State) {
 // Forget removes a stream that this process does not read.
 func (m *Metrics) Forget(stream string) {
 	m.leading.DeleteLabelValues(stream)
+	m.epochs.DeleteLabelValues(stream)
 	m.states.DeletePartialMatch(prometheus.Labels{"stream": stream})
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -50,7 +50,11 @@ func TestMetrics(t *testing.T) {
 	m.Request("updates", 200, 10*time.Millisecond, 500)
 	m.Request("ledger-end", 0, time.Second, 0)
 	m.NotJSON("updates")
-	m.Retrying("updates")
+	m.Retrying("updates", "database")
+	m.Retrying("updates", "status_503")
+	m.Decoded("updates", 20*time.Millisecond)
+	m.Queued(4096)
+	m.Epoch("updates", 7)
 	m.TaskRetrying("lookups")
 	m.Leading("updates", true)
 	m.Leading("transactions", false)
@@ -66,7 +70,9 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, []string{
 		`ledger_indexer_batch_phase_duration_seconds_count{phase="copy"} 1`,
 		`ledger_indexer_build_info{commit="abc",go_version="go1.26",schema_version="7",version="v1.2.0"} 1`,
+		`ledger_indexer_decode_duration_seconds_count{operation="updates"} 1`,
 		`ledger_indexer_derived_offset 0`,
+		`ledger_indexer_epoch{stream="updates"} 7`,
 		`ledger_indexer_frontier_offset 130`,
 		`ledger_indexer_lag_offsets NaN`,
 		`ledger_indexer_lag_seconds{stream="transactions"} NaN`,
@@ -80,14 +86,18 @@ func TestMetrics(t *testing.T) {
 		`ledger_indexer_package_changes_total 0`,
 		`ledger_indexer_packages_read_timestamp_seconds 0`,
 		`ledger_indexer_partitions 0`,
+		`ledger_indexer_queue_bytes 4096`,
 		`ledger_indexer_received_bytes_total{operation="ledger-end"} 0`,
 		`ledger_indexer_received_bytes_total{operation="updates"} 1500`,
 		`ledger_indexer_request_duration_seconds_count{operation="ledger-end"} 1`,
 		`ledger_indexer_request_duration_seconds_count{operation="updates"} 2`,
 		`ledger_indexer_requests_total{operation="ledger-end",status="0"} 1`,
 		`ledger_indexer_requests_total{operation="updates",status="200"} 2`,
-		`ledger_indexer_retries_total{stream="updates"} 1`,
+		`ledger_indexer_retries_total{reason="database",stream="updates"} 1`,
+		`ledger_indexer_retries_total{reason="status_503",stream="updates"} 1`,
 		`ledger_indexer_rows_total{relation="created"} 9`,
+		`ledger_indexer_rows_total{relation="unknown_elements"} 0`,
+		`ledger_indexer_rows_total{relation="unknown_transactions"} 0`,
 		`ledger_indexer_rows_total{relation="updates"} 10`,
 		`ledger_indexer_stream_state{state="failed",stream="transactions"} 0`,
 		`ledger_indexer_stream_state{state="failed",stream="updates"} 0`,
@@ -197,12 +207,12 @@ func TestMetricsOfANetwork(t *testing.T) {
 	n.TransactionsCommitted(9, false, 5)
 	n.Derived(180)
 	n.TransactionStored(time.Now().Add(-time.Minute))
-	n.Retrying("transactions")
+	n.Retrying("transactions", "database")
 	lines = ours(t, m)
 	require.Subset(t, lines, []string{
 		`ledger_indexer_transaction_history_records_total{ledger="network"} 5`, "ledger_indexer_transaction_history_records_total 0",
 		`ledger_indexer_transaction_history_seq{ledger="network"} 9`, `ledger_indexer_derived_offset{ledger="network"} 180`, "ledger_indexer_derived_offset 0",
-		`ledger_indexer_retries_total{ledger="network",stream="transactions"} 1`, `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} NaN`,
+		`ledger_indexer_retries_total{ledger="network",reason="database",stream="transactions"} 1`, `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} NaN`,
 	})
 	n.TransactionsCurrent()
 	require.Contains(t, ours(t, m), `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} 0`)
@@ -213,6 +223,7 @@ func TestAStreamIsForgotten(t *testing.T) {
 	t.Parallel()
 	m := NewMetrics()
 	m.Leading("updates", false)
+	m.Epoch("updates", 1)
 	m.StreamState("updates", Waits)
 	m.Forget("updates")
 	for _, line := range ours(t, m) {

@@ -142,6 +142,15 @@ func TestWhatIsNoJSONIsReadAgain(t *testing.T) {
 			require.Regexp(t, `(?m)^ledger_indexer_not_json_answers_total\{operation="(updates|discover)"\} [1-9]`, metrics)
 			mended.Store(true)
 			waitFor(t, database, lastUpdate(l))
+			if damage != nil {
+				_, metrics = ask(t, &log, "/metrics")
+				for _, pattern := range []string{
+					`decode_duration_seconds_count\{operation="updates(-tail)?"\} [1-9]`, `retries_total\{reason="unusable_answer",stream="updates"\} [1-9]`,
+					`epoch\{stream="updates"\} 1`, `rows_total\{relation="unknown_elements"\} 0`, `queue_bytes `,
+				} {
+					require.Regexp(t, `(?m)^ledger_indexer_`+pattern, metrics)
+				}
+			}
 			require.NoError(t, daemon.finish())
 			require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, l.End()), relations(t, database)))
 		})

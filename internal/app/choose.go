@@ -33,7 +33,7 @@ func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err e
 		}
 	}
 	for _, url := range x.cfg.ScanURL {
-		service, err := newScanClient(url, x.cfg.ScanAccess, x.logger, observation{request: x.metrics.Request, notJSON: x.metrics.NotJSON})
+		service, err := newScanClient(url, x.cfg.ScanAccess, x.logger, observed(x.metrics))
 		if err != nil {
 			return closeAll, err
 		}

@@ -61,6 +61,8 @@ func TestWhatIsReadWithoutAChoiceOfTheFlags(t *testing.T) {
 				require.Contains(t, page, `"stream": "records"`)
 				require.NotContains(t, page, `"stream": "transactions"`)
 				require.Contains(t, metrics, `ledger_indexer_transaction_history_seq{ledger="network"} `)
+				require.Contains(t, metrics, `ledger_indexer_queue_bytes{ledger="network"} `)
+				require.Contains(t, metrics, `ledger_indexer_decode_duration_seconds_count{operation="scan-updates`)
 				require.Regexp(t, `ledger_indexer_derived_offset\{ledger="network"\} [1-9]`, metrics)
 				require.Contains(t, metrics, `ledger_indexer_lag_seconds{ledger="network",stream="transactions"} `)
 				require.NotContains(t, metrics, `ledger_indexer_leading{stream="transactions"}`)

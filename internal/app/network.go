@@ -27,7 +27,7 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	if x.cfg.LedgerURL != "" { // whose updates are shown
 		x.cfg.Show = nil
 	}
-	from, err := newNetworkSource(x.cfg.Scan(), x.logger, observation{other.metrics.Request, other.metrics.NotJSON, other.metrics.ScanPassed})
+	from, err := newNetworkSource(x.cfg.Scan(), x.logger, observed(other.metrics))
 	if err != nil {
 		return nil, err
 	}

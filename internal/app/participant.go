@@ -20,7 +20,7 @@ func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.Pace, x.cfg.Domain(), x.logger, observation{request: x.metrics.Request, notJSON: x.metrics.NotJSON})
+	from, err := newParticipantSource(x.cfg.Ledger(), x.cfg.Pace, x.cfg.Domain(), x.logger, observed(x.metrics))
 	if err != nil {
 		return nil, err
 	}
@@ -46,5 +46,5 @@ func (u *participantUpdates) release(context.Context) string {
 
 // ofScope opens a source of another scope.
 func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
-	return newParticipantSource(u.cfg.Ledger(), u.cfg.Pace, scope, u.logger, observation{request: u.metrics.Request, notJSON: u.metrics.NotJSON})
+	return newParticipantSource(u.cfg.Ledger(), u.cfg.Pace, scope, u.logger, observed(u.metrics))
 }

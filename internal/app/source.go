@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -42,8 +43,14 @@ type identity struct {
 // observation is who is told about requests; its functions may be nil.
 type observation struct {
 	request func(operation string, status int, d time.Duration, bytes int64)
+	decoded func(operation string, d time.Duration)
 	notJSON func(operation string)
 	passed  func(service, reason string) // of several Scan services one is passed over
+}
+
+// observed returns who is told in a daemon. What is counted once in a process is told the metrics of its first ledger.
+func observed(m *admin.Metrics) observation {
+	return observation{m.Request, m.Decoded, m.NotJSON, m.ScanPassed}
 }
 
 // participantSource implements source.
@@ -55,7 +62,7 @@ type participantSource struct {
 
 func newParticipantSource(cfg config.Ledger, pace config.Pace, scope ledger.Scope, logger *slog.Logger, seen observation) (*participantSource, error) {
 	client, err := participant.New(participant.Config{
-		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, Observe: seen.request, NotJSON: seen.notJSON,
+		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, Observe: seen.request, Decoded: seen.decoded, NotJSON: seen.notJSON,
 		MaxRequests: pace.MaxRequests, MaxRate: pace.MaxRate,
 	}, scope)
 	if err != nil {
@@ -142,6 +149,9 @@ func newScanClient(url string, access config.Access, logger *slog.Logger, seen o
 		c.Observe = func(operation string, status int, d time.Duration, bytes int64) {
 			seen.request("scan-"+operation, status, d, bytes)
 		}
+	}
+	if seen.decoded != nil {
+		c.Decoded = func(operation string, d time.Duration) { seen.decoded("scan-"+operation, d) }
 	}
 	if seen.notJSON != nil {
 		c.NotJSON = func(operation string) { seen.notJSON("scan-" + operation) }

@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -139,7 +140,7 @@ func (s *stream) attempt(ctx context.Context) error {
 		return err
 	}
 	s.retry = ingest.Retry{Logger: s.logger.With("stream", s.title), Failed: func(err error, _ time.Duration) {
-		s.metrics.Retrying(s.name())
+		s.metrics.Retrying(s.name(), retryReason(err))
 		s.set(admin.Waits, false, "trying again: "+err.Error())
 	}}
 	if err := s.retry.Do(ctx, s.terms); ingest.Lasting(err) {
@@ -152,6 +153,21 @@ func (s *stream) attempt(ctx context.Context) error {
 	s.set(admin.Stopped, true, text)
 	s.logger.InfoContext(ctx, "stopped", "stream", s.title)
 	return nil
+}
+
+// retryReason returns why a stream is tried again, for metrics: what kind of failure its source has, the database, the lost lead, or
+// something else, such as another history.
+func retryReason(err error) string {
+	var ofSource interface{ Reason() string }
+	switch {
+	case errors.As(err, &ofSource):
+		return ofSource.Reason()
+	case errors.Is(err, store.ErrNotLeader):
+		return "lead_lost"
+	case store.IsDatabaseError(err):
+		return "database"
+	}
+	return "other"
 }
 
 // terms runs terms until one fails, nothing is left to do, or ctx ends.
@@ -197,6 +213,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.title)
 		}
 	}()
+	s.metrics.Epoch(s.name(), leader.Epoch())
 	s.metrics.Leading(s.name(), true)
 	defer s.metrics.Leading(s.name(), false)
 

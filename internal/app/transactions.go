@@ -46,7 +46,7 @@ type transactions struct {
 }
 
 func newTransactions(x *indexer) (*transactions, error) {
-	service, err := newTransactionsService(x.cfg.Sources, x.logger, observation{request: x.metrics.Request, notJSON: x.metrics.NotJSON})
+	service, err := newTransactionsService(x.cfg.Sources, x.logger, observed(x.metrics))
 	if err != nil {
 		return nil, err
 	}
@@ -279,7 +279,7 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 			t.tell()
 		},
 		Retrying: func(err error, _ time.Duration) {
-			t.metrics.Retrying(t.stream.name())
+			t.metrics.Retrying(t.stream.name(), retryReason(err))
 			t.stream.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			t.report.Note(ctx, err.Error())
 		},

@@ -141,8 +141,9 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 				tasks.wake()
 			},
 			LedgerEnd: func(end ledger.Offset) { u.metrics.LedgerEnd(int64(end)) },
+			Queued:    u.metrics.Queued,
 			Retrying: func(err error, _ time.Duration) {
-				u.metrics.Retrying(s.name())
+				u.metrics.Retrying(s.name(), retryReason(err))
 				s.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			},
 			Recovered: func() {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"ledgerindexer/internal/access"
 )
 
 // Failure is a request without a usable answer. A client embeds it in its own error, which adds the server's error object.
@@ -66,6 +68,21 @@ func (f *Failure) Wait() time.Duration {
 		return max(f.RetryAfter, cause.Wait())
 	}
 	return f.RetryAfter
+}
+
+// Reason returns what kind of failure it is, for metrics: token (there is none), no_answer, unusable_answer, or status_ and the HTTP
+// status.
+func (f *Failure) Reason() string {
+	var noToken *access.TokenError
+	switch {
+	case errors.As(f.Err, &noToken):
+		return "token"
+	case f.Status == 0:
+		return "no_answer"
+	case f.Status == http.StatusOK:
+		return "unusable_answer"
+	}
+	return fmt.Sprintf("status_%d", f.Status)
 }
 
 // PathMissing reports whether the status is one that servers use for an operation that they don't have.

@@ -48,7 +48,15 @@ type Answer struct {
 	Body []byte
 
 	operation string
+	came      time.Time // when the whole body was there
 	asked     question
+}
+
+// Decoded reports to Config.Decoded that an answer's elements are decoded, which the caller began when [Client.Do] returned it.
+func (c *Client) Decoded(a Answer) {
+	if c.cfg.Decoded != nil {
+		c.cfg.Decoded(a.operation, time.Since(a.came))
+	}
 }
 
 // Do sends a request and reads the answer. Without an error the answer is either no success, or, by its length and content
@@ -90,11 +98,12 @@ func (c *Client) send(ctx context.Context, r Request, token string) (Answer, err
 	defer done()
 	start := time.Now()
 	a, err := c.exchange(ctx, r, token)
+	a.came = time.Now()
 	if a.Status != 0 {
 		c.answered.Store(true)
 	}
 	if c.cfg.Observe != nil {
-		c.cfg.Observe(r.Operation, a.Status, time.Since(start), a.Bytes)
+		c.cfg.Observe(r.Operation, a.Status, a.came.Sub(start), a.Bytes)
 	}
 	return a, err
 }

@@ -4,6 +4,8 @@ package pg
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,6 +39,15 @@ func HasCode(err error, codes ...string) bool {
 		}
 	}
 	return false
+}
+
+// IsError reports whether the server refused, or did not answer to the end.
+func IsError(err error) bool {
+	var refused *pgconn.PgError
+	var unreached *pgconn.ConnectError
+	var broken net.Error
+	return errors.As(err, &refused) || errors.As(err, &unreached) || errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		pgconn.SafeToRetry(err)
 }
 
 // Rollback ends a transaction that was not committed, even where ctx has been cancelled. After a commit it does
