@@ -65,7 +65,7 @@ func TestPackagesAreServed(t *testing.T) {
 	require.Equal(t, 404, strict.do(http.MethodGet, "/v2/packages/"+packageID("bank-1"), "").status)
 }
 
-// The packages have the templates, interfaces and choices of the catalogue, and no others.
+// The packages have the templates, interfaces and choices of a participant, and no others.
 func TestPackagesDescribeTheCatalogue(t *testing.T) {
 	t.Parallel()
 	r := decodedPackages(t)
@@ -78,7 +78,7 @@ func TestPackagesDescribeTheCatalogue(t *testing.T) {
 		described[d.packageID]++
 	}
 	for k := range kind(kindCount) {
-		if !k.exists() {
+		if !k.exists() || k/2 >= templateCount { // the participant has none of the packages of parties hosted elsewhere
 			continue
 		}
 		d := k.template()

@@ -90,7 +90,7 @@ func TestPackagesOfTheTemplatesAreVettedFromTheBeginning(t *testing.T) {
 			require.Equal(t, name, known[id].Name)
 			require.True(t, slices.ContainsFunc(state.Packages, func(p Vetted) bool { return p.PackageID == id }), name)
 		}
-		for _, of := range templates {
+		for _, of := range templates[:templateCount] {
 			for _, id := range of.packages {
 				has(id, of.packageName)
 			}

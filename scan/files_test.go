@@ -256,12 +256,13 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 	u := NewUpdates(client(t, Config{URL: s.URL}))
 	folder := filepath.Join(t.TempDir(), "new")
 	download := func() error { return u.DownloadFiles(t.Context(), folder, nil) }
-	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond) // between two tries
-	require.ErrorIs(t, u.DownloadFiles(ctx, folder, nil), context.DeadlineExceeded)
-	stop()
+	for limit := 100 * time.Millisecond; damaged == 4; limit *= 2 { // until it ends between two tries
+		ctx, stop := context.WithTimeout(t.Context(), limit)
+		require.ErrorIs(t, u.DownloadFiles(ctx, folder, nil), context.DeadlineExceeded)
+		stop()
+	}
 	_, err := OpenFiles(folder)
 	require.ErrorContains(t, err, "no such file")
-	require.Equal(t, 3, damaged, "it was downloaded once, and not kept")
 	damaged = 0
 	require.NoError(t, download())
 	f, err := OpenFiles(folder)
