@@ -33,7 +33,7 @@ func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, 
 	if err != nil {
 		return fmt.Errorf("note for readers what changed of %s after %d up to %d: %w", stream, from, to, err)
 	}
-	if stream != findings.SealedUpdates {
+	if stream != findings.SealedUpdates || reason == Pruned { // what stays is as it was
 		return nil
 	}
 	if err := queries.AmuletChecksForget(ctx, tx, from); err != nil {
