@@ -24,7 +24,10 @@ func (x *indexer) change(now Indexer) (applied []string) {
 		x.rates.verify.Store(int64(now.VerifyRate))
 		applied = append(applied, "verify-rate")
 	}
-	for _, s := range x.streams {
+	x.mu.Lock()
+	streams := x.streams // others take their place when what is read of the Scan service is known
+	x.mu.Unlock()
+	for _, s := range streams {
 		if u, ofUpdates := s.work.(*updates); ofUpdates {
 			if p, ofParticipant := u.origin.(*participantUpdates); ofParticipant {
 				p.LimitRate(now.MaxRate)
