@@ -27,8 +27,8 @@ const (
 )
 
 // Several reads the updates of a network from several Scan services: what so many of them give alike is used. If one is enough, services are
-// asked in the order in which they were given, else in a random one each time; no more than are needed. One that fails, lags behind or does not answer in time is passed over as long
-// as enough others agree.
+// asked in the order in which they were given, else in a random one each time; no more than are needed. One that fails, lags behind or does
+// not answer in time is passed over as long as enough others agree.
 //
 // Pages of updates may end at different places: they are compared, and used, up to where enough of them reach. What services may write
 // in different ways is no difference ([ledger.Alike]). The end of the history is one that so many services have reached.
@@ -219,7 +219,7 @@ func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func
 	})
 }
 
-// TailUpdates implements Source. It asks all services at most once in a second while nothing comes.
+// TailUpdates implements Source. It asks as many services as have to agree as often as a single one is asked, and all of them while too few have news.
 func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
 		page ledger.Page
