@@ -53,3 +53,11 @@ WHERE t.seq = (SELECT h.shown_after + 1 FROM transactions_position h) LIMIT 1;
 -- name: RecordsAreDerived :one
 -- Whether the records that are stored follow from updates.
 SELECT coalesce((SELECT t.derived FROM transactions t LIMIT 1), false)::boolean AS derived;
+
+-- name: RecordsUpTo :many
+-- The last record after one seq up to another that does not follow from an update after an offset. Records come in the order of their
+-- updates, so it looks at those that do, the last ones first, and at one more.
+SELECT t.seq, t.event_id FROM transactions t
+WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint
+    AND NOT EXISTS (SELECT FROM updates u WHERE u.update_id = update_id_of(t.event_id) AND u.ledger_offset > @after::bigint)
+ORDER BY t.seq DESC LIMIT 1;

@@ -22,16 +22,10 @@ type ResetReport struct {
 	Removed []RemovedRows // relation by relation, those without any left out
 }
 
-// RemovedRows is how many rows of a table were removed. A contract that is active again was removed
-// from lifetimes.
-type RemovedRows struct {
-	Relation string
-	Rows     int64
-}
-
 // Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
 // come just so far. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
-// events asked for, packages, and the transaction history stay; records that follow from the updates stay until they are derived again.
+// events asked for, packages, and the transaction history stay. Records that follow from the updates stay until they are derived again; where some of the updates
+// were pruned, whose records can't be, those that follow from what is removed go with it.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
@@ -46,9 +40,14 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 			return err
 		}
 		report.From = extent.Watermark
+		records, err := l.removeRecords(ctx, tx, &extent, to) // before their updates, which say what goes
+		if err != nil {
+			return err
+		}
 		if report.Removed, err = l.removeAfter(ctx, tx, to); err != nil {
 			return err
 		}
+		report.Removed = append(report.Removed, records...)
 		if err := l.wantLookups(ctx, tx, int64(extent.ProjectedFrom), int64(to)); err != nil {
 			return err
 		}
@@ -56,33 +55,12 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
-		if err := l.deriveAgain(ctx, tx); err != nil {
-			return err
-		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(report.From), writing.Reset)
 	})
 	if err != nil {
 		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)
 	}
 	return report, nil
-}
-
-// deriveAgain begins a generation of the transaction history where its records follow from the updates: those that are read again may be
-// others.
-func (l *UpdatesWriter) deriveAgain(ctx context.Context, tx pgx.Tx) error {
-	derived, err := l.store.db.Queries.RecordsAreDerived(ctx, tx)
-	if err != nil {
-		return fmt.Errorf("look whether records follow from updates: %w", err)
-	}
-	if !derived {
-		return nil
-	}
-	at, err := held.TransactionsPosition(ctx, l.store.db, tx)
-	if err != nil {
-		return err
-	}
-	_, err = (&TransactionsWriter{Leader: l.Leader}).beginGeneration(ctx, tx, at)
-	return err
 }
 
 // CheckReset refuses what Reset refuses.

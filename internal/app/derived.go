@@ -1,9 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -87,6 +89,24 @@ func (d *derivedHistory) beginsBelow(ctx context.Context) (bool, error) {
 func (d *derivedHistory) pruned(ctx context.Context) bool {
 	bounds, _, err := d.store.Bounds(ctx)
 	return err != nil || bounds.PrunedTo > 0
+}
+
+// derivable returns the marks of records that can be derived again: not those of updates that were pruned, which come first.
+func (h *transactions) derivable(ctx context.Context, marks []ledger.TransactionsMark) (_ []ledger.TransactionsMark, err error) {
+	derived, ok := h.service.(*derivedHistory)
+	if !ok {
+		return marks, nil
+	}
+	bounds, _, err := derived.store.Bounds(ctx)
+	if err != nil || bounds.PrunedTo == 0 {
+		return marks, err
+	}
+	first := sort.Search(len(marks), func(i int) bool {
+		at, stored, failed := derived.store.UpdateOffset(ctx, updateOf(marks[i].Cursor))
+		err = cmp.Or(err, failed)
+		return stored && at > bounds.PrunedTo
+	})
+	return marks[first:], err
 }
 
 // updateOf is the id of the update that a record with this cursor follows from.

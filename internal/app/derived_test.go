@@ -233,3 +233,43 @@ func TestRecordsAfterAReset(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
 }
+
+// Records of updates that were pruned can't be derived again: a reset leaves them, and removes those of what it removes.
+func TestRecordsOfPrunedUpdatesOutlastAReset(t *testing.T) {
+	t.Parallel()
+	_, scan := scanOf(89, 600, sandbox.ScanOptions{BalanceChanges: true})
+	database, url := networkDatabase(t), serveScan(t, scan)
+	cfg := networkFor(database, url)
+	of := cfg.Database
+	of.Network = true
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	sums := statusOfNetwork(t, database)
+	_, err := RunPrune(t.Context(), of, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.3)))}, true, testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, sums, statusOfNetwork(t, database), "what stays is not added up again")
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	want := scan.DerivedTruth()
+	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)))
+	position := texts(t, database, "SELECT last_seq FROM network_indexer.transactions_position")
+
+	_, err = RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.7)), testLogger(t))
+	require.NoError(t, err)
+	left := derivedRelations(t, database)["transactions"]
+	require.Less(t, len(left), len(want["transactions"]))
+	require.Empty(t, sandbox.Diff(map[string][]sandbox.Row{"transactions": want["transactions"][:len(left)]}, map[string][]sandbox.Row{"transactions": left}))
+	require.Empty(t, texts(t, database, `SELECT event_id FROM network.transactions t JOIN network.updates u USING (update_id)
+		WHERE u.ledger_offset > (SELECT ledger_offset FROM network_indexer.checkpoints WHERE stream = 'updates')`))
+	verification := Verify{Database: of, Sources: cfg.Sources}
+	verify := func() {
+		t.Helper()
+		result, err := RunVerify(t.Context(), verification, testLogger(t), func(d findings.Difference) { t.Error(d) })
+		require.NoError(t, err)
+		require.NotNil(t, result.History, "with the totals of the records")
+	}
+	verify()
+
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)))
+	require.Equal(t, position, texts(t, database, "SELECT last_seq FROM network_indexer.transactions_position"), "no other generation was begun")
+	verify()
+}

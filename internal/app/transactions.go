@@ -144,7 +144,7 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	watch := t.watch(ctx)
 	watch.Progress = tell
 	loop := ingest.Transactions{
-		Source: h.service, Sink: datedSink{leader, h.metrics.TransactionStored, h.tellDerived},
+		Source: h.service, Sink: datedSink{leader, h.metrics.TransactionStored, h.tellDerived, h.derivable},
 		Check: func(ctx context.Context, service ledger.TransactionsService) error {
 			return h.connectAsLeader(ctx, leader, service)
 		},
@@ -315,6 +315,15 @@ type datedSink struct {
 	*store.TransactionsWriter
 	dated  func(time.Time)
 	stored func(context.Context, ledger.TransactionsPosition, ledger.TransactionsCursor)
+	served func(context.Context, []ledger.TransactionsMark) ([]ledger.TransactionsMark, error) // which of the last records can come again
+}
+
+// TransactionsPosition implements ingest.TransactionsSink.
+func (d datedSink) TransactionsPosition(ctx context.Context) (at ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
+	if at, window, err = d.TransactionsWriter.TransactionsPosition(ctx); err == nil {
+		window, err = d.served(ctx, window)
+	}
+	return at, window, err
 }
 
 // AppendTransactions implements ingest.TransactionsSink.

@@ -84,6 +84,33 @@ func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTota
 	return err
 }
 
+const balancesCompute = `-- name: BalancesCompute :exec
+WITH running AS MATERIALIZED (SELECT generation, party, round, initial_amount, holding_fees_rate, latest FROM running_totals), latest AS (
+    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
+    SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate FROM running r WHERE r.latest
+), rounds AS (
+    INSERT INTO balance_rounds (generation, newest, first_incomplete) SELECT w.generation, w.newest, w.first_incomplete FROM wanted_rounds w
+)
+INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
+SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate FROM running r
+`
+
+// Writes the totals and the rounds of the shown generation, of which there are none.
+func (q *Queries) BalancesCompute(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, balancesCompute)
+	return err
+}
+
+const balancesForget = `-- name: BalancesForget :exec
+WITH totals AS (DELETE FROM balance_totals), latest AS (DELETE FROM latest_totals) DELETE FROM balance_rounds
+`
+
+// Removes the totals and the rounds of all generations.
+func (q *Queries) BalancesForget(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, balancesForget)
+	return err
+}
+
 const derivePlainly = `-- name: DerivePlainly :exec
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true)

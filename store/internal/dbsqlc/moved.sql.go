@@ -198,6 +198,46 @@ func (q *Queries) RecordsAreDerived(ctx context.Context, db DBTX) (bool, error) 
 	return derived, err
 }
 
+const recordsUpTo = `-- name: RecordsUpTo :many
+SELECT t.seq, t.event_id FROM transactions t
+WHERE t.seq > $1::bigint AND t.seq <= $2::bigint
+    AND NOT EXISTS (SELECT FROM updates u WHERE u.update_id = update_id_of(t.event_id) AND u.ledger_offset > $3::bigint)
+ORDER BY t.seq DESC LIMIT 1
+`
+
+type RecordsUpToParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+	After         int64 `db:"after"`
+}
+
+type RecordsUpToRow struct {
+	Seq     int64  `db:"seq"`
+	EventID string `db:"event_id"`
+}
+
+// The last record after one seq up to another that does not follow from an update after an offset. Records come in the order of their
+// updates, so it looks at those that do, the last ones first, and at one more.
+func (q *Queries) RecordsUpTo(ctx context.Context, db DBTX, arg RecordsUpToParams) ([]RecordsUpToRow, error) {
+	rows, err := db.Query(ctx, recordsUpTo, arg.FromExclusive, arg.ToInclusive, arg.After)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RecordsUpToRow
+	for rows.Next() {
+		var i RecordsUpToRow
+		if err := rows.Scan(&i.Seq, &i.EventID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const updatesBack = `-- name: UpdatesBack :one
 SELECT coalesce((
     SELECT u.ledger_offset - 1 FROM updates u WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2
