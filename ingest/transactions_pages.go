@@ -247,14 +247,14 @@ func (p *TransactionPages) AtEnd(ctx context.Context, least int) (end bool, newe
 	// All records up to the last one with a unique cursor, and one more, in case that one is a copy of it.
 	depth := min(max(min(least, len(p.Window)), len(p.Window)-lastUnique(p.Window)+1), mostNewest)
 	newest, err = p.Source.NewestTransactions(ctx, depth)
-	if err != nil || len(newest) == 0 {
-		return len(p.Window) == 0 && p.First, newest, err
+	if err != nil || len(newest) == 0 { // records that can't be served any more may be stored, and are not in the window
+		return len(p.Window) == 0, newest, err
 	}
 	proof := len(newest) == min(len(p.Window), mostNewest)
 	for i := range newest {
 		if i >= len(p.Window) {
 			// This record is older than the window, which is right unless the window is the whole history, or the record is a copy.
-			if p.First || newest[i].Cursor() == p.Window[0].Cursor {
+			if p.First || len(p.Window) == 0 || newest[i].Cursor() == p.Window[0].Cursor {
 				return false, newest, nil
 			}
 			break
