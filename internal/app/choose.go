@@ -78,12 +78,12 @@ func (c *choice) decide(ctx context.Context) error {
 		return err
 	}
 	var served scan.Served
-	read, because := config.Choose(begun, config.Histories{})
-	if read == "" {
-		if served, err = scan.ServedByAny(ctx, c.services); err != nil {
-			return err
-		}
-		read, because = config.Choose(begun, config.Histories{Updates: served.Updates, Transactions: served.Transactions})
+	read, because, err := config.Choose(begun, func() (_ config.Histories, err error) {
+		served, err = scan.ServedByAny(ctx, c.services)
+		return config.Histories{Updates: served.Updates, Transactions: served.Transactions}, err
+	})
+	if err != nil {
+		return err
 	}
 	if read == "" {
 		return c.nothing(served.Scan)

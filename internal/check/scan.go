@@ -28,9 +28,7 @@ func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Cli
 		c.cfg.ScanHistory = config.ScanUpdates
 		return
 	}
-	begun := c.begun(within)
-	read, because := config.Choose(begun, config.Histories{})
-	if read == "" {
+	read, because, _ := config.Choose(c.begun(within), func() (config.Histories, error) { // an error of the service is reported with it
 		services := []*scan.Client{client}
 		for _, url := range c.cfg.OtherScans {
 			if other, err := scan.New(scan.Config{URL: url, Access: c.cfg.ScanAccess}); err == nil { // else it is reported below
@@ -38,10 +36,9 @@ func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Cli
 				services = append(services, other)
 			}
 		}
-		if served, err := scan.ServedByAny(within, services); err == nil {
-			read, because = config.Choose(begun, config.Histories{Updates: served.Updates, Transactions: served.Transactions})
-		}
-	}
+		served, err := scan.ServedByAny(within, services)
+		return config.Histories{Updates: served.Updates, Transactions: served.Transactions}, err
+	})
 	c.cfg.ScanHistory = cmp.Or(read, config.ScanUpdates)
 	if read != "" {
 		s.ok("reads", "%s, because %s; --scan-history reads something else", c.cfg.ScanHistory, because)

@@ -32,20 +32,27 @@ type Histories struct{ Updates, Transactions bool }
 // Choose returns what is read where the flags leave it open, and why. What a database began with goes on, also with a service that does
 // not have it any more: the stream then says what to do. A database without either begins with the updates, or with the transaction
 // history where the service has only that. Empty: the service has neither.
-func Choose(begun, served Histories) (read ScanHistory, because string) {
+//
+// Only for a database without either is served asked what the service has. Its error is the only one.
+func Choose(begun Histories, served func() (Histories, error)) (read ScanHistory, because string, err error) {
 	switch {
 	case begun.Updates && begun.Transactions:
-		return ScanBoth, "the database began with both"
+		return ScanBoth, "the database began with both", nil
 	case begun.Updates:
-		return ScanUpdates, "the database began with the updates"
+		return ScanUpdates, "the database began with the updates", nil
 	case begun.Transactions:
-		return ScanTransactions, "the database began with the transaction history"
-	case served.Updates:
-		return ScanUpdates, "the service has the updates of its network"
-	case served.Transactions:
-		return ScanTransactions, "the service has no updates of its network"
+		return ScanTransactions, "the database began with the transaction history", nil
 	}
-	return "", ""
+	now, err := served()
+	switch {
+	case err != nil:
+		return "", "", err
+	case now.Updates:
+		return ScanUpdates, "the service has the updates of its network", nil
+	case now.Transactions:
+		return ScanTransactions, "the service has no updates of its network", nil
+	}
+	return "", "", nil
 }
 
 // Begun returns what a database has begun to hold: of the transaction history in a pair of schemas, and of the updates in that of a
