@@ -37,7 +37,7 @@ func newDerivedHistory(db *store.Store, ready <-chan struct{}) *derivedHistory {
 
 // newDerivedTransactions returns the role that writes the records of a network's pair of schemas.
 func newDerivedTransactions(n *indexer, history *derivedHistory) *transactions {
-	return &transactions{indexer: n, service: history}
+	return &transactions{indexer: n, service: history, derived: history}
 }
 
 // Describe implements ingest.TransactionsSource. What was remembered is forgotten: stored updates may have been repaired, or filled in.
@@ -92,17 +92,13 @@ func (d *derivedHistory) pruned(ctx context.Context) bool {
 }
 
 // derivable returns the marks of records that can be derived again: not those of updates that were pruned, which come first.
-func (h *transactions) derivable(ctx context.Context, marks []ledger.TransactionsMark) (_ []ledger.TransactionsMark, err error) {
-	derived, ok := h.service.(*derivedHistory)
-	if !ok {
-		return marks, nil
-	}
-	bounds, _, err := derived.store.Bounds(ctx)
+func (d *derivedHistory) derivable(ctx context.Context, marks []ledger.TransactionsMark) (_ []ledger.TransactionsMark, err error) {
+	bounds, _, err := d.store.Bounds(ctx)
 	if err != nil || bounds.PrunedTo == 0 {
 		return marks, err
 	}
 	first := sort.Search(len(marks), func(i int) bool {
-		at, stored, failed := derived.store.UpdateOffset(ctx, updateOf(marks[i].Cursor))
+		at, stored, failed := d.store.UpdateOffset(ctx, updateOf(marks[i].Cursor))
 		err = cmp.Or(err, failed)
 		return stored && at > bounds.PrunedTo
 	})
@@ -195,7 +191,7 @@ func (d *derivedHistory) reached() ledger.Offset {
 
 // tellDerived sets the metric of how far records were derived, after those up to a cursor were stored.
 func (h *transactions) tellDerived(ctx context.Context, at ledger.TransactionsPosition, stored ledger.TransactionsCursor) {
-	if _, derived := h.service.(*derivedHistory); !derived || at.Rereading() || stored == "" {
+	if h.derived == nil || at.Rereading() || stored == "" {
 		return
 	}
 	offset, ok, err := h.store.UpdateOffset(ctx, updateOf(stored))
@@ -220,7 +216,7 @@ const sumsEvery = time.Minute
 
 // startSums starts adding up the amulets of the updates that records follow from. end stops it.
 func (h *transactions) startSums(ctx context.Context, leader *store.TransactionsWriter) (end func()) {
-	if _, derived := h.service.(*derivedHistory); !derived || h.cfg.UntilCurrent {
+	if h.derived == nil || h.cfg.UntilCurrent {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -241,7 +237,7 @@ func (h *transactions) startSums(ctx context.Context, leader *store.Transactions
 
 // checkSums adds up the amulets of all updates that are new.
 func (h *transactions) checkSums(ctx context.Context, leader *store.TransactionsWriter) error {
-	if _, derived := h.service.(*derivedHistory); !derived {
+	if h.derived == nil {
 		return nil
 	}
 	for more := true; more; {

@@ -40,7 +40,7 @@ func (h *transactions) startSealing(ctx context.Context, leader *store.Leader) (
 	if h.cfg.VerifyRate == 0 {
 		return func() {}
 	}
-	if derived, ok := h.service.(*derivedHistory); ok && derived.pruned(ctx) {
+	if h.derived != nil && h.derived.pruned(ctx) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)

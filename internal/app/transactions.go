@@ -36,6 +36,7 @@ func newTransactionsService(cfg config.Sources, logger *slog.Logger, seen observ
 type transactions struct {
 	*indexer
 	service transactionsService
+	derived *derivedHistory // which is the service; nil: a Scan service is
 
 	known    bool            // the service last reported a release or a network, so it is a Scan
 	absent   *ledger.Problem // there is no history; nil: there is, as far as is known
@@ -95,8 +96,8 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 		}
 		return err
 	}
-	if derived, ok := h.service.(*derivedHistory); ok {
-		if err := derived.startAgain(ctx, leader, h.logger); err != nil {
+	if h.derived != nil {
+		if err := h.derived.startAgain(ctx, leader, h.logger); err != nil {
 			return err
 		}
 	}
@@ -144,7 +145,7 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 	watch := t.watch(ctx)
 	watch.Progress = tell
 	loop := ingest.Transactions{
-		Source: h.service, Sink: datedSink{leader, h.metrics.TransactionStored, h.tellDerived, h.derivable},
+		Source: h.service, Sink: transactionsSink{leader, h},
 		Check: func(ctx context.Context, service ledger.TransactionsService) error {
 			return h.connectAsLeader(ctx, leader, service)
 		},
@@ -256,8 +257,8 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 		},
 		Current: func() {
 			t.metrics.TransactionsCurrent()
-			if derived, ok := t.service.(*derivedHistory); ok {
-				t.metrics.Derived(int64(derived.reached()))
+			if t.derived != nil {
+				t.metrics.Derived(int64(t.derived.reached()))
 			}
 			t.works(ctx)
 			if t.rereading != "" {
@@ -310,35 +311,33 @@ func (t *transactionsTerm) works(ctx context.Context) {
 	t.report.Note(ctx, "")
 }
 
-// datedSink reports the dates of the records that it has stored, and which was the last.
-type datedSink struct {
+// transactionsSink tells the metrics of what it has stored. Its window has only records that can come again.
+type transactionsSink struct {
 	*store.TransactionsWriter
-	dated  func(time.Time)
-	stored func(context.Context, ledger.TransactionsPosition, ledger.TransactionsCursor)
-	served func(context.Context, []ledger.TransactionsMark) ([]ledger.TransactionsMark, error) // which of the last records can come again
+	of *transactions
 }
 
 // TransactionsPosition implements ingest.TransactionsSink.
-func (d datedSink) TransactionsPosition(ctx context.Context) (at ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
-	if at, window, err = d.TransactionsWriter.TransactionsPosition(ctx); err == nil {
-		window, err = d.served(ctx, window)
+func (s transactionsSink) TransactionsPosition(ctx context.Context) (at ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
+	if at, window, err = s.TransactionsWriter.TransactionsPosition(ctx); err == nil && s.of.derived != nil {
+		window, err = s.of.derived.derivable(ctx, window)
 	}
 	return at, window, err
 }
 
 // AppendTransactions implements ingest.TransactionsSink.
-func (d datedSink) AppendTransactions(
+func (s transactionsSink) AppendTransactions(
 	ctx context.Context, at ledger.TransactionsPosition, order ingest.CommitOrder, batch ledger.TransactionsBatch,
 ) (ledger.TransactionsPosition, error) {
-	position, err := d.TransactionsWriter.AppendTransactions(ctx, at, order, batch)
+	position, err := s.TransactionsWriter.AppendTransactions(ctx, at, order, batch)
 	if err != nil {
 		return position, err
 	}
 	for i := range batch.Records {
 		if batch.Records[i].Date.Valid {
-			d.dated(batch.Records[i].Date.Time)
+			s.of.metrics.TransactionStored(batch.Records[i].Date.Time)
 		}
 	}
-	d.stored(ctx, position, batch.Cursor)
+	s.of.tellDerived(ctx, position, batch.Cursor)
 	return position, nil
 }
