@@ -219,7 +219,8 @@ func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func
 	})
 }
 
-// TailUpdates implements Source. It asks as many services as have to agree as often as a single one is asked, and all of them while too few have news.
+// TailUpdates implements Source. It asks as many services as have to agree as often as a single one is asked, and all of them while too few
+// have news.
 func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
 		page ledger.Page

@@ -199,8 +199,8 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 }
 
 // TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It asks again and again,
-// several times a second while news come and about once a second while there are none, and takes what there is, whatever the limit. The page ends with its last update, or at
-// after if nothing came. Full reports that more may be available at once. A service that lags behind brings nothing.
+// several times a second while news come and about once a second while there are none, and takes what there is, whatever the limit. The page
+// ends with its last update, or at after if nothing came. Full reports that more may be available at once. A service that lags behind brings nothing.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {

@@ -63,8 +63,8 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 		if err := lockOut(ctx, tx, changed); err != nil {
 			return err
 		}
-		statements = append(statements, "RESET lock_timeout")
 	}
+	statements = append(statements, "RESET lock_timeout") // of the caller's too: rights keep no reader waiting
 	for _, statement := range append(statements, rights...) {
 		if _, err := tx.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)

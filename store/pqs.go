@@ -49,9 +49,6 @@ func (s *Store) EnablePQS(ctx context.Context, name string) error {
 		if _, err := tx.Exec(ctx, script); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "RESET lock_timeout"); err != nil {
-			return fmt.Errorf("reset lock_timeout: %w", err)
-		}
 		return s.settleAccess(ctx, tx)
 	})
 }

@@ -24,8 +24,8 @@ type ResetReport struct {
 
 // Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
 // come just so far. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
-// events asked for, packages, and the transaction history stay. Records that follow from the updates stay until they are derived again; where some of the updates
-// were pruned, whose records can't be, those that follow from what is removed go with it.
+// events asked for, packages, and the transaction history stay. Records that follow from the updates stay until they are derived again;
+// where some of the updates were pruned, whose records can't be, those that follow from what is removed go with it.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.

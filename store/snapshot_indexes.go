@@ -33,8 +33,8 @@ const readerPatience = time.Second
 // transaction open they stay, and the snapshot takes longer. What comes behind it in the transaction waits no longer for locks, either.
 func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", readerPatience.Milliseconds())); err != nil {
-			return fmt.Errorf("set lock_timeout: %w", err)
+		if err := waitAtMost(ctx, tx, readerPatience); err != nil {
+			return err
 		}
 		for _, index := range lateIndexes {
 			if _, err := tx.Exec(ctx, "DROP INDEX IF EXISTS "+index.name); err != nil {

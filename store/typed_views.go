@@ -160,9 +160,6 @@ func (s *Store) tryTypedViews(ctx context.Context, of TypedView, change func(*Ty
 	if err := change(&TypedViewsChange{store: s, tx: tx, schema: of.Schema, Registered: registered}); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "RESET lock_timeout"); err != nil {
-		return fmt.Errorf("reset lock_timeout: %w", err)
-	}
 	if err := s.settleAccess(ctx, tx); err != nil {
 		return fmt.Errorf("give readers their rights to typed views: %w", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"text/tabwriter"
 	"time"
 
 	"ledgerindexer/internal/app"
@@ -63,8 +62,7 @@ func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 func printParting(out io.Writer, p *app.Reanchored) error {
 	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From, p.To)
 	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", placed(p.Stored), placed(p.Served))
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row(table, fmt.Sprintf("AFTER OFFSET %d", p.To), "UPDATES")
+	table := newTable(out, fmt.Sprintf("AFTER OFFSET %d", p.To), "UPDATES")
 	row(table, "both have, at other offsets", fmt.Sprint(p.Moved))
 	row(table, "both have, at the same offset", fmt.Sprint(p.Kept))
 	row(table, "only the participant has", fmt.Sprint(p.New))
