@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,8 +225,9 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 	t.Parallel()
 	all := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 60, time.Second)
 	b := bulkOf(t, 10, all)
-	served := 2
-	damaged := 4 // downloads of the second file
+	var served, damaged atomic.Int32 // a handler may still run when its client has gone
+	served.Store(2)
+	damaged.Store(4) // downloads of the second file
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch key, download := strings.CutPrefix(r.URL.Path, pathBulkDownload); {
 		case r.URL.Path == pathNetwork:
@@ -233,15 +235,14 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 		case download:
 			w.Header().Set("Content-Type", "application/octet-stream")
 			object := b.objects[key]
-			if damaged > 0 && key == b.keys[1] {
-				damaged--
+			if key == b.keys[1] && damaged.Add(-1) >= 0 {
 				object = bytes.ToUpper(object)
 			}
 			_, _ = w.Write(object)
 		case strings.Contains(r.Header.Get("Content-Type"), "json"):
 			var asked bulkRequest
 			require.NoError(t, json.UnmarshalRead(r.Body, &asked))
-			refs, token := b.refs()[:served], `,"next_page_token":"more"`
+			refs, token := b.refs()[:served.Load()], `,"next_page_token":"more"`
 			if asked.Token != "" {
 				refs = nil // not written yet
 			}
@@ -256,20 +257,20 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 	u := NewUpdates(client(t, Config{URL: s.URL}))
 	folder := filepath.Join(t.TempDir(), "new")
 	download := func() error { return u.DownloadFiles(t.Context(), folder, nil) }
-	for limit := 100 * time.Millisecond; damaged == 4; limit *= 2 { // until it ends between two tries
+	for limit := 100 * time.Millisecond; damaged.Load() == 4; limit *= 2 { // until it ends between two tries
 		ctx, stop := context.WithTimeout(t.Context(), limit)
 		require.ErrorIs(t, u.DownloadFiles(ctx, folder, nil), context.DeadlineExceeded)
 		stop()
 	}
 	_, err := OpenFiles(folder)
 	require.ErrorContains(t, err, "no such file")
-	damaged = 0
+	damaged.Store(0)
 	require.NoError(t, download())
 	f, err := OpenFiles(folder)
 	require.NoError(t, err)
 	require.Equal(t, all[19], f.End())
 	s.requests()
-	served = len(b.keys)
+	served.Store(int32(len(b.keys)))
 	require.NoError(t, download())
 	var downloads int
 	for _, asked := range s.requests() {
