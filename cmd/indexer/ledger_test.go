@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,12 +57,12 @@ func record(t *testing.T, l *sandbox.Ledger, options sandbox.ServerOptions) *rec
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		answer := httptest.NewRecorder()
 		participant.ServeHTTP(answer, req)
+		r.mu.Lock() // before the client has the answer and looks
+		r.exchanges = append(r.exchanges, exchange{req.URL.Path, req.URL.Query(), string(body), answer.Body.String(), answer.Code})
+		r.mu.Unlock()
 		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = w.Write(answer.Body.Bytes())
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.exchanges = append(r.exchanges, exchange{req.URL.Path, req.URL.Query(), string(body), answer.Body.String(), answer.Code})
 	}))
 	t.Cleanup(server.Close)
 	r.url = server.URL
@@ -366,10 +367,10 @@ func TestLedgerProblems(t *testing.T) {
 func TestLedgerPrintsPagesAsTheyCome(t *testing.T) {
 	t.Parallel()
 	l := grown(300)
-	lists := 0
+	var lists atomic.Int32
 	r := record(t, l, sandbox.ServerOptions{Token: fileToken, Fault: func(req *http.Request) *sandbox.Fault {
 		if req.URL.Path == updatesPath && req.URL.Query().Get("limit") == "200" {
-			if lists++; lists == 2 {
+			if lists.Add(1) == 2 {
 				return &sandbox.Fault{Status: 500, ContentType: "text/plain", Body: "I got " + req.Header.Get("Authorization")}
 			}
 		}
