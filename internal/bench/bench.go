@@ -16,7 +16,7 @@ import (
 type flags struct {
 	Only        []string      `sep:"," placeholder:"PART" help:"Parts to run: ${parts}. Default: all of them but sql, which is run alone."`
 	Runs        int           `default:"5" help:"How often each measurement is repeated; the median counts. Default: ${default}."`
-	Out         string        `type:"path" placeholder:"FILE" help:"Write the report into this file, below its mark. Default: standard output."`
+	Out         string        `type:"path" placeholder:"FILE" help:"Write the report into this file, below its mark; with --only what it has of other parts stays. Default: standard output."`
 	Data        string        `type:"path" placeholder:"DIR" help:"Keep the simulated ledgers in this folder, and reuse existing ones. Default: make new ones and remove them."`
 	Profile     string        `type:"path" placeholder:"DIR" help:"Write CPU and allocation profiles of each of the indexer's runs into this folder."`
 	Programs    string        `type:"existingdir" placeholder:"DIR" help:"Measure the indexer and backfill in this folder. Default: build them."`
@@ -70,7 +70,7 @@ func (f *flags) report() *report {
 	if f.asks() {
 		return &report{command: "make bench-sql", title: "Questions in SQL: goals"}
 	}
-	return &report{command: "make bench", title: "Targets"}
+	return &report{command: "make bench", title: "Targets", inPieces: len(f.Only) > 0}
 }
 
 // Validate refuses unknown parts and servers, and invalid counts.
@@ -150,7 +150,7 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) (e
 		}
 	}
 	if f.Out == "" {
-		_, err = stdout.Write(h.report.append(nil))
+		_, err = io.WriteString(stdout, h.report.text(""))
 	}
 	return err
 }

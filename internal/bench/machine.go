@@ -21,12 +21,11 @@ func (h *harness) describeMachine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.report.note(
-		fmt.Sprintf("measured %s at commit %s, with medians of %d", time.Now().UTC().Format(time.DateOnly), commit(ctx), h.Runs),
-		fmt.Sprintf("%d cores, %s of memory, %s; fdatasync of 8 kB takes %.2f ms", runtime.NumCPU(), memory(), kernel(), milliseconds(sync)),
-		fmt.Sprintf("PostgreSQL %s with its default settings%s, %s, pgx %s", version, h.otherSettings(), runtime.Version(), moduleVersion("github.com/jackc/pgx/v5")),
-		"the server, the indexer, PostgreSQL and psql share the machine",
-	)
+	h.report.commit = commit(ctx)
+	h.report.about = fmt.Sprintf("*Measured %s at commit %s, medians of %d: %d cores, %s of memory, %s, fdatasync of 8 kB in %.2f ms; "+
+		"PostgreSQL %s with its default settings%s, %s, pgx %s.*",
+		time.Now().UTC().Format(time.DateOnly), h.report.commit, h.Runs, runtime.NumCPU(), memory(), kernel(), milliseconds(sync),
+		version, h.otherSettings(), runtime.Version(), moduleVersion("github.com/jackc/pgx/v5"))
 	return nil
 }
 
