@@ -58,7 +58,7 @@ func (c *catchUp) run(ctx context.Context) error {
 		if c.load.fetch(reading, c.load.events-c.shown < unshownEvents) {
 			c.extend(reading)
 		}
-		c.load.write(ctx, c.Sink.Write, func(b batch) { c.keep(ctx, storedRange{b.span(), b.updates, b.events}) })
+		c.load.write(ctx, c.Sink.WriteAhead, func(b batch) { c.keep(ctx, storedRange{b.span(), b.updates, b.events}) })
 		c.project(ctx)
 	})
 }
@@ -125,7 +125,7 @@ func (c *catchUp) project(ctx context.Context) {
 	c.projecting, c.projected = true, time.Now()
 	from := c.at
 	c.load.begin(func() func() {
-		err := c.Sink.Project(context.WithoutCancel(ctx), c.Scope, from, to)
+		err := c.Sink.MoveWatermark(context.WithoutCancel(ctx), c.Scope, from, to)
 		return func() {
 			c.projecting = false
 			if err != nil {

@@ -133,15 +133,15 @@ func (f *Files) try(ctx context.Context, r *updatesRun) (at ledger.Offset, err e
 	if err != nil {
 		return at, err
 	}
-	ahead, err := f.Sink.Ahead(ctx)
+	ahead, err := f.Sink.StoredAhead(ctx)
 	if err != nil {
 		return at, err
 	}
 	if len(ahead) == 0 && f.Source.End() <= at {
 		return at, nil
 	}
-	meter := NewMeter(f.Logger, ledger.Progress{Stream: "updates", Unit: "updates", From: int64(at)}, f.Watch.Progress)
-	defer meter.Rest()
+	meter := NewMeter(f.Logger, ledger.Progress{Stream: "updates", Unit: "updates", Start: int64(at)}, f.Watch.Progress)
+	defer meter.Idle()
 	meter.SetEnd(int64(f.Source.End()))
 	c := newCatchUp(r, meter, at, f.Source.End(), ahead)
 	c.load.feed = newFeed(f.Source, c.load.plan.missing)

@@ -154,7 +154,7 @@ func (r *fillRun) fill(ctx context.Context) error {
 	r.Logger.InfoContext(ctx, "filling in history", "stream", "backfill", "after", int64(r.filled.Range.From), "up_to", int64(r.filled.Range.To),
 		"missing_offsets", all)
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "updates", End: all}, r.Progress)
-	defer meter.Rest()
+	defer meter.Idle()
 	written := func(b batch) {
 		done += int64(b.to() - b.pages[0].From)
 		r.filled.Updates += int64(b.updates)
@@ -247,7 +247,7 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 // knowState lowers the state floor, if the stored updates reach down to the beginning of the ledger or to a snapshot.
 func (r *fillRun) knowState(ctx context.Context) error {
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "offsets"}, r.Progress)
-	defer meter.Rest()
+	defer meter.Idle()
 	for last := ledger.Offset(0); ; {
 		if ctx.Err() != nil {
 			return ctx.Err()

@@ -237,7 +237,7 @@ func (c *forkCheck) lookAgain(ctx context.Context) (probe, error) {
 		if err != nil || seen.verdict != notForked {
 			break
 		}
-		seen, err = c.lookBehind(ctx, seen, nothing.From, nothing.To)
+		seen, err = c.lookAfter(ctx, seen, nothing.From, nothing.To)
 	}
 	return seen, err
 }
@@ -250,7 +250,7 @@ func (c *forkCheck) confirmPage(ctx context.Context, page *ledger.Page) error {
 		update := &page.Updates[n-1]
 		seen, err = c.look(ctx, anchor{update.Offset, update.ID}, page.To)
 	} else {
-		seen, err = c.lookBehind(ctx, probe{}, page.From, page.To)
+		seen, err = c.lookAfter(ctx, probe{}, page.From, page.To)
 	}
 	switch {
 	case err != nil:

@@ -55,7 +55,7 @@ func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (
 				verdict: forked, other: &update, instead: fmt.Sprintf("the ledger has it at offset %d", update.Offset),
 			}, nil
 		case err == nil:
-			return f.lookBehind(ctx, probe{update: &update}, last.offset, upTo)
+			return f.lookAfter(ctx, probe{update: &update}, last.offset, upTo)
 		case ctx.Err() != nil:
 			return probe{}, ctx.Err()
 		}
@@ -65,7 +65,7 @@ func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (
 	if err != nil || s.verdict != notForked {
 		return s, err
 	}
-	return f.lookBehind(ctx, s, last.offset, upTo)
+	return f.lookAfter(ctx, s, last.offset, upTo)
 }
 
 // lookThere reads the stream at an anchor's offset.
@@ -93,8 +93,8 @@ func (f forkProber) lookThere(ctx context.Context, last anchor) (probe, error) {
 	return probe{update: &page.Updates[0]}, nil
 }
 
-// lookBehind checks that there is still no update after an offset up to another one.
-func (f forkProber) lookBehind(ctx context.Context, s probe, after, upTo ledger.Offset) (probe, error) {
+// lookAfter checks that there is still no update after an offset up to another one.
+func (f forkProber) lookAfter(ctx context.Context, s probe, after, upTo ledger.Offset) (probe, error) {
 	for after < upTo {
 		page, err := f.source.ReadUpdates(ctx, after, upTo)
 		switch {

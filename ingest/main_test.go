@@ -95,18 +95,18 @@ func (f *fakeSink) Append(ctx context.Context, scope ledger.Scope, pages []ledge
 	return f.append(ctx, scope, pages)
 }
 
-func (f *fakeSink) Ahead(ctx context.Context) ([]ledger.Range, error) {
+func (f *fakeSink) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 	if f.ahead == nil {
 		return nil, nil
 	}
 	return f.ahead(ctx)
 }
 
-func (f *fakeSink) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+func (f *fakeSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	return f.write(ctx, scope, pages)
 }
 
-func (f *fakeSink) Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+func (f *fakeSink) MoveWatermark(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	return f.project(ctx, scope, from, to)
 }
 

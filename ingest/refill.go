@@ -27,7 +27,7 @@ func (r *fillRun) refill(ctx context.Context) error {
 	r.Logger.InfoContext(ctx, "reading again what was stored before the scope was changed", "stream", "backfill",
 		"from", int64(earlier[0].From), "up_to", int64(earlier[len(earlier)-1].To), "offsets", int64(all))
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "updates", End: int64(all)}, r.Progress)
-	defer meter.Rest()
+	defer meter.Idle()
 	todo := plan{sizes: &r.sizes, missing: earlier, newestFirst: true}
 	changes := r.Source.Changes()
 	for done := int64(0); ; {

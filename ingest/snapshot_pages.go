@@ -34,8 +34,8 @@ type snapshotPages struct {
 // copyPages reads the rest of the snapshot, and stores it. Pages that were read before an error are stored, and transactions that
 // have begun are finished.
 func (s *Snapshot) copyPages(ctx context.Context, job *snapshotJob) error {
-	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", From: job.stored.Entries}, s.Progress)
-	defer meter.Rest()
+	meter := NewMeter(s.Logger, ledger.Progress{Stream: "snapshot", Unit: "contracts", Start: job.stored.Entries}, s.Progress)
+	defer meter.Idle()
 	order := newOrderedCommits()
 	p := snapshotPages{
 		Snapshot: s, job: job, meter: meter, loop: eventLoop{woken: order.moved}, order: order, token: job.stored.Next, from: job.stored,
@@ -101,7 +101,7 @@ func (p *snapshotPages) gather(page *ledger.SnapshotPage) {
 func (p *snapshotPages) begin(ctx context.Context) {
 	page, from, before := p.batch, p.from, p.order.last
 	write := p.order.add()
-	p.batch, p.from = nil, from.Behind(page)
+	p.batch, p.from = nil, from.After(page)
 	if page.Last {
 		closing := p.from
 		p.job.closing = &closing

@@ -28,15 +28,15 @@ type UpdateSink interface {
 	Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error)
 	// Start sets the first watermark; stateKnown says that the active set is known there.
 	Start(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset, stateKnown bool) error
-	// Append stores consecutive pages from the watermark on and moves the watermark, all of it or nothing.
+	// Append stores consecutive pages from the watermark on, and moves the watermark to their end, in one transaction.
 	Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// Ahead returns the ranges above the watermark that are stored and not projected yet, in order, adjacent ones merged.
-	Ahead(ctx context.Context) ([]ledger.Range, error)
-	// Write stores consecutive pages anywhere above the watermark, all of them or none. Project makes them visible. It is safe for
-	// concurrent use.
-	Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
-	// Project moves the watermark from one offset to another. Everything between them must be stored.
-	Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
+	// StoredAhead returns the ranges above the watermark that WriteAhead has stored, in order, adjacent ones merged.
+	StoredAhead(ctx context.Context) ([]ledger.Range, error)
+	// WriteAhead stores the facts of consecutive pages, which may begin anywhere above the watermark, in one transaction. Readers see
+	// them when MoveWatermark has passed them. It is safe for concurrent use.
+	WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error
+	// MoveWatermark moves the watermark from one offset to another, and updates the projections. Everything between must be stored.
+	MoveWatermark(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error
 }
 
 // SnapshotSource is what the snapshot loop needs of a participant, or a Scan service.
@@ -82,7 +82,7 @@ type TransactionsSink interface {
 	// oldest first: TransactionsWindowLimit of them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
 	// AppendTransactions stores records after the position, all of them or none, and returns the position after them, which is
-	// at.Behind(len(batch.Records)). order is their place among concurrent writes; nil: there are none. The error may be a
+	// at.After(len(batch.Records)). order is their place among concurrent writes; nil: there are none. The error may be a
 	// *ledger.KnownEventIDError.
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
 	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an earlier

@@ -96,7 +96,7 @@ func (t *tail) written(ctx context.Context, b batch) {
 		t.meter.Add(ctx, int64(t.at), b.updates)
 	}
 	if b.current {
-		t.meter.Rest()
+		t.meter.Idle()
 	}
 	if b.current && !t.caughtUp {
 		t.caughtUp = true

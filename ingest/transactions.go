@@ -97,7 +97,7 @@ type transactionsRun struct {
 
 // follow reads and writes until something fails. When it returns, no write is under way.
 func (r *transactionsRun) follow(ctx context.Context) error {
-	defer r.meter.Rest()
+	defer r.meter.Idle()
 	defer r.end()
 	if err := r.begin(ctx); err != nil {
 		return err
@@ -280,7 +280,7 @@ func (r *transactionsRun) current(ctx context.Context) error {
 	}
 	r.fresh, r.again = false, false
 	r.answered(ctx)
-	r.meter.Rest()
+	r.meter.Idle()
 	if !r.caughtUp {
 		r.caughtUp = true
 		r.Logger.InfoContext(ctx, "caught up", "stream", "transactions", "last_seq", r.at.LastSeq)

@@ -111,7 +111,7 @@ func (r *transactionsRun) isBehind(ctx context.Context, newest, page []ledger.Tr
 	if cursor == "" || r.pages.refused[cursor] || hasCursor(newest, cursor) {
 		return cursor == "" && len(newest) == 0 && len(r.pages.Window) > 0, nil
 	}
-	behind, refused, err := r.pages.askBehind(ctx, lastUnique(r.pages.Window))
+	behind, refused, err := r.pages.askAfter(ctx, lastUnique(r.pages.Window))
 	return err == nil && !refused && len(behind) == 0, err
 }
 

@@ -67,7 +67,7 @@ func (p *TransactionPages) Next(ctx context.Context, whole bool) (TransactionPag
 		if len(p.refused) >= mostRefused {
 			from = -1
 		}
-		f, refused, err := p.readBehind(ctx, from)
+		f, refused, err := p.readAfter(ctx, from)
 		if err != nil || !refused {
 			return f, err
 		}
@@ -108,12 +108,12 @@ func (p *TransactionPages) Cursor() ledger.TransactionsCursor {
 	return ""
 }
 
-// readBehind reads page after page from a mark on, until a page has a new record, or a different one, or no usable mark to
+// readAfter reads page after page from a mark on, until a page has a new record, or a different one, or no usable mark to
 // continue from. One page may be too short for that.
-func (p *TransactionPages) readBehind(ctx context.Context, from int) (f TransactionPage, refused bool, err error) {
+func (p *TransactionPages) readAfter(ctx context.Context, from int) (f TransactionPage, refused bool, err error) {
 	f.from, f.after = from, from
 	for {
-		f.page, refused, err = p.askBehind(ctx, f.after)
+		f.page, refused, err = p.askAfter(ctx, f.after)
 		if err != nil || refused {
 			return f, refused, err
 		}
@@ -134,9 +134,9 @@ func (p *TransactionPages) readBehind(ctx context.Context, from int) (f Transact
 	}
 }
 
-// askBehind requests the page after a mark. refused says that the service fails for this cursor only, because two of its records
+// askAfter requests the page after a mark. refused says that the service fails for this cursor only, because two of its records
 // share it.
-func (p *TransactionPages) askBehind(ctx context.Context, index int) (page []ledger.Transaction, refused bool, err error) {
+func (p *TransactionPages) askAfter(ctx context.Context, index int) (page []ledger.Transaction, refused bool, err error) {
 	if index < 0 {
 		page, err = p.Source.TransactionsAfter(ctx, "")
 		if err == nil {

@@ -308,7 +308,7 @@ func (m *transactionsMemory) AppendTransactions(
 			m.ahead += len(batch.Records) - len(eventIDs(batch.Records))
 		}
 		m.records = append(m.records, slices.Clone(batch.Records)...)
-		m.at = m.at.Behind(len(batch.Records))
+		m.at = m.at.After(len(batch.Records))
 		return nil
 	})
 }

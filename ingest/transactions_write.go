@@ -38,7 +38,7 @@ func (r *transactionsRun) take(f TransactionPage) error {
 	r.batch.New = append(r.batch.New, fresh...)
 	r.batch.Records = append(r.batch.Records, f.Records...)
 	r.batch.Cursor = r.pages.Cursor()
-	r.at = r.from.Behind(len(r.batch.Records))
+	r.at = r.from.After(len(r.batch.Records))
 	return nil
 }
 

@@ -139,7 +139,7 @@ func (r *updatesRun) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ahead, err := r.Sink.Ahead(ctx)
+	ahead, err := r.Sink.StoredAhead(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,8 +149,8 @@ func (r *updatesRun) follow(ctx context.Context) error {
 	if r.Watch.Resumed != nil {
 		r.Watch.Resumed(at)
 	}
-	meter := NewMeter(r.Logger, ledger.Progress{Stream: "updates", Unit: "updates", From: int64(at)}, r.Watch.Progress)
-	defer meter.Rest()
+	meter := NewMeter(r.Logger, ledger.Progress{Stream: "updates", Unit: "updates", Start: int64(at)}, r.Watch.Progress)
+	defer meter.Idle()
 	for end := at; ; {
 		if len(ahead) > 0 || end > at {
 			c := newCatchUp(r, meter, at, end, ahead)

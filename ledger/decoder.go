@@ -10,7 +10,7 @@ import (
 // When it refuses something it keeps position and reason, from which explain makes an error, and jumps to the end of the body, so
 // that all callers end soon.
 type decoder struct {
-	scanner
+	jsonScanner
 	*lexicon
 	at      int // the end of what was read last
 	begun   int // the beginning of the value that was read last
@@ -72,7 +72,7 @@ func decode[T any](body []byte, form answer, read func(*decoder) T) (T, error) {
 
 // newDecoder begins to read a text, which is valid UTF-8.
 func newDecoder(text []byte, l *lexicon) *decoder {
-	return &decoder{scanner: scanner{text: text}, lexicon: l}
+	return &decoder{jsonScanner: jsonScanner{text: text}, lexicon: l}
 }
 
 // refuse refuses the last value.
@@ -175,7 +175,7 @@ func (d *decoder) more() bool {
 // value reads any value.
 func (d *decoder) value() []byte {
 	d.peek()
-	return d.upTo(d.scanner.value(d.at))
+	return d.upTo(d.jsonScanner.value(d.at))
 }
 
 // upTo reads up to an end that the scanner found; nil if the scanner refused the value.

@@ -158,7 +158,7 @@ func (m *known[T]) findEscaped(d *decoder) int {
 		d.stop()
 		return len(m.list)
 	}
-	end := d.scanner.string(d.at)
+	end := d.jsonScanner.string(d.at)
 	if end < 0 || d.escapes == escapes {
 		return len(m.list)
 	}

@@ -74,7 +74,7 @@ type SnapshotProgress struct {
 	Pruned   bool  // its rows were made of what was stored, when everything before was pruned
 }
 
-// Behind returns the progress after one more page.
-func (p SnapshotProgress) Behind(page *SnapshotPage) SnapshotProgress {
+// After returns the progress after one more page.
+func (p SnapshotProgress) After(page *SnapshotPage) SnapshotProgress {
 	return SnapshotProgress{At: p.At, Next: page.Next, Entries: p.Entries + int64(len(page.Entries))}
 }

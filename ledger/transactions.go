@@ -28,8 +28,8 @@ func (p *TransactionsPosition) Rereading() bool { return p.ReadAfter != p.ShownA
 // Records returns the number of records of the generation that is read.
 func (p *TransactionsPosition) Records() int64 { return p.LastSeq - p.ReadAfter }
 
-// Behind returns the position after n more records are stored in one write.
-func (p TransactionsPosition) Behind(n int) TransactionsPosition {
+// After returns the position after n more records are stored in one write.
+func (p TransactionsPosition) After(n int) TransactionsPosition {
 	if !p.Rereading() {
 		p.ShownTo += int64(n)
 	}

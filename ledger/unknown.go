@@ -59,7 +59,7 @@ func withEnvelope(extra, beside JSON, wrapper, variant string, inVariant JSON) J
 
 // unknownElement keeps an object whose only member is an unknown variant.
 func (d *decoder) unknownElement(begun int, raw JSON) (UnknownElement, readable) {
-	s := scanner{text: raw}
+	s := jsonScanner{text: raw}
 	end := s.string(1)
 	kind := string(unquoted(raw[1:end]))
 	if strings.ContainsAny(kind, "\x00\uFFFD") {

@@ -20,7 +20,7 @@ func (d *decoder) chars() []byte {
 		return nil
 	}
 	escapes := d.escapes
-	value := d.upTo(d.scanner.string(d.at))
+	value := d.upTo(d.jsonScanner.string(d.at))
 	switch {
 	case value == nil:
 		return nil

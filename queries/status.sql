@@ -48,7 +48,7 @@ SELECT pg_database_size(current_database())::bigint AS database,
     (SELECT count(*) FROM partitions)::bigint AS partitions,
     current_setting('server_version')::text AS server_version;
 
--- name: StatusPlace :one
+-- name: StatusHeads :one
 -- Where the streams stand now: the watermark of the updates and the last record of the transaction history; 0: nothing was read.
 SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates'), 0)::bigint AS watermark,
     coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq;

@@ -9,13 +9,13 @@ ORDER BY ledger_offset DESC LIMIT 1;
 -- The last record time up to an offset. An update of an unknown kind may have none.
 SELECT record_time FROM updates WHERE ledger_offset <= @up_to AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1;
 
--- name: UpdatesPlaced :many
+-- name: UpdateRefs :many
 -- The next updates after an offset up to another one, shown or not.
 SELECT u.ledger_offset, coalesce(u.update_id, '')::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
 FROM updates u LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 WHERE u.ledger_offset > @after AND u.ledger_offset <= @up_to ORDER BY u.ledger_offset LIMIT @most::bigint;
 
--- name: UpdatesNamed :many
+-- name: UpdateRefsByID :many
 -- The updates after an offset that have one of some ids.
 SELECT u.ledger_offset, i.update_id::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
 FROM unnest(@update_ids::text[]) i (update_id) JOIN updates u ON u.update_id = i.update_id AND u.ledger_offset > @after

@@ -18,50 +18,51 @@ import (
 )
 
 const (
-	// A service that has not answered for so long is not waited for if there is another one.
-	patience = 5 * time.Second
-	// A service that failed is asked after the others for so long. Each further failure doubles it.
+	// After this time without an answer the next service is asked too.
+	answerPatience = 5 * time.Second
+	// How long a service rests after its first failure: it is asked after the others. Each further failure doubles the time.
 	firstRest, longestRest = 10 * time.Second, 5 * time.Minute
-	// A service that is behind the others at the end of the history for so long is named.
+	// How long a service may be behind the others at the end of the history before a warning names it.
 	behindFor = time.Minute
 )
 
-// Several reads the updates of a network from several Scan services: what so many of them give alike is used. If one is enough, services are
-// asked in the order in which they were given, else in a random one each time; no more than are needed. One that fails, lags behind or does
-// not answer in time is passed over as long as enough others agree.
+// Several reads the updates of a network from several Scan services. An answer is used if a configured number of services
+// (SeveralConfig.Agree) give the same. Only as many services are asked as are needed: in the order in which they were given if one is
+// enough, else in a random order for each question. A service that fails, lags behind or does not answer in time is passed over as long
+// as enough others agree.
 //
-// Pages of updates may end at different places: they are compared, and used, up to where enough of them reach. What services may write
-// in different ways is no difference ([ledger.Alike]). The end of the history is one that so many services have reached.
+// Pages of updates may end at different offsets: they are compared, and used, up to the offset that enough of them reach.
+// [ledger.Alike] decides which updates count as equal. The end of the history is an offset that enough services have reached.
 //
-// A snapshot is read from one service, because its tokens mean nothing to another. Its contents are what so many services say of the
-// updates that created its contracts.
+// A snapshot is read from one service, because its tokens mean nothing to another. The updates that created its contracts are read from
+// as many services as have to agree.
 type Several struct {
-	peers   []*peer
-	agree   int
-	log     *slog.Logger
-	passed  func(service, reason string)
-	patient time.Duration                    // patience, or less in tests
-	shuffle func(n int, swap func(i, j int)) // rand.Shuffle; nil in tests
-	polls   polls
+	peers    []*peer
+	agree    int // how many services have to give the same answer
+	log      *slog.Logger
+	passed   func(service, reason string)
+	patience time.Duration                    // answerPatience, or less in tests
+	shuffle  func(n int, swap func(i, j int)) // rand.Shuffle; nil in tests
+	polls    polls
 
 	mu      sync.Mutex
-	party   string
-	named   string // the service that said so
+	party   string // that operates the network; empty: not known yet
+	partyOf string // the service that returned it
 	changes int64
 }
 
 // peer is a service, and what was seen of it. Several.mu guards the fields.
 type peer struct {
 	*Updates
-	changes  int64     // of the service, when an answer was last used; -1: none was yet
-	until    time.Time // asked after the others until then
-	failures int       // in a row
-	lies     bool      // it rests because it disagreed, and answering does not end that
-	said     bool      // that it is passed over
-	behind   time.Time // since when it is behind others at the end of the history; zero: it is not
+	changes     int64     // of the service, when an answer of it was last used; -1: none was yet
+	restsUntil  time.Time // it is asked after the others until then
+	failures    int       // in a row
+	disagreed   bool      // it rests because its answer differed, and another answer does not end the rest
+	warned      bool      // a warning that it is passed over, or behind, was logged
+	behindSince time.Time // since when it is behind others at the end of the history; zero: it is not
 }
 
-// SeveralConfig says how services are asked.
+// SeveralConfig is the configuration of a Several.
 type SeveralConfig struct {
 	// Agree is how many services have to give the same answer, from 1 to the number of services.
 	Agree  int
@@ -70,9 +71,9 @@ type SeveralConfig struct {
 	Passed func(service, reason string)
 }
 
-// NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. One service alone is read without it.
+// NewSeveral returns a reader of services; it sends nothing. Closing it closes their clients. For a single service use [Updates].
 func NewSeveral(services []*Updates, cfg SeveralConfig) *Several {
-	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patient: patience, shuffle: rand.Shuffle}
+	s := &Several{agree: cfg.Agree, log: cfg.Logger, passed: cfg.Passed, patience: answerPatience, shuffle: rand.Shuffle}
 	for _, u := range services {
 		u.lookUp = s.UpdateOfScope
 		s.peers = append(s.peers, &peer{Updates: u, changes: -1})
@@ -89,7 +90,7 @@ func (s *Several) Close() {
 
 // Version implements Source.
 func (s *Several) Version(ctx context.Context) (string, error) {
-	return gather(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) }, first[string](s))
+	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) }, firstReply[string](s))
 }
 
 // Expect implements Source.
@@ -104,16 +105,16 @@ func (s *Several) PrunedOffset(context.Context) (ledger.Offset, error) {
 	return 0, ledger.ErrNotOffered
 }
 
-// Changes implements Source: it grows where an answer is used of a service that was not used before, or behind which another server may
-// answer since then.
+// Changes implements Source. It grows when an answer is used of a service that was not used before, or whose own count of changes has
+// grown since it was last used.
 func (s *Several) Changes() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changes
 }
 
-// used notes that answers of services are about to be returned.
-func (s *Several) used(of ...*peer) {
+// noteUsed records that answers of services are about to be returned.
+func (s *Several) noteUsed(of ...*peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range of {
@@ -131,22 +132,22 @@ func (s *Several) Party(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	awake := 0
 	for _, m := range s.peers {
-		if !time.Now().Before(m.until) {
+		if !time.Now().Before(m.restsUntil) {
 			awake++
 		}
 	}
 	s.mu.Unlock()
 	ask := func(ctx context.Context, m *peer) (string, error) { return m.Party(ctx) }
-	return gather(ctx, s, max(awake, s.agree), ask, func(got []reply[string], now moment) (string, bool, error) {
-		if len(got) >= s.agree && (now != coming || len(got) >= awake) {
+	return askServices(ctx, s, max(awake, s.agree), ask, func(got []reply[string], state waitState) (string, bool, error) {
+		if len(got) >= s.agree && (state != moreMayCome || len(got) >= awake) {
 			return got[0].value, true, nil
 		}
 		return "", false, nil
 	})
 }
 
-// sameNetwork checks that a service is of the network that the others are of.
-func (s *Several) sameNetwork(ctx context.Context, m *peer) error {
+// checkNetwork checks that a service is of the same network as the others.
+func (s *Several) checkNetwork(ctx context.Context, m *peer) error {
 	party, err := m.Party(ctx)
 	if err != nil {
 		return err
@@ -155,46 +156,46 @@ func (s *Several) sameNetwork(ctx context.Context, m *peer) error {
 	defer s.mu.Unlock()
 	switch s.party {
 	case "":
-		s.party, s.named = party, m.url()
+		s.party, s.partyOf = party, m.url()
 	case party:
 	default:
 		return &otherNetwork{ledger.Problem{
-			What: fmt.Sprintf("the Scan services are of two networks: %s is of the one that %s operates, and %s of the one that %s operates", s.named, s.party, m.url(), party),
+			What: fmt.Sprintf("the Scan services are of two networks: %s is of the one that %s operates, and %s of the one that %s operates", s.partyOf, s.party, m.url(), party),
 			Do:   "give --scan-url the services of one network only; each network needs a database of its own",
 		}}
 	}
 	return nil
 }
 
-// otherNetwork is the error of a service of another network. It ends what is being done, however many others agree.
+// otherNetwork is the error for a service of another network. It ends the question, however many other services agree.
 type otherNetwork struct{ problem ledger.Problem }
 
 func (o *otherNetwork) Error() string { return o.problem.Error() }
 
 func (o *otherNetwork) Unwrap() error { return &o.problem }
 
-// LedgerEnd returns an offset that so many services have reached.
+// LedgerEnd returns an offset that as many services have reached as have to agree.
 func (s *Several) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
-	return gather(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.LedgerEnd(ctx) }, s.lowest)
+	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.LedgerEnd(ctx) }, s.lowest)
 }
 
 // SnapshotOffset implements Source. Services take their snapshots at the same times.
 func (s *Several) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
-	return gather(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.SnapshotOffset(ctx, upTo) }, s.lowest)
+	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.SnapshotOffset(ctx, upTo) }, s.lowest)
 }
 
-// lowest is the lowest of enough offsets.
-func (s *Several) lowest(got []reply[ledger.Offset], _ moment) (ledger.Offset, bool, error) {
+// lowest is a choose function of askServices that takes the lowest offset of enough services.
+func (s *Several) lowest(got []reply[ledger.Offset], _ waitState) (ledger.Offset, bool, error) {
 	if len(got) < s.agree {
 		return 0, false, nil
 	}
-	s.used(from(got)...)
+	s.noteUsed(senders(got)...)
 	return slices.MinFunc(got, func(a, b reply[ledger.Offset]) int { return cmp.Compare(a.value, b.value) }).value, true, nil
 }
 
 // Stretches implements Source.
 func (s *Several) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
-	return gather(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range, error) { return m.Stretches(ctx, r) }, first[[]ledger.Range](s))
+	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range, error) { return m.Stretches(ctx, r) }, firstReply[[]ledger.Range](s))
 }
 
 // ReadUpdates implements Source. The error is a *ledger.Problem where all services answer and too few agree.
@@ -210,17 +211,17 @@ func (s *Several) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset
 }
 
 func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func(context.Context, *peer) (ledger.Page, error)) (ledger.Page, error) {
-	return gather(ctx, s, s.agree, ask, func(got []reply[ledger.Page], now moment) (ledger.Page, bool, error) {
+	return askServices(ctx, s, s.agree, ask, func(got []reply[ledger.Page], state waitState) (ledger.Page, bool, error) {
 		page, ok := s.agreed(ctx, got, after)
-		if !ok && now == allCame && len(got) >= s.agree {
+		if !ok && state == allAnswered && len(got) >= s.agree {
 			return page, false, s.disagreement(got, after)
 		}
 		return page, ok, nil
 	})
 }
 
-// TailUpdates implements Source. It asks as many services as have to agree as often as a single one is asked, and all of them while too few
-// have news.
+// TailUpdates implements Source. Each poll asks as many services as have to agree, and the others too if too few of these have new
+// updates.
 func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
 		page ledger.Page
@@ -231,7 +232,7 @@ func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, i
 		return news{page, full}, err
 	}
 	return s.polls.until(ctx, after, idle, func(ctx context.Context, after ledger.Offset) (ledger.Page, bool, error) {
-		got, err := gather(ctx, s, s.agree, ask, func(got []reply[news], now moment) (news, bool, error) {
+		got, err := askServices(ctx, s, s.agree, ask, func(got []reply[news], state waitState) (news, bool, error) {
 			pages := make([]reply[ledger.Page], len(got))
 			for i := range got {
 				pages[i] = reply[ledger.Page]{got[i].from, got[i].value.page}
@@ -239,10 +240,10 @@ func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, i
 			page, ok := s.agreed(ctx, pages, after)
 			switch {
 			case ok:
-				s.behind(ctx, pages, page.To)
+				s.warnBehind(ctx, pages, page.To)
 				cut := func(a reply[news]) bool { return a.value.full || a.value.page.To > page.To }
 				return news{page, slices.ContainsFunc(got, cut)}, true, nil
-			case now != allCame || len(got) < s.agree:
+			case state != allAnswered || len(got) < s.agree:
 				return news{}, false, nil
 			}
 			came := slices.DeleteFunc(pages, func(a reply[ledger.Page]) bool { return a.value.To == after })
@@ -255,24 +256,24 @@ func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, i
 	})
 }
 
-// behind says of services that they are behind others at the end of the history, if they are for a while.
-func (s *Several) behind(ctx context.Context, got []reply[ledger.Page], end ledger.Offset) {
+// warnBehind warns of services that have been behind the others at the end of the history for behindFor.
+func (s *Several) warnBehind(ctx context.Context, got []reply[ledger.Page], end ledger.Offset) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range got {
 		switch m := a.from; {
 		case a.value.To >= end:
-			m.behind = time.Time{}
-		case m.behind.IsZero():
-			m.behind = time.Now()
-		case time.Since(m.behind) > behindFor && !m.said:
-			m.said = true
-			s.log.WarnContext(ctx, "a Scan service is behind the others", "scan", m.url(), "since", m.behind.UTC().Format(time.RFC3339))
+			m.behindSince = time.Time{}
+		case m.behindSince.IsZero():
+			m.behindSince = time.Now()
+		case time.Since(m.behindSince) > behindFor && !m.warned:
+			m.warned = true
+			s.log.WarnContext(ctx, "a Scan service is behind the others", "scan", m.url(), "since", m.behindSince.UTC().Format(time.RFC3339))
 		}
 	}
 }
 
-// found is the answer to the question for an update by its id.
+// found is the answer to a look-up of an update by its id.
 type found struct {
 	update *ledger.Update // nil: the service does not know it
 	raw    ledger.JSON
@@ -288,7 +289,7 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 		}
 		return found{&update, raw, nil}, err
 	}
-	got, err := gather(ctx, s, s.agree, ask, func(got []reply[found], now moment) (found, bool, error) {
+	got, err := askServices(ctx, s, s.agree, ask, func(got []reply[found], state waitState) (found, bool, error) {
 		var pages []reply[ledger.Page]
 		var unknown []reply[found]
 		for _, a := range got {
@@ -305,10 +306,10 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 				return a.value.update != nil && a.value.update.Offset == page.To && ledger.Alike(a.value.update, &page.Updates[0])
 			})
 			return got[i].value, true, nil
-		case now == allCame && len(pages) >= s.agree:
+		case state == allAnswered && len(pages) >= s.agree:
 			return found{}, false, s.disagreement(pages, -1)
-		case now == allCame && len(unknown) >= s.agree:
-			s.used(from(unknown)...)
+		case state == allAnswered && len(unknown) >= s.agree:
+			s.noteUsed(senders(unknown)...)
 			return unknown[0].value, true, nil
 		}
 		return found{}, false, nil
@@ -328,32 +329,32 @@ func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledg
 	read := func(ctx context.Context, m *peer) (ledger.SnapshotPage, error) {
 		page, err := m.ReadSnapshot(ctx, at, ledger.Token{Kind: token.Kind, Value: value})
 		if err == nil && !page.Last {
-			page.Next.Value += "@" + m.mark()
+			page.Next.Value += "@" + m.tag()
 		}
 		return page, err
 	}
 	if token.Value == "" {
-		return gather(ctx, s, 1, read, first[ledger.SnapshotPage](s))
+		return askServices(ctx, s, 1, read, firstReply[ledger.SnapshotPage](s))
 	}
-	i := slices.IndexFunc(s.peers, func(m *peer) bool { return m.mark() == of })
+	i := slices.IndexFunc(s.peers, func(m *peer) bool { return m.tag() == of })
 	if i < 0 {
 		return ledger.SnapshotPage{}, &ledger.Problem{
 			What: fmt.Sprintf("the snapshot at offset %d was begun with a Scan service that --scan-url does not name now", at),
 			Do:   "give --scan-url that service too, or begin the snapshot again with --restart",
 		}
 	}
-	if err := s.sameNetwork(ctx, s.peers[i]); err != nil {
+	if err := s.checkNetwork(ctx, s.peers[i]); err != nil {
 		return ledger.SnapshotPage{}, err
 	}
 	page, err := read(ctx, s.peers[i])
 	if err == nil {
-		s.used(s.peers[i])
+		s.noteUsed(s.peers[i])
 	}
 	return page, err
 }
 
-// mark tells a service from others, in a token that is stored.
-func (m *peer) mark() string {
+// tag identifies the service in a snapshot token, which is stored.
+func (m *peer) tag() string {
 	h := fnv.New32a()
 	h.Write([]byte(m.url()))
 	return strconv.FormatUint(uint64(h.Sum32()), 16)

@@ -12,8 +12,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// agreed returns the longest page after an offset that so many services have alike, and notes which others differ from it.
-func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page], after ledger.Offset) (ledger.Page, bool) {
+// agreed returns the longest page after an offset that enough services have in common. It records which services differ from it. ok is
+// false if there is none.
+func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page], after ledger.Offset) (page ledger.Page, ok bool) {
 	far := slices.Clone(got)
 	slices.SortStableFunc(far, func(a, b reply[ledger.Page]) int { return cmp.Compare(b.value.To, a.value.To) })
 	for n := s.agree; n <= len(far); n++ {
@@ -24,36 +25,36 @@ func (s *Several) agreed(ctx context.Context, got []reply[ledger.Page], after le
 		for first := range n {
 			alike := []*peer{far[first].from}
 			for _, other := range far[first+1 : n] {
-				if differ(&far[first].value, &other.value, cut) == nil {
+				if firstDifference(&far[first].value, &other.value, cut) == nil {
 					alike = append(alike, other.from)
 				}
 			}
 			if len(alike) >= s.agree {
-				page := cutAt(far[first].value, cut)
-				s.settle(ctx, got, &page, alike)
+				page = cutAt(far[first].value, cut)
+				s.noteAgreement(ctx, got, &page, alike)
 				return page, true
 			}
 		}
 	}
-	return ledger.Page{}, false
+	return page, false
 }
 
-// settle notes that a page is used, and names the services whose pages differ from it.
-func (s *Several) settle(ctx context.Context, got []reply[ledger.Page], page *ledger.Page, alike []*peer) {
-	s.used(alike...)
+// noteAgreement records that a page is used, and warns of the services whose pages differ from it.
+func (s *Several) noteAgreement(ctx context.Context, got []reply[ledger.Page], page *ledger.Page, alike []*peer) {
+	s.noteUsed(alike...)
 	if last := lastOffset(page.Updates, 0); last > 0 {
 		s.Expect(last)
 	}
 	for i := range got {
-		at := differ(page, &got[i].value, min(page.To, got[i].value.To))
+		at := firstDifference(page, &got[i].value, min(page.To, got[i].value.To))
 		if at == nil {
 			continue
 		}
 		s.mu.Lock()
 		m := got[i].from
-		m.said = m.said && m.lies // a difference is said also of one that has failed before
-		s.pass(ctx, m, "disagrees", "update_id", at.ID, "offset", int64(at.Offset), "place", placeOf(at.Offset))
-		m.until, m.lies = time.Now().Add(longestRest), true
+		m.warned = m.warned && m.disagreed // a difference is worth a warning, also after one about a failure
+		s.warnPassedOver(ctx, m, "disagrees", "update_id", at.ID, "offset", int64(at.Offset), "place", placeOf(at.Offset))
+		m.restsUntil, m.disagreed = time.Now().Add(longestRest), true
 		s.mu.Unlock()
 	}
 }
@@ -69,8 +70,8 @@ func cutAt(page ledger.Page, to ledger.Offset) ledger.Page {
 	return page
 }
 
-// differ returns the first update up to an offset that one of two pages has otherwise, or not at all; nil: there is none.
-func differ(a, b *ledger.Page, to ledger.Offset) *ledger.Update {
+// firstDifference returns the first update up to an offset in which two pages differ, or that only one of them has; nil: there is none.
+func firstDifference(a, b *ledger.Page, to ledger.Offset) *ledger.Update {
 	for i := 0; ; i++ {
 		x, y := updateAt(a, i, to), updateAt(b, i, to)
 		switch {
@@ -99,13 +100,13 @@ func placeOf(offset ledger.Offset) string {
 	return fmt.Sprintf("migration %d, %s", migrationID, recordTime.Format(recordTimeForm))
 }
 
-// disagreement is the error where enough services answered and too few of them agree.
+// disagreement returns the error if enough services answered and too few of them agree.
 func (s *Several) disagreement(got []reply[ledger.Page], after ledger.Offset) error {
 	var first *ledger.Update
 	var one, other *peer
 	for i := range got {
 		for k := range i {
-			at := differ(&got[k].value, &got[i].value, min(got[k].value.To, got[i].value.To))
+			at := firstDifference(&got[k].value, &got[i].value, min(got[k].value.To, got[i].value.To))
 			if at != nil && (first == nil || at.Offset < first.Offset) {
 				first, one, other = at, got[k].from, got[i].from
 			}

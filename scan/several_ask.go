@@ -12,132 +12,133 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// reply is what a service answered.
+// reply is the answer of a service.
 type reply[T any] struct {
 	from  *peer
 	value T
 }
 
-func from[T any](got []reply[T]) (list []*peer) {
-	for _, a := range got {
-		list = append(list, a.from)
+// senders returns the services that replies came from.
+func senders[T any](replies []reply[T]) (list []*peer) {
+	for _, r := range replies {
+		list = append(list, r.from)
 	}
 	return list
 }
 
-// moment says what may still come.
-type moment int
+// waitState says which further replies can still be expected.
+type waitState int
 
 const (
-	coming  moment = iota // more answers may come soon
-	waited                // what has not come yet was waited for long enough
-	allCame               // nothing more can come
+	moreMayCome  waitState = iota // some services have not answered, and were not waited for long
+	patienceOver                  // the services that have not answered were waited for as long as they may take
+	allAnswered                   // every service has answered or failed
 )
 
-// first takes the first answer.
-func first[T any](s *Several) func(got []reply[T], _ moment) (T, bool, error) {
-	return func(got []reply[T], _ moment) (none T, ok bool, err error) {
+// firstReply is a choose function of askServices that takes the first reply.
+func firstReply[T any](s *Several) func(got []reply[T], _ waitState) (T, bool, error) {
+	return func(got []reply[T], _ waitState) (none T, ok bool, err error) {
 		if len(got) == 0 {
 			return none, false, nil
 		}
-		s.used(got[0].from)
+		s.noteUsed(got[0].from)
 		return got[0].value, true, nil
 	}
 }
 
-// gather asks at first so many services, and each further one if another has failed, does not answer in time, or what came is not
-// enough. choose is called with all usable answers, in the order in which services were asked, and says whether they are enough; an error
-// of it ends the question.
-func gather[T any](
-	ctx context.Context, s *Several, at int, ask func(context.Context, *peer) (T, error), choose func([]reply[T], moment) (T, bool, error),
+// askServices asks several services the same question. It begins with the first `initially` services of order, and asks one more
+// whenever a service fails, does not answer in time, or the replies so far are not enough. After each event choose is called with all
+// replies so far, in the order of the services, and with what may still come. It returns the result once they are enough; its error ends
+// the question.
+func askServices[T any](
+	ctx context.Context, s *Several, initially int, ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
 ) (none T, err error) {
-	type arrival struct {
-		place int
-		value T
-		err   error
+	type outcome struct {
+		service int // its index in order
+		value   T
+		err     error
 	}
 	order := s.order()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	replies := make(chan arrival, len(order))
-	values, failures, waits := make([]*T, len(order)), make([]error, len(order)), map[int]bool{}
-	began := 0
-	begin := func() {
-		place := began
-		began++
-		waits[place] = true
+	outcomes := make(chan outcome, len(order))
+	values, failures, unanswered := make([]*T, len(order)), make([]error, len(order)), map[int]bool{}
+	asked := 0 // how many services
+	askNext := func() {
+		o := outcome{service: asked}
+		asked++
+		unanswered[o.service] = true
 		go func() {
-			r := arrival{place: place}
-			if r.err = s.sameNetwork(asking, order[place]); r.err == nil {
-				r.value, r.err = ask(asking, order[place])
+			if o.err = s.checkNetwork(asking, order[o.service]); o.err == nil {
+				o.value, o.err = ask(asking, order[o.service])
 			}
-			replies <- r
+			outcomes <- o
 		}()
 	}
-	for began < min(at, len(order)) {
-		begin()
+	for asked < min(initially, len(order)) {
+		askNext()
 	}
-	timer := time.NewTimer(s.patient)
+	timer := time.NewTimer(s.patience)
 	defer timer.Stop()
-	now := coming
+	state := moreMayCome
 	for {
 		select {
-		case r := <-replies:
-			delete(waits, r.place)
+		case o := <-outcomes:
+			delete(unanswered, o.service)
 			var other *otherNetwork
-			if ctx.Err() != nil || errors.As(r.err, &other) || errors.Is(r.err, ledger.ErrByteLimit) {
-				return none, r.err
+			if ctx.Err() != nil || errors.As(o.err, &other) || errors.Is(o.err, ledger.ErrByteLimit) {
+				return none, o.err
 			}
-			s.heard(ctx, order[r.place], r.err)
-			if failures[r.place] = r.err; r.err == nil {
-				values[r.place] = &r.value
+			s.noteOutcome(ctx, order[o.service], o.err)
+			if failures[o.service] = o.err; o.err == nil {
+				values[o.service] = &o.value
 			}
 		case <-timer.C:
-			now = waited
-			timer.Reset(s.patient)
-			if began < len(order) {
-				begin()
+			state = patienceOver
+			timer.Reset(s.patience)
+			if asked < len(order) {
+				askNext()
 			}
 		}
-		var got []reply[T]
-		for place, value := range values {
+		var replies []reply[T]
+		for i, value := range values {
 			if value != nil {
-				got = append(got, reply[T]{order[place], *value})
+				replies = append(replies, reply[T]{order[i], *value})
 			}
 		}
-		if began == len(order) && len(waits) == 0 {
-			now = allCame
+		if asked == len(order) && len(unanswered) == 0 {
+			state = allAnswered
 		}
-		value, ok, err := choose(got, now)
+		value, ok, err := choose(replies, state)
 		if ok || err != nil {
-			if now == waited {
-				for place := range waits {
-					s.heard(ctx, order[place], errTooSlow)
+			if state == patienceOver {
+				for i := range unanswered {
+					s.noteOutcome(ctx, order[i], errTooSlow)
 				}
 			}
 			return value, err
 		}
-		if now == allCame {
+		if state == allAnswered {
 			return none, s.tooFew(order, failures)
 		}
-		for began < len(order) && len(got)+len(waits) < at {
-			begin()
+		for asked < len(order) && len(replies)+len(unanswered) < initially {
+			askNext()
 		}
-		if len(waits) == 0 {
-			begin()
+		if len(unanswered) == 0 {
+			askNext()
 		}
 	}
 }
 
-var errTooSlow = fmt.Errorf("it has not answered for %v", patience)
+var errTooSlow = fmt.Errorf("it has not answered for %v", answerPatience)
 
-// order returns the services in the order in which to ask them: those that rest come last. Alternatives are asked in the order in which they
-// were given. Where several have to agree these are others each time, so that none knows that it will not be compared with the rest.
+// order returns the services in the order in which to ask them: those that rest come last. If one reply is enough, that is the order in which
+// they were given. If several have to agree, it is a random one, so that no service can know which others it will be compared with.
 func (s *Several) order() []*peer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	rests := func(m *peer) time.Duration { return max(0, m.until.Sub(now)) }
+	rests := func(m *peer) time.Duration { return max(0, m.restsUntil.Sub(now)) }
 	order := slices.Clone(s.peers)
 	if s.agree > 1 && s.shuffle != nil {
 		s.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -146,17 +147,17 @@ func (s *Several) order() []*peer {
 	return order
 }
 
-// heard notes whether a service answered. What it is passed over for is said once.
-func (s *Several) heard(ctx context.Context, m *peer, err error) {
+// noteOutcome records whether a service answered. A service that failed rests. A warning is logged once.
+func (s *Several) noteOutcome(ctx context.Context, m *peer, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		if m.lies && time.Now().Before(m.until) {
+		if m.disagreed && time.Now().Before(m.restsUntil) {
 			return
 		}
-		m.failures, m.until, m.lies = 0, time.Time{}, false
-		if m.said && m.behind.IsZero() {
-			m.said = false
+		m.failures, m.restsUntil, m.disagreed = 0, time.Time{}, false
+		if m.warned && m.behindSince.IsZero() {
+			m.warned = false
 			s.log.InfoContext(ctx, "a Scan service answers again", "scan", m.url())
 		}
 		return
@@ -166,22 +167,22 @@ func (s *Several) heard(ctx context.Context, m *peer, err error) {
 		rest = max(rest, min(asks.Wait(), longestRest))
 	}
 	m.failures++
-	m.until = time.Now().Add(rest)
-	s.pass(ctx, m, "failed", "error", err)
+	m.restsUntil = time.Now().Add(rest)
+	s.warnPassedOver(ctx, m, "failed", "error", err)
 }
 
-// pass says once that a service is passed over.
-func (s *Several) pass(ctx context.Context, m *peer, reason string, why ...any) {
+// warnPassedOver counts that a service was passed over, and logs a warning the first time.
+func (s *Several) warnPassedOver(ctx context.Context, m *peer, reason string, why ...any) {
 	if s.passed != nil {
 		s.passed(m.url(), reason)
 	}
-	if !m.said {
-		m.said = true
+	if !m.warned {
+		m.warned = true
 		s.log.WarnContext(ctx, "a Scan service is passed over", append([]any{"scan", m.url(), "reason", reason}, why...)...)
 	}
 }
 
-// tooFew is the error where fewer services answered than have to agree. It passes if one of their failures may.
+// tooFew returns the error if fewer services answered than have to agree. It may be retried if one of their failures may.
 func (s *Several) tooFew(order []*peer, failures []error) error {
 	var chosen error
 	var texts []string
@@ -190,7 +191,7 @@ func (s *Several) tooFew(order []*peer, failures []error) error {
 			continue
 		}
 		texts = append(texts, fmt.Sprintf("%s: %v", order[i].url(), err))
-		if chosen == nil || lasts(chosen) && !lasts(err) {
+		if chosen == nil || permanent(chosen) && !permanent(err) {
 			chosen = err
 		}
 	}
@@ -207,8 +208,8 @@ func (t *tooFew) Error() string { return t.text }
 
 func (t *tooFew) Unwrap() error { return t.cause }
 
-// lasts reports whether trying again does not help.
-func lasts(err error) bool {
+// permanent reports whether retrying does not help.
+func permanent(err error) bool {
 	var problem *ledger.Problem
 	var unread *ledger.DecodeError
 	return errors.As(err, &problem) || errors.As(err, &unread) || errors.Is(err, ledger.ErrNotOffered)

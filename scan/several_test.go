@@ -58,7 +58,7 @@ func severalOf(t *testing.T, n, agree int, at ...ledger.Offset) *scans {
 		readers, s.networks, s.urls, s.asked = append(readers, u), append(s.networks, network), append(s.urls, u.url()), append(s.asked, asked)
 	}
 	s.Several = NewSeveral(readers, SeveralConfig{Agree: agree, Logger: slog.New(slog.NewTextHandler(&s.log, nil))})
-	s.patient, s.shuffle = time.Minute, nil // machines may be busy
+	s.patience, s.shuffle = time.Minute, nil // machines may be busy
 	return s
 }
 
@@ -105,7 +105,7 @@ func TestServicesThatAgree(t *testing.T) {
 				hangs = hangs || s.networks[i].hangs
 			}
 			if hangs { // on a busy machine the others may be too slow for that too
-				s.patient = 100 * time.Millisecond
+				s.patience = 100 * time.Millisecond
 			}
 			party, err := s.Party(t.Context())
 			require.NoError(t, err)
@@ -305,7 +305,7 @@ func TestASnapshotOfSeveralServices(t *testing.T) {
 	page, err := s.ReadSnapshot(t.Context(), at, ledger.Token{})
 	require.NoError(t, err)
 	require.Len(t, page.Entries, 2)
-	require.Equal(t, "41@"+s.peers[0].mark(), page.Next.Value)
+	require.Equal(t, "41@"+s.peers[0].tag(), page.Next.Value)
 	for _, of := range asked { // what one names the others have to show
 		all := strings.Join(of.requests(), "\n")
 		require.Contains(t, all, pathUpdates+"/u0")

@@ -277,7 +277,7 @@ func again(ctx context.Context, fn func() error) error {
 	for try := 0; ; try++ {
 		err := fn()
 		var temporary *Error
-		if !errors.As(err, &temporary) || lasts(err) || try == againTries {
+		if !errors.As(err, &temporary) || permanent(err) || try == againTries {
 			return err
 		}
 		if err := wait(ctx, max(time.Second<<try, min(temporary.RetryAfter, longestPause))); err != nil {

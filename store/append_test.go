@@ -166,12 +166,12 @@ func TestHooksHearOfCommittedBatchesOnly(t *testing.T) {
 	require.Equal(t, map[string]int{"updates": 1, "created": 1}, rows)
 	times := []time.Time{first[0].Updates[0].RecordTime.Time.UTC(), second[0].Updates[0].RecordTime.Time.UTC()}
 	require.Equal(t, times[:1], shown)
-	require.NoError(t, l.Write(t.Context(), storetest.Scope, second))
+	require.NoError(t, l.WriteAhead(t.Context(), storetest.Scope, second))
 	require.Equal(t, times[:1], shown, "it is stored, and not shown")
 	require.Equal(t, map[string]int{"updates": 2, "created": 2}, rows)
-	require.ErrorIs(t, l.Write(t.Context(), storetest.Scope, second), ErrCovered)
+	require.ErrorIs(t, l.WriteAhead(t.Context(), storetest.Scope, second), ErrCovered)
 	require.Equal(t, map[string]int{"updates": 2, "created": 2}, rows)
-	require.NoError(t, l.Project(t.Context(), storetest.Scope, 10, 20))
+	require.NoError(t, l.MoveWatermark(t.Context(), storetest.Scope, 10, 20))
 	require.Equal(t, times, shown)
 
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 20, To: 30}}))
@@ -297,7 +297,7 @@ func TestNamesThatDoNotFitAreRefused(t *testing.T) {
 		pages := storetest.OneCreation(0, 10)
 		change(&pages[0].Updates[0])
 		storetest.RequireProblem(t, l.Append(t.Context(), storetest.Scope, pages), "the database refuses the rows")
-		storetest.RequireProblem(t, l.Write(t.Context(), storetest.Scope, pages), "the database refuses the rows")
+		storetest.RequireProblem(t, l.WriteAhead(t.Context(), storetest.Scope, pages), "the database refuses the rows")
 		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.updates"), name)
 	}
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10)))

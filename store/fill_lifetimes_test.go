@@ -171,7 +171,7 @@ func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 	up := d.leadUpdates(d.store())
 	require.NoError(t, up.Start(t.Context(), "participant::1", storetest.Scope, 100, false))
 	require.NoError(t, up.Append(t.Context(), storetest.Scope, life(100, 110, 110, nil, []string{"old"})))
-	require.NoError(t, up.Write(t.Context(), storetest.Scope, life(110, 120, 120, nil, []string{"old"})))
+	require.NoError(t, up.WriteAhead(t.Context(), storetest.Scope, life(110, 120, 120, nil, []string{"old"})))
 	l := d.leadBackfill(d.store())
 	shown := make(chan error, 1)
 	err := l.term.Write(t.Context(), func(ctx context.Context, tx pgx.Tx) error {
@@ -181,7 +181,7 @@ func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []dbsqlc.Created{{ContractID: "old"}}}); err != nil {
 			return err
 		}
-		go func() { shown <- up.Project(t.Context(), storetest.Scope, 110, 120) }()
+		go func() { shown <- up.MoveWatermark(t.Context(), storetest.Scope, 110, 120) }()
 		d.WaitFor(storetest.Waiting, 1)
 		return l.lowerFloor(ctx, tx, storetest.Scope, 90, 100)
 	})

@@ -80,12 +80,12 @@ func TestACrashTakesNothingThatIsShown(t *testing.T) {
 	}
 	l := lead()
 	require.NoError(t, l.Start(ctx, "participant::1", storetest.Scope, 0, true))
-	require.NoError(t, l.Write(ctx, storetest.Scope, signedBy(0, 10, "alice")))
-	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 10))
-	require.NoError(t, l.Write(ctx, storetest.Scope, signedBy(10, 20, "bob")))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, signedBy(0, 10, "alice")))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 0, 10))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, signedBy(10, 20, "bob")))
 	d.crash()
 	require.Eventually(t, func() bool { // errors of old connections come first
-		return errors.Is(l.Project(ctx, storetest.Scope, 10, 20), ErrNotLeader)
+		return errors.Is(l.MoveWatermark(ctx, storetest.Scope, 10, 20), ErrNotLeader)
 	}, storetest.WaitLimit, storetest.WaitTick, "what is remembered of lost facts is not shown")
 	l.Close()
 
@@ -94,11 +94,11 @@ func TestACrashTakesNothingThatIsShown(t *testing.T) {
 	at, _, err := l.Watermark(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, 10, at)
-	ahead, err := l.Ahead(ctx)
+	ahead, err := l.StoredAhead(ctx)
 	require.NoError(t, err)
 	require.Empty(t, ahead)
-	require.NoError(t, l.Write(ctx, storetest.Scope, signedBy(10, 20, "carol")))
-	require.NoError(t, l.Project(ctx, storetest.Scope, 10, 20))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, signedBy(10, 20, "carol")))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 10, 20))
 	d.crash()
 	require.Equal(t, "20", d.Row("SELECT ledger_offset FROM indexer.checkpoints WHERE stream = 'updates'"))
 	require.Equal(t, []string{"10 alice", "20 carol"},

@@ -85,7 +85,7 @@ func TestOffsetCheckpointsAlone(t *testing.T) {
 	require.Empty(t, d.Coverage())
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
 	require.NoError(t, l.Append(ctx, storetest.Scope, alone(10)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, alone(10)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, alone(10)))
 	require.Equal(t, []string{"0 10"}, d.Coverage())
 	require.Equal(t, "10", d.Watermark())
 	require.Equal(t, []string{"0", "10"}, d.Rows("SELECT ledger_offset FROM indexer.offset_checkpoints ORDER BY 1"))

@@ -47,7 +47,7 @@ func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 			ctx := t.Context()
 			require.NoError(t, l.Append(ctx, storetest.Scope, created("first", 0, 10)))
 			for _, r := range c.before {
-				require.NoError(t, l.Write(ctx, storetest.Scope, created("first", r.From, r.To)))
+				require.NoError(t, l.WriteAhead(ctx, storetest.Scope, created("first", r.From, r.To)))
 			}
 			_, err := l.Reset(ctx, 10)
 			require.NoError(t, err)
@@ -57,13 +57,13 @@ func TestNothingIsRememberedOfWhatWasRemoved(t *testing.T) {
 			}
 			var end ledger.Offset
 			for _, r := range c.again {
-				require.NoError(t, l.Write(ctx, storetest.Scope, created("second", r.From, r.To)))
+				require.NoError(t, l.WriteAhead(ctx, storetest.Scope, created("second", r.From, r.To)))
 				for at := r.From + 1; at <= r.To; at++ {
 					want = append(want, fmt.Sprint("second-", at, " ", at))
 				}
 				end = max(end, r.To)
 			}
-			require.NoError(t, l.Project(ctx, storetest.Scope, 10, end))
+			require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 10, end))
 			require.ElementsMatch(t, want, d.Rows("SELECT contract_id, activated_offset FROM indexer.active_contracts"))
 			_, reach, _ := l.pending.After(0, 1<<40)
 			require.EqualValues(t, 1<<40, reach, "nothing is remembered of what is shown")

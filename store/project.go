@@ -15,13 +15,13 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Project shows what was written: it moves the watermark from one offset to another, up to which everything is stored, with
+// MoveWatermark shows what was written ahead: it moves the watermark from one offset to another, up to which everything is stored, with
 // what follows from the events for the active set. Long ranges take several transactions, each of which moves the
 // watermark; it never moves without what follows.
 //
 // Errors: ErrNotLeader, ErrWatermarkMoved, or the database's; where something in the range is not stored in this scope, the
 // watermark stays before it. After any error read Watermark again.
-func (l *UpdatesWriter) Project(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
+func (l *UpdatesWriter) MoveWatermark(ctx context.Context, scope ledger.Scope, from, to ledger.Offset) error {
 	for from < to {
 		reach, err := l.projectNext(ctx, scope, from, to)
 		if err != nil {

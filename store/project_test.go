@@ -31,16 +31,16 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	}
 	one := created("late", 4, 5)
 	one[0].Updates[0].Unknown = []ledger.UnknownElement{{Kind: "Novelty", Raw: ledger.JSON(`{}`)}}
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(0)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(0)))
 	l.pending = active.NewPending() // as another process would
 
 	beforeCommit := begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 	wrote := make(chan error, 1)
-	go func() { wrote <- l.Write(ctx, storetest.Scope, one) }()
+	go func() { wrote <- l.WriteAhead(ctx, storetest.Scope, one) }()
 	d.WaitFor(waiting("copy%unknown_elements%"))
 	beforeMove := begin("SELECT FROM indexer.checkpoints FOR UPDATE")
 	projected := make(chan error, 1)
-	go func() { projected <- l.Project(ctx, storetest.Scope, 0, 5) }()
+	go func() { projected <- l.MoveWatermark(ctx, storetest.Scope, 0, 5) }()
 	var refused error
 	require.Eventually(t, func() bool { // it refuses, or has read the events and waits
 		select {
@@ -60,7 +60,7 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	require.ErrorIs(t, refused, errNotCovered)
 	require.Equal(t, "0", d.Watermark())
 
-	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 5))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 0, 5))
 	require.Empty(t, d.differences(l.store))
 	require.Equal(t, []string{"arrived", "contract-0", "late-5"}, d.Rows("SELECT contract_id FROM indexer.active_contracts ORDER BY 1"))
 }

@@ -217,7 +217,7 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	require.NoError(t, up.Append(t.Context(), w.scope, w.between(0, w.at[1])))
 	rest := w.between(w.at[1], ledger.Offset(w.ledger.End()))
 	ahead := rest[len(rest)-1]
-	require.NoError(t, up.Write(t.Context(), w.scope, []ledger.Page{ahead}), "what is stored and not shown yet lies in the partition too")
+	require.NoError(t, up.WriteAhead(t.Context(), w.scope, []ledger.Page{ahead}), "what is stored and not shown yet lies in the partition too")
 	reader := d.Connect()
 	tx, err := reader.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
 	require.NoError(t, err)
@@ -249,7 +249,7 @@ func TestReadersAndTheLeaderGoOnWhileOneIsPruned(t *testing.T) {
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-pruned)
 	require.Equal(t, fmt.Sprint(w.at[0], " ", w.at[0]), d.Floors())
-	require.NoError(t, up.Project(t.Context(), w.scope, ahead.From, ahead.To))
+	require.NoError(t, up.MoveWatermark(t.Context(), w.scope, ahead.From, ahead.To))
 	require.Empty(t, d.differences(up.store))
 	reference, leader := w.begun(t, 0, true)
 	require.NoError(t, leader.Append(t.Context(), w.scope, w.between(w.at[0], ledger.Offset(w.ledger.End()))))

@@ -173,10 +173,10 @@ func TestReadersAreToldOfANewWatermark(t *testing.T) {
 	}
 	l := d.started()
 	require.Equal(t, "0", told())
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(2, 4)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(2, 4)))
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 2)))
 	require.Equal(t, "2", told(), "nothing was said of what lies ahead")
-	require.NoError(t, l.Project(ctx, storetest.Scope, 2, 4))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 2, 4))
 	require.Equal(t, "4", told())
 	_, err = l.Reset(ctx, 2)
 	require.NoError(t, err)

@@ -180,7 +180,7 @@ func (l *Leader) writeSnapshotPage(
 	for i := range page.Entries {
 		rows.Add(numbers, &page.Entries[i])
 	}
-	next := progress.Behind(&page)
+	next := progress.After(&page)
 	advance := func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.advanceSnapshot(ctx, tx, progress, next, page.Last); err != nil || !page.Last {
 			return err

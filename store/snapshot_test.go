@@ -265,7 +265,7 @@ func TestSnapshotPageBehindAnother(t *testing.T) {
 	unknown := ledger.ContractEntry{Unknown: &ledger.UnknownElement{Kind: "New", Raw: ledger.JSON(`{}`)}}
 	first := ledger.SnapshotPage{Next: storetest.Token("t1"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(1, 0, "a", "sync::1", 0), unknown}}
 	second := ledger.SnapshotPage{Next: storetest.Token("t2"), Entries: []ledger.ContractEntry{storetest.ActiveEntry(2, 0, "b", "sync::1", 0), unknown}}
-	expected := progress.Behind(&first)
+	expected := progress.After(&first)
 
 	failed := errors.New("the other failed")
 	_, err = l.WriteSnapshotPage(ctx, expected, behindAnother(func() error { return failed }), second)

@@ -39,7 +39,7 @@ type Status struct {
 	Packages Packages
 	Tasks    []Task // by name
 
-	Progress []Progress // the long work that is under way, by stream
+	Progress []RecordedProgress // the long work that is under way, by stream
 
 	Verified Verified
 

@@ -14,13 +14,13 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Write stores pages that follow one another, anywhere above the watermark: facts and coverage, in one transaction. They
-// are shown by Project. Their offset checkpoints are kept too; a batch of nothing else is no new coverage. It is safe for
+// WriteAhead stores pages that follow one another, anywhere above the watermark: facts and coverage, in one transaction. They
+// are shown by MoveWatermark. Their offset checkpoints are kept too; a batch of nothing else is no new coverage. It is safe for
 // concurrent use: ranges may be written in any order and at the same time.
 //
 // Errors: ErrNotLeader, ErrCovered, ErrWatermarkMoved where the pages begin below the watermark or nothing was started, or
-// the database's. After any error the outcome is unknown: read Watermark and Ahead again.
-func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+// the database's. After any error the outcome is unknown: read Watermark and StoredAhead again.
+func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
 		return nil
 	}
@@ -55,12 +55,14 @@ func (l *UpdatesWriter) Write(ctx context.Context, scope ledger.Scope, pages []l
 
 // Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
 // one. There is none where nothing was started.
-func (l *UpdatesWriter) Ahead(ctx context.Context) ([]ledger.Range, error) {
+func (l *UpdatesWriter) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 	return l.store.ahead(ctx, l.term.Pool)
 }
 
-// Ahead is UpdatesWriter.Ahead.
-func (s *Store) Ahead(ctx context.Context) ([]ledger.Range, error) { return s.ahead(ctx, s.db.Pool) }
+// StoredAhead is UpdatesWriter.StoredAhead.
+func (s *Store) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
+	return s.ahead(ctx, s.db.Pool)
+}
 
 func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, error) {
 	rows, err := s.db.Queries.CoverageAhead(ctx, db, StreamUpdates)

@@ -81,7 +81,7 @@ func BenchmarkWrite(b *testing.B) {
 				b.StopTimer()
 				pages := []ledger.Page{busy.page(updates)}
 				b.StartTimer()
-				require.NoError(b, l.Write(b.Context(), storetest.Scope, pages))
+				require.NoError(b, l.WriteAhead(b.Context(), storetest.Scope, pages))
 			}
 			events := float64(b.N) * updates * 4
 			b.ReportMetric(float64(b.N)*updates/b.Elapsed().Seconds(), "updates/s")
@@ -116,13 +116,13 @@ func BenchmarkProject(b *testing.B) {
 				b.StopTimer()
 				from := busy.at
 				for range 5 {
-					require.NoError(b, l.Write(b.Context(), storetest.Scope, []ledger.Page{busy.page(updates / 5)}))
+					require.NoError(b, l.WriteAhead(b.Context(), storetest.Scope, []ledger.Page{busy.page(updates / 5)}))
 				}
 				if !remembered {
 					l.pending = active.NewPending()
 				}
 				b.StartTimer()
-				require.NoError(b, l.Project(b.Context(), storetest.Scope, from, busy.at))
+				require.NoError(b, l.MoveWatermark(b.Context(), storetest.Scope, from, busy.at))
 			}
 			b.ReportMetric(float64(b.N)*updates/b.Elapsed().Seconds(), "updates/s")
 		})

@@ -21,7 +21,7 @@ import (
 
 // ahead lists what is stored and not shown yet.
 func ahead(t *testing.T, l *UpdatesWriter) (list []string) {
-	ranges, err := l.Ahead(t.Context())
+	ranges, err := l.StoredAhead(t.Context())
 	require.NoError(t, err)
 	for _, r := range ranges {
 		list = append(list, fmt.Sprint(r.From, " ", r.To))
@@ -37,10 +37,10 @@ func TestWriteAhead(t *testing.T) {
 	l := d.started()
 	ctx := t.Context()
 	require.Empty(t, ahead(t, l))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(8)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(0)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(4)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(20)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(8)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(0)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(4)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(20)))
 	require.Equal(t, []string{"0 12", "20 24"}, ahead(t, l))
 	one := d.Facts(20, 24)
 	require.GreaterOrEqual(t, len(one), len(storetest.FactTables))
@@ -56,16 +56,16 @@ func TestWriteAhead(t *testing.T) {
 
 	l.Close()
 	l = d.leadUpdates(d.store())
-	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 10), "the middle of what was written at once")
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 0, 10), "the middle of what was written at once")
 	require.Equal(t, []string{"0 10", "10 12", "20 24"}, d.Coverage())
 	require.Equal(t, []string{"10 12", "20 24"}, ahead(t, l))
 	require.Equal(t, "10", d.Watermark())
-	require.NoError(t, l.Project(ctx, storetest.Scope, 10, 12))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 10, 12))
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(12)))
 	require.Equal(t, []string{"0 16", "20 24"}, d.Coverage())
 	require.ErrorIs(t, l.Append(ctx, storetest.Scope, []ledger.Page{{From: 16, To: 22}}), ErrCovered)
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(16)))
-	require.NoError(t, l.Project(ctx, storetest.Scope, 20, 24))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 20, 24))
 	require.Equal(t, []string{"0 24"}, d.Coverage())
 	require.Empty(t, ahead(t, l))
 	require.Equal(t, "24", d.Row("SELECT count(*) FROM ledger.updates"))
@@ -80,24 +80,24 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(20, 30)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(20, 30)))
 	forget := func() { l.pending = active.NewPending() } // as another process would
 	for range 2 {
-		require.ErrorIs(t, l.Project(ctx, ledger.Scope{}, 0, 10), errNotCovered, "another scope")
-		require.ErrorIs(t, l.Project(ctx, storetest.Scope, 5, 10), ErrWatermarkMoved)
-		require.ErrorIs(t, l.Project(ctx, storetest.Scope, 20, 30), ErrWatermarkMoved)
-		require.NoError(t, l.Project(ctx, storetest.Scope, 10, 0))
+		require.ErrorIs(t, l.MoveWatermark(ctx, ledger.Scope{}, 0, 10), errNotCovered, "another scope")
+		require.ErrorIs(t, l.MoveWatermark(ctx, storetest.Scope, 5, 10), ErrWatermarkMoved)
+		require.ErrorIs(t, l.MoveWatermark(ctx, storetest.Scope, 20, 30), ErrWatermarkMoved)
+		require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 10, 0))
 		require.Equal(t, "0", d.Watermark())
 		forget()
-		require.ErrorIs(t, l.Project(ctx, storetest.Scope, 0, 30), errNotCovered)
+		require.ErrorIs(t, l.MoveWatermark(ctx, storetest.Scope, 0, 30), errNotCovered)
 		require.Equal(t, []string{"0 10", "20 30"}, d.Coverage())
 		require.Equal(t, "0", d.Row("SELECT count(*) FROM indexer.active_contracts"))
 	}
 	var group sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
-		group.Go(func() { errs[i] = l.Project(ctx, storetest.Scope, 0, 10) })
+		group.Go(func() { errs[i] = l.MoveWatermark(ctx, storetest.Scope, 0, 10) })
 	}
 	group.Wait()
 	won := 0
@@ -111,14 +111,14 @@ func TestProjectMovesOverWhatIsStored(t *testing.T) {
 	require.Equal(t, 1, won)
 	require.Equal(t, "1", d.Row("SELECT count(*) FROM indexer.active_contracts"))
 
-	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(0, 10)), ErrCovered)
-	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(9, 11)), ErrCovered)
-	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(29, 31)), ErrCovered)
+	require.ErrorIs(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(0, 10)), ErrCovered)
+	require.ErrorIs(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(9, 11)), ErrCovered)
+	require.ErrorIs(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(29, 31)), ErrCovered)
 	d.Exec("DELETE FROM indexer.coverage WHERE from_exclusive = 0")
-	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(5, 9)), ErrWatermarkMoved, "below the watermark")
+	require.ErrorIs(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(5, 9)), ErrWatermarkMoved, "below the watermark")
 	require.Equal(t, "2", d.Row("SELECT count(*) FROM indexer.updates"))
 	d.Exec("TRUNCATE indexer.checkpoints")
-	require.ErrorIs(t, l.Write(ctx, storetest.Scope, storetest.OneCreation(40, 50)), ErrWatermarkMoved, "nothing was started")
+	require.ErrorIs(t, l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(40, 50)), ErrWatermarkMoved, "nothing was started")
 }
 
 // Rule: an update's rows exist if and only if its offset is covered, whoever writes what at the same time: ranges that overlap,
@@ -149,7 +149,7 @@ func TestWritersRace(t *testing.T) {
 			random := rand.New(rand.NewPCG(5, uint64(i)))
 			for range 150 {
 				from := ledger.Offset(random.IntN(end))
-				err := l.Write(ctx, storetest.Scope, pages(from, min(end, from+1+ledger.Offset(random.IntN(6)))))
+				err := l.WriteAhead(ctx, storetest.Scope, pages(from, min(end, from+1+ledger.Offset(random.IntN(6)))))
 				if !harmless(err) {
 					t.Error(err)
 					return
@@ -170,13 +170,13 @@ func TestWritersRace(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			ranges, err := l.Ahead(ctx)
+			ranges, err := l.StoredAhead(ctx)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			if len(ranges) > 0 && ranges[0].From == at {
-				if err := l.Project(ctx, storetest.Scope, at, ranges[0].To); !harmless(err) {
+				if err := l.MoveWatermark(ctx, storetest.Scope, at, ranges[0].To); !harmless(err) {
 					t.Error(err)
 					return
 				}
@@ -189,12 +189,12 @@ func TestWritersRace(t *testing.T) {
 	at, _, err := l.Watermark(ctx)
 	require.NoError(t, err)
 	holes := held.Ranges{{From: 0, To: at}}
-	ranges, err := l.Ahead(ctx)
+	ranges, err := l.StoredAhead(ctx)
 	require.NoError(t, err)
 	for _, hole := range append(holes, ranges...).Missing(ledger.Range{From: 0, To: end}) {
-		require.NoError(t, l.Write(ctx, storetest.Scope, pages(hole.From, hole.To)))
+		require.NoError(t, l.WriteAhead(ctx, storetest.Scope, pages(hole.From, hole.To)))
 	}
-	require.NoError(t, l.Project(ctx, storetest.Scope, at, end))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, at, end))
 	require.Equal(t, []string{"0 300"}, d.Coverage())
 	for _, table := range []string{"updates", "created", "active_contracts"} {
 		require.Equal(t, "300", d.Row("SELECT count(*) FROM indexer."+table), table)
@@ -213,7 +213,7 @@ func TestWritersAttachPartitions(t *testing.T) {
 		group.Go(func() {
 			for n := range ledger.Offset(5) {
 				from := (n*ledger.Offset(len(errs)) + ledger.Offset(i)) * partitions.FirstWidth
-				if errs[i] = l.Write(ctx, storetest.Scope, storetest.OneCreation(from, from+partitions.FirstWidth)); errs[i] != nil {
+				if errs[i] = l.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(from, from+partitions.FirstWidth)); errs[i] != nil {
 					return
 				}
 			}
@@ -223,7 +223,7 @@ func TestWritersAttachPartitions(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	require.NoError(t, l.Project(ctx, storetest.Scope, 0, 20*partitions.FirstWidth))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 0, 20*partitions.FirstWidth))
 	require.Equal(t, "20", d.Row("SELECT count(*) FROM ledger.created_events"))
 }
 
@@ -261,15 +261,15 @@ func TestWriteAndProjectAreAppend(t *testing.T) {
 		batches := h.Batches(rt)
 		var at ledger.Offset
 		show := func(to ledger.Offset) {
-			require.NoError(rt, l.Project(t.Context(), storetest.Scope, at, to))
+			require.NoError(rt, l.MoveWatermark(t.Context(), storetest.Scope, at, to))
 			at = to
 		}
 		for _, n := range rapid.Permutation(numbers(len(batches))).Draw(rt, "order") {
-			require.NoError(rt, l.Write(t.Context(), storetest.Scope, batches[n]))
+			require.NoError(rt, l.WriteAhead(t.Context(), storetest.Scope, batches[n]))
 			if rapid.IntRange(0, 2).Draw(rt, "show") > 0 {
 				continue
 			}
-			ranges, err := l.Ahead(t.Context())
+			ranges, err := l.StoredAhead(t.Context())
 			require.NoError(rt, err)
 			if len(ranges) > 0 && ranges[0].From == at {
 				show(ledger.Offset(rapid.IntRange(int(at), int(ranges[0].To)).Draw(rt, "to")))

@@ -23,5 +23,5 @@ func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) e
 	return err
 }
 
-// anywhere is above all offsets.
-const anywhere ledger.Offset = math.MaxInt64
+// maxOffset stands for the end of what is stored, wherever that is.
+const maxOffset ledger.Offset = math.MaxInt64

@@ -23,14 +23,14 @@ type PartingSource interface {
 // PartingDatabase is the stored updates.
 type PartingDatabase interface {
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
-	// Ahead returns the ranges behind the watermark that are stored, in order.
-	Ahead(ctx context.Context) ([]ledger.Range, error)
+	// StoredAhead returns the ranges above the watermark that are stored, in order.
+	StoredAhead(ctx context.Context) ([]ledger.Range, error)
 	// LastUpdate returns the last stored update at or below an offset. at is 0 if there is none.
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
-	// PlacedUpdates returns the next stored updates in a range, in order, at most so many.
-	PlacedUpdates(ctx context.Context, within ledger.Range, most int) ([]ledger.PlacedUpdate, error)
-	// NamedUpdates returns the stored updates after an offset that have one of some ids.
-	NamedUpdates(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.PlacedUpdate, error)
+	// UpdateRefs returns the first stored updates of a range, in order, at most limit.
+	UpdateRefs(ctx context.Context, within ledger.Range, limit int) ([]ledger.UpdateRef, error)
+	// UpdateRefsByID returns the stored updates after an offset whose id is one of ids.
+	UpdateRefsByID(ctx context.Context, ids []string, after ledger.Offset) ([]ledger.UpdateRef, error)
 }
 
 // Parting is where a participant and a database part: up to Common both have the same updates at the same offsets, and not after it.
@@ -41,7 +41,7 @@ type Parting struct {
 	Equal     int64         // updates up to Common
 	Parted    bool          // false: all that is stored is equal, and Common is of the last update; what follows is zero
 
-	Stored, Served *ledger.PlacedUpdate // the first update after Common; nil: there is none
+	Stored, Served *ledger.UpdateRef // the first update after Common; nil: there is none
 
 	// Of the updates after Common.
 	Moved int64 // both have, at other offsets
@@ -50,12 +50,12 @@ type Parting struct {
 	Lost  int64 // only the database has
 	Later int64 // of Lost: recorded after all that the participant shows of their synchronizer, so that it may receive them yet
 
-	Missing []ledger.PlacedUpdate // the first ones of Lost that are not of Later
+	Missing []ledger.UpdateRef // the first ones of Lost that are not of Later
 }
 
 const (
 	mostMissing = 5
-	placedBatch = 10_000
+	refsBatch   = 10_000
 	// An open-ended read of a server that does not report its end asks for so many updates, and ends when none has come for so long.
 	openLimit = 200
 	openIdle  = time.Second
@@ -124,7 +124,7 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 // endsBelow is called where the ledger ends before what is stored does: they part there if an update is stored behind, or if the
 // participant refuses to go on from there. One that does not report its end may only not have shown all of it.
 func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error {
-	rest, err := p.db.PlacedUpdates(ctx, ledger.Range{From: at, To: stored}, 1)
+	rest, err := p.db.UpdateRefs(ctx, ledger.Range{From: at, To: stored}, 1)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
 	if !started {
 		return errUnstarted()
 	}
-	ahead, err := p.db.Ahead(ctx)
+	ahead, err := p.db.StoredAhead(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,9 +189,9 @@ func (p *parting) next(ctx context.Context, at ledger.Offset) (page ledger.Page,
 }
 
 func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
-	served := make([]ledger.PlacedUpdate, len(page.Updates))
+	served := make([]ledger.UpdateRef, len(page.Updates))
 	for i := range page.Updates {
-		u := page.Updates[i].Placed()
+		u := page.Updates[i].Ref()
 		served[i] = u
 		if u.RecordTime.After(p.latest[u.SynchronizerID]) {
 			p.latest[u.SynchronizerID] = u.RecordTime
@@ -210,8 +210,8 @@ func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
 }
 
 // agree compares a page offset by offset. Where they part, it returns the rest of what is served.
-func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.PlacedUpdate) (rest []ledger.PlacedUpdate, err error) {
-	stored, err := p.db.PlacedUpdates(ctx, within, len(all)+1)
+func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.UpdateRef) (rest []ledger.UpdateRef, err error) {
+	stored, err := p.db.UpdateRefs(ctx, within, len(all)+1)
 	if err != nil {
 		return nil, err
 	}
@@ -241,7 +241,7 @@ func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.P
 }
 
 // inCovered returns the updates of the ranges that are stored.
-func (p *parting) inCovered(all []ledger.PlacedUpdate) (list []ledger.PlacedUpdate) {
+func (p *parting) inCovered(all []ledger.UpdateRef) (list []ledger.UpdateRef) {
 	for _, u := range all {
 		if slices.ContainsFunc(p.covered, func(r ledger.Range) bool { return u.Offset > r.From && u.Offset <= r.To }) {
 			list = append(list, u)
@@ -251,7 +251,7 @@ func (p *parting) inCovered(all []ledger.PlacedUpdate) (list []ledger.PlacedUpda
 }
 
 // match looks for what is served after Common among what is stored there.
-func (p *parting) match(ctx context.Context, served []ledger.PlacedUpdate) error {
+func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
 	if p.Served == nil {
 		p.Served = &served[0]
 	}
@@ -261,11 +261,11 @@ func (p *parting) match(ctx context.Context, served []ledger.PlacedUpdate) error
 			ids = append(ids, u.ID)
 		}
 	}
-	named, err := p.db.NamedUpdates(ctx, ids, p.Common)
+	named, err := p.db.UpdateRefsByID(ctx, ids, p.Common)
 	if err != nil {
 		return err
 	}
-	places := map[string]ledger.PlacedUpdate{}
+	places := map[string]ledger.UpdateRef{}
 	for _, u := range named {
 		places[u.ID] = u
 	}
@@ -288,7 +288,7 @@ func (p *parting) match(ctx context.Context, served []ledger.PlacedUpdate) error
 // lost counts what is stored after Common and was not served.
 func (p *parting) lost(ctx context.Context) error {
 	for after := p.Common; ; {
-		batch, err := p.db.PlacedUpdates(ctx, ledger.Range{From: after, To: anywhere}, placedBatch)
+		batch, err := p.db.UpdateRefs(ctx, ledger.Range{From: after, To: maxOffset}, refsBatch)
 		if err != nil || len(batch) == 0 {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 // twoHistories is what a participant serves and what is stored: words of updates, each "offset:id", maybe with "@seconds" of its record time
 // and "/synchronizer".
 type twoHistories struct {
-	served, stored []ledger.PlacedUpdate
+	served, stored []ledger.UpdateRef
 	end            ledger.Offset // 0: that of the last update
 	blind          bool
 	pruned         ledger.Offset
@@ -26,14 +26,14 @@ type twoHistories struct {
 	pages          int
 }
 
-func history(t *testing.T, text string) (list []ledger.PlacedUpdate) {
+func history(t *testing.T, text string) (list []ledger.UpdateRef) {
 	t.Helper()
 	for _, word := range strings.Fields(text) {
 		word, synchronizer, _ := strings.Cut(word, "/")
 		word, seconds, timed := strings.Cut(word, "@")
 		offset, id, ok := strings.Cut(word, ":")
 		require.True(t, ok, word)
-		u := ledger.PlacedUpdate{Offset: number(t, offset), UpdateKey: ledger.UpdateKey{ID: id, SynchronizerID: synchronizer}}
+		u := ledger.UpdateRef{Offset: number(t, offset), UpdateKey: ledger.UpdateKey{ID: id, SynchronizerID: synchronizer}}
 		at := u.Offset
 		if timed {
 			at = number(t, seconds)
@@ -111,7 +111,7 @@ func (h *twoHistories) Bounds(context.Context) (ledger.Bounds, bool, error) {
 	return bounds, true, nil
 }
 
-func (h *twoHistories) Ahead(context.Context) ([]ledger.Range, error) { return h.ahead, nil }
+func (h *twoHistories) StoredAhead(context.Context) ([]ledger.Range, error) { return h.ahead, nil }
 
 func (h *twoHistories) LastUpdate(_ context.Context, upTo ledger.Offset) (at ledger.Offset, id string, err error) {
 	for _, u := range h.stored {
@@ -122,7 +122,7 @@ func (h *twoHistories) LastUpdate(_ context.Context, upTo ledger.Offset) (at led
 	return at, id, nil
 }
 
-func (h *twoHistories) PlacedUpdates(_ context.Context, within ledger.Range, most int) (list []ledger.PlacedUpdate, err error) {
+func (h *twoHistories) UpdateRefs(_ context.Context, within ledger.Range, most int) (list []ledger.UpdateRef, err error) {
 	for _, u := range h.stored {
 		if u.Offset > within.From && u.Offset <= within.To && len(list) < most {
 			list = append(list, u)
@@ -131,7 +131,7 @@ func (h *twoHistories) PlacedUpdates(_ context.Context, within ledger.Range, mos
 	return list, nil
 }
 
-func (h *twoHistories) NamedUpdates(_ context.Context, ids []string, after ledger.Offset) (list []ledger.PlacedUpdate, err error) {
+func (h *twoHistories) UpdateRefsByID(_ context.Context, ids []string, after ledger.Offset) (list []ledger.UpdateRef, err error) {
 	for _, u := range h.stored {
 		if u.Offset > after && slices.Contains(ids, u.ID) {
 			list = append(list, u)
@@ -227,7 +227,7 @@ func TestWhereTheyPart(t *testing.T) {
 			h := c.more
 			h.stored, h.served = history(t, c.stored), history(t, c.served)
 			got := h.find(t, c.since)
-			id := func(u *ledger.PlacedUpdate) string {
+			id := func(u *ledger.UpdateRef) string {
 				if u == nil {
 					return "-"
 				}

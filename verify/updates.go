@@ -85,7 +85,7 @@ func (u *Updates) run(ctx context.Context) error {
 	if err := u.ask(ctx); err != nil {
 		return err
 	}
-	if err := u.checkFork(ctx, anywhere, false); err != nil {
+	if err := u.checkFork(ctx, maxOffset, false); err != nil {
 		return err
 	}
 	holes, certain, err := u.coverage(ctx)

@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 )
 
 type historyCommand struct{ app.Fill }
@@ -27,7 +27,7 @@ func (*historyCommand) Help() string {
 }
 
 // Run fills in updates, and prints how far they reach.
-func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunFill(ctx, c.Fill, logger)
 	return printFilled(out, filled, err)

@@ -12,7 +12,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 )
@@ -43,7 +43,7 @@ type snapshotCommand struct{ app.Backfill }
 func (*snapshotCommand) Logged() {}
 
 // Run seeds the database.
-func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	stored, err := app.RunBackfill(ctx, c.Backfill, logger, nil)
 	return printSeeded(out, stored, err, "indexer run")

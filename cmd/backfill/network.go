@@ -8,7 +8,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 )
 
 // networkCommands fill the schemas of the updates of a network.
@@ -30,7 +30,7 @@ func (*networkSnapshotCommand) Help() string {
 }
 
 // Run seeds the database.
-func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	if c.Files.Files != "" {
 		loaded, err := app.RunNetworkFiles(ctx, c.NetworkBackfill, logger)
@@ -61,7 +61,7 @@ func (*networkHistoryCommand) Help() string {
 }
 
 // Run fills in updates, and prints how far they reach.
-func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunNetworkFill(ctx, c.NetworkFill, logger)
 	return printFilled(out, filled, err)

@@ -13,12 +13,12 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/store"
 )
 
 // Run indexes until it is stopped.
-func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *progress.Bar, reload *config.Reload) error {
+func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *terminal.Bar, reload *config.Reload) error {
 	c.Show = bar.Show
 	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {
 		reload.OnHangup(ctx, logger, func(command any) []string { return apply(command.(*runCommand).Indexer) })

@@ -9,7 +9,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 )
 
 // indexCommand makes indexes of fields, and of templates and choices.
@@ -61,11 +61,11 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		return err
 	}
 	if !r.Changed {
-		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name, progress.Bytes(r.Bytes), r.Partitions)
+		fmt.Fprintf(out, "%s of %s has the index %s: %s in %d partitions\n", indexedOf(r), strings.Join(r.Of, ", "), r.Name, terminal.Bytes(r.Bytes), r.Partitions)
 		return nil
 	}
 	fmt.Fprintf(out, "made index %s of %s of %s: %s in %d partitions, in %s\n",
-		r.Name, withType(r), strings.Join(r.Of, ", "), progress.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
+		r.Name, withType(r), strings.Join(r.Of, ", "), terminal.Bytes(r.Bytes), r.Partitions, r.Took.Round(10*time.Millisecond))
 	serves := "conditions with =, IN, <, >, BETWEEN"
 	switch of := indexedOf(r); {
 	case r.Type == "text":
@@ -122,7 +122,7 @@ func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 		if r.Unfinished > 0 {
 			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
 		}
-		row(table, withType(r), progress.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
+		row(table, withType(r), terminal.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
 	}
 	return table.Flush()
 }

@@ -8,7 +8,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/store"
 )
 
@@ -55,13 +55,13 @@ func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 	fmt.Fprintf(out, "updates after offset %d up to %d%s:\n\n", plan.From, plan.Floor, until)
 	table := newTable(out, "TABLE", "PARTITIONS", "ROWS", "ON THE DISK")
 	for _, t := range plan.Tables {
-		row(table, t.Relation, fmt.Sprint(t.Partitions), fmt.Sprint(t.Rows), progress.Bytes(t.Bytes))
+		row(table, t.Relation, fmt.Sprint(t.Partitions), fmt.Sprint(t.Rows), terminal.Bytes(t.Bytes))
 	}
-	row(table, "in all", "", fmt.Sprint(plan.Rows()), progress.Bytes(plan.Bytes()))
+	row(table, "in all", "", fmt.Sprint(plan.Rows()), terminal.Bytes(plan.Bytes()))
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", plan.Rows(), progress.Bytes(plan.Bytes()), went, plan.Floor, plan.Active)
+	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", plan.Rows(), terminal.Bytes(plan.Bytes()), went, plan.Floor, plan.Active)
 	if plan.Copied > 0 {
 		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and are copied\n", plan.Copied)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 )
 
@@ -38,7 +38,7 @@ func (c *reanchorCommand) Validate() error {
 }
 
 // Run prints where participant and database part, and goes back to there.
-func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	done, err := app.RunReanchor(ctx, c.Reanchor, logger)
 	if err != nil {
@@ -83,7 +83,7 @@ func printParting(out io.Writer, p *app.Reanchored) error {
 }
 
 // placed tells an update from others.
-func placed(u *ledger.PlacedUpdate) string {
+func placed(u *ledger.UpdateRef) string {
 	if u == nil {
 		return "none"
 	}

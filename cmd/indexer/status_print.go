@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/status"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -34,7 +34,7 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("snapshot", "%s", text)
 	}
 	for _, w := range r.UnderWay {
-		line("under way", "%s, %s (%s ago)", w.Title(), progress.Pace(w.Progress), progress.Brief(w.Age))
+		line("under way", "%s, %s (%s ago)", w.Title(), terminal.Pace(w.Progress), terminal.Brief(w.Age))
 	}
 	if len(r.Streams) == 0 {
 		line("updates", "nothing indexed yet")
@@ -98,7 +98,7 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		}
 	}
 	if r.Size != nil {
-		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", progress.Bytes(r.Size.Ledger), progress.Bytes(r.Size.Database),
+		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", terminal.Bytes(r.Size.Ledger), terminal.Bytes(r.Size.Database),
 			r.Size.Partitions, r.PostgreSQL)
 	}
 	return l.w.Flush()

@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -82,7 +82,7 @@ type relationDifference struct {
 const resultRepaired result = "repaired"
 
 // Run compares the database with the ledger.
-func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *progress.Bar) error {
+func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	r := verifyReport{Differences: []findings.Difference{}, Relations: []relationDifference{}, Notes: []string{}}
 	counts := map[relationDifference]int64{}
 	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}

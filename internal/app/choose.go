@@ -47,7 +47,7 @@ func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err e
 // run returns the streams to be read, when they are known, in place of its own; none: ctx has ended, or they can't be known.
 func (c *choice) run(ctx context.Context) ([]*stream, error) {
 	const state = "waiting to learn what the Scan service has"
-	err := c.stream.keep(ctx, func(ctx context.Context) error {
+	err := c.stream.repeat(ctx, func(ctx context.Context) error {
 		return retryUntilDone(ctx, c.logger, state, c.decide, func(err error) { c.stream.set(admin.Waits, false, state+": "+err.Error()) })
 	})
 	if err != nil || c.read == "" {

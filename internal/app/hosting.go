@@ -84,9 +84,9 @@ func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []led
 	return err
 }
 
-// Write implements ingest.UpdateSink.
-func (s updatesSink) Write(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
-	err := s.UpdatesWriter.Write(ctx, scope, pages)
+// WriteAhead implements ingest.UpdateSink.
+func (s updatesSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
+	err := s.UpdatesWriter.WriteAhead(ctx, scope, pages)
 	if err == nil {
 		s.hosting.note(ctx, pages)
 	}

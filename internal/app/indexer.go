@@ -37,7 +37,7 @@ type Indexer struct {
 	lookAgain time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
 }
 
-// indexer is a running daemon, as far as it writes one pair of schemas: what the streams of the pair share.
+// indexer is the part of a running daemon that writes one pair of schemas. The streams of the pair share it.
 type indexer struct {
 	*daemon
 	cfg     Indexer
@@ -51,16 +51,19 @@ type indexer struct {
 type daemon struct {
 	health *admin.Health
 	rates  rates
-	choice *choice // what is read of the Scan service is not known yet; nil: the flags say it
+	choice *choice // finds out what is read of the Scan service; nil: the flags say it
 
 	mu       sync.Mutex
 	streams  []*stream
 	failures map[*stream]error // of the streams that can't continue
 }
 
-// RunIndexer reads the updates of a participant, the transaction history and the updates of a network, or some of these, concurrently,
-// until ctx ends (nil; transactions under way are finished), or no stream can continue. A stream that fails for good does not end the other, and is tried again after a while. With
-// UntilCurrent it ends when each stream has committed what was current at the start (nil), or has failed.
+// RunIndexer is the daemon. It reads the configured streams concurrently: the updates of a participant, the transaction history, the
+// updates of a network.
+//
+// A stream that fails for good does not end the others, and is tried again after lookAgainAfter. RunIndexer returns an error when no
+// stream can continue, and nil when ctx has ended; transactions under way are finished first. With UntilCurrent it returns when each
+// stream has committed what was current at the start, or has failed.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -226,8 +229,8 @@ func (x *indexer) runAll(ctx context.Context, streams []*stream) error {
 	return group.Wait()
 }
 
-// noteFailure records why a stream can't continue; nil: it can. It reports whether any can.
-func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
+// noteFailure records why a stream can't continue; nil: it can. It reports whether any stream can.
+func (x *indexer) noteFailure(s *stream, err error) (anyContinues bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err == nil {
@@ -235,7 +238,7 @@ func (x *indexer) noteFailure(s *stream, err error) (goesOn bool) {
 	} else {
 		x.failures[s] = err
 	}
-	return slices.ContainsFunc(x.streams, func(other *stream) bool { return !other.beside && x.failures[other] == nil })
+	return slices.ContainsFunc(x.streams, func(other *stream) bool { return !other.dependent && x.failures[other] == nil })
 }
 
 // failureOf returns why a stream can't continue; nil: it can.

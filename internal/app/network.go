@@ -42,14 +42,14 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 func (n *networkUpdates) streams() []*stream {
 	network := &stream{
 		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer, origin: n},
-		over: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 	derived := newDerivedHistory(n.store, nil)
 	if n.cfg.UntilCurrent { // what follows from all updates
-		derived.ready = network.over
+		derived.ready = network.ended
 	}
 	return []*stream{network, {
-		indexer: n.indexer, role: store.RoleTransactions, title: "records", source: "the stored updates", beside: true,
+		indexer: n.indexer, role: store.RoleTransactions, title: "records", source: "the stored updates", dependent: true,
 		work: newDerivedTransactions(n.indexer, derived),
 	}}
 }

@@ -197,7 +197,7 @@ func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	page, err := source.ReadUpdates(t.Context(), watermark, end)
 	require.NoError(t, err)
 	require.Equal(t, end, page.To)
-	require.NoError(t, leader.Write(t.Context(), identity.scope, []ledger.Page{page}))
+	require.NoError(t, leader.WriteAhead(t.Context(), identity.scope, []ledger.Page{page}))
 	leader.Close()
 
 	shown.Store(all * 2 / 3)

@@ -27,12 +27,12 @@ const (
 // stream is one of the streams of a daemon. Each is led, waits and fails independently of the other, perhaps in another process.
 type stream struct {
 	*indexer
-	role   store.Role
-	title  string        // its name in health and messages, which no other stream of the process has
-	source string        // what it is read from, for messages
-	work   role          // nil: that of a choice, which writes nothing
-	over   chan struct{} // closed when run has returned; nil: nobody waits for that
-	beside bool          // it follows from what another stream writes, and can't go on alone
+	role      store.Role
+	title     string        // its name in health and messages, which no other stream of the process has
+	source    string        // what it is read from, for messages
+	work      role          // nil: the stream of a choice, which writes nothing
+	ended     chan struct{} // closed when run has returned; nil: nobody waits for that
+	dependent bool          // it is derived from what another stream writes, so it can't continue alone
 
 	retry   ingest.Retry    // between terms that failed
 	closing <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
@@ -74,30 +74,31 @@ const scanService = "the Scan service"
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again
 // every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
-	if s.over != nil {
-		defer close(s.over)
+	if s.ended != nil {
+		defer close(s.ended)
 	}
-	return s.keep(ctx, s.attempt)
+	return s.repeat(ctx, s.attempt)
 }
 
-func (s *stream) keep(ctx context.Context, attempt func(context.Context) error) error {
+// repeat calls attempt until it returns nil, ctx ends (nil), or no stream can continue. It waits lookAgainAfter after each failure.
+func (s *stream) repeat(ctx context.Context, attempt func(context.Context) error) error {
 	for {
 		err := attempt(ctx)
 		if err == nil {
 			return nil
 		}
-		goesOn := s.noteFailure(s, err)
+		anyContinues := s.noteFailure(s, err)
 		rest := cmp.Or(s.cfg.lookAgain, lookAgainAfter)
 		reason := ingest.Reason(err)
 		s.set(admin.Failed, false, fmt.Sprintf("failed: %s; it is looked at again every %v", reason, rest))
 		s.record(ctx, reason)
-		if goesOn {
+		if anyContinues {
 			s.logger.ErrorContext(ctx, "the stream can't continue; the other one does without it", "stream", s.title, "error", reason)
 		}
 		switch {
 		case s.cfg.UntilCurrent:
 			return nil // the error is returned when the other one is current
-		case !goesOn:
+		case !anyContinues:
 			return s.failure()
 		}
 		ingest.Sleep(ctx, rest)

@@ -81,7 +81,7 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	if err != nil {
 		return err
 	}
-	ahead, err := leader.Ahead(ctx)
+	ahead, err := leader.StoredAhead(ctx)
 	if err != nil {
 		return err
 	}

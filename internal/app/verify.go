@@ -305,7 +305,7 @@ func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress))
 	var meter *ingest.Meter
 	end = func() {
 		if meter != nil {
-			meter.Rest()
+			meter.Idle()
 		}
 	}
 	return func(p verify.Progress) {

@@ -38,7 +38,7 @@ func (l *limit) project(ctx context.Context, from int64) (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	u, err = l.db.measured(func() error { return leader.Project(ctx, scope, ledger.Offset(from), ledger.Offset(to)) })
+	u, err = l.db.measured(func() error { return leader.MoveWatermark(ctx, scope, ledger.Offset(from), ledger.Offset(to)) })
 	if err != nil {
 		return u, err
 	}

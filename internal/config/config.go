@@ -21,7 +21,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/access"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/verify"
@@ -274,7 +274,7 @@ func (l Log) Logger(w io.Writer, level slog.Leveler) *slog.Logger {
 func (l Log) ForPrograms() bool { return l.LogFormat == "json" }
 
 // Bar returns a progress bar on out. It shows nothing if out is no terminal or the log is for programs.
-func (l Log) Bar(out io.Writer) *progress.Bar { return progress.NewBar(out, !l.ForPrograms()) }
+func (l Log) Bar(out io.Writer) *terminal.Bar { return terminal.NewBar(out, !l.ForPrograms()) }
 
 // Domain returns the scope as the domain's type.
 func (s Scope) Domain() ledger.Scope {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"unicode"
 
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -30,7 +30,7 @@ type Output struct{ io.Writer }
 type logging interface {
 	Level() slog.Level
 	Logger(out io.Writer, level slog.Leveler) *slog.Logger
-	Bar(out io.Writer) *progress.Bar
+	Bar(out io.Writer) *terminal.Bar
 	ForPrograms() bool
 }
 
@@ -71,7 +71,7 @@ func NewProgram(name, description string, grammar logging) (*Program, error) {
 }
 
 // Execute parses the command line, calls the Run method of the chosen command, and returns the exit code. Run may take a
-// context.Context, a *slog.Logger, an Output, a *progress.Bar, Settings, a *Reload and, if the command has the flags of Database, a
+// context.Context, a *slog.Logger, an Output, a *terminal.Bar, Settings, a *Reload and, if the command has the flags of Database, a
 // *store.Store, which is closed afterwards.
 func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	limitMemory(p.name, environ)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
-	"ledgerindexer/internal/progress"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -225,14 +225,14 @@ func NewHistory(from store.Status) *History {
 func newUnderWay(from store.Status) (list []Work) {
 	for _, p := range from.Progress {
 		w := Work{
-			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.From, At: p.At, Done: p.Done, PerSecond: p.Rate,
+			Stream: p.Stream, Unit: p.Unit, BeganAt: p.BeganAt.UTC(), From: p.Start, At: p.Position, Done: p.UnitsDone, PerSecond: p.Rate,
 			RecordedAt: p.RecordedAt.UTC(), Progress: p.Progress, Age: p.Age,
 		}
 		if p.End > 0 {
 			w.End = &p.End
 		}
-		if p.Left > 0 {
-			left := p.Left.Seconds()
+		if p.TimeLeft > 0 {
+			left := p.TimeLeft.Seconds()
 			w.SecondsLeft = &left
 		}
 		list = append(list, w)
@@ -245,15 +245,15 @@ func (w *Work) Title() string {
 	p := w.Progress
 	switch part, ok := p.Part(); {
 	case p.Stream == "updates":
-		return "catching up: offset " + progress.Position(p)
+		return "catching up: offset " + terminal.Position(p)
 	case p.Stream == "backfill" && ok: // its positions count the offsets that are filled in, in any order
-		return fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, progress.Count(p.End-p.From))
+		return fmt.Sprintf("filling the history: %.1f%% of %s offsets", part*100, terminal.Count(p.End-p.Start))
 	case p.Stream == "snapshot":
-		return "storing the snapshot: contract " + progress.Position(p)
+		return "storing the snapshot: contract " + terminal.Position(p)
 	case p.Stream == "transactions":
-		return "reading the transaction history: record " + progress.Position(p)
+		return "reading the transaction history: record " + terminal.Position(p)
 	}
-	return w.Stream + ": " + progress.Position(p)
+	return w.Stream + ": " + terminal.Position(p)
 }
 
 // UnfinishedSnapshot says that a snapshot was begun and not finished, and what to do; empty: none was.

@@ -39,7 +39,7 @@ func (b *behind) ask(ctx context.Context, s Stream) {
 }
 
 // lag returns the lag of a place that was read after the question.
-func (b *behind) lag(at store.Place, now time.Time) admin.Lag {
+func (b *behind) lag(at store.Heads, now time.Time) admin.Lag {
 	if !b.answered {
 		return admin.Lag{}
 	}

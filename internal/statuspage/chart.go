@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/status"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 )
 
@@ -108,7 +108,7 @@ func rateText(m Measured) string {
 	case m > 0 && m < 10:
 		return fmt.Sprintf("%.1f/s", float64(m))
 	}
-	return progress.Count(int64(math.Round(float64(m)))) + "/s"
+	return terminal.Count(int64(math.Round(float64(m)))) + "/s"
 }
 
 func lagText(m Measured) string {
@@ -120,7 +120,7 @@ func lagText(m Measured) string {
 	case m < 1:
 		return "under 1 s"
 	}
-	return progress.Brief(time.Duration(float64(m) * float64(time.Second)))
+	return terminal.Brief(time.Duration(float64(m) * float64(time.Second)))
 }
 
 // bar shows which offsets of a ledger are stored.
@@ -165,7 +165,7 @@ func newBar(s status.Stream, verified *status.Verified, end ledger.Offset, times
 	for _, r := range s.Coverage {
 		b.End = max(b.End, r.To)
 	}
-	b.From, b.To = progress.Count(int64(b.Begin)), progress.Count(int64(b.End))
+	b.From, b.To = terminal.Count(int64(b.Begin)), terminal.Count(int64(b.End))
 	var stored ledger.Offset
 	for _, r := range s.Coverage {
 		from, to := max(r.From, b.Begin), max(r.To, b.Begin)

@@ -126,7 +126,7 @@ func (w *world) measure(t *testing.T, ago time.Duration) {
 	w.page.measure(t.Context(), l, m)
 	w.page.measureSize(t.Context(), l, m)
 	w.page.release(t.Context(), l, m)
-	m.placed = m.placed.Add(-ago)
+	m.headsAt = m.headsAt.Add(-ago)
 	for _, s := range m.streams {
 		s.samples.kept[len(s.samples.kept)-1].At = time.Now().UTC().Add(-ago)
 	}

@@ -41,15 +41,15 @@ func (p *Page) Run(ctx context.Context) {
 func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for i, s := range l.Streams { // before the place is read, or there would always be something behind it
+	for i, s := range l.Streams { // before the heads is read, or there would always be something behind it
 		m.streams[i].behind.ask(ctx, s)
 	}
-	place, err := l.Store.Place(ctx)
+	heads, err := l.Store.Heads(ctx)
 	now := time.Now()
 	known := err == nil
 	var updates int64
-	if known && !m.placed.IsZero() && place.Frontier > m.place.Frontier {
-		if updates, err = l.Store.UpdatesBetween(ctx, m.place.Frontier, place.Frontier); err != nil {
+	if known && !m.headsAt.IsZero() && heads.Frontier > m.heads.Frontier {
+		if updates, err = l.Store.UpdatesBetween(ctx, m.heads.Frontier, heads.Frontier); err != nil {
 			known = false
 		}
 	}
@@ -58,12 +58,12 @@ func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 		var lag admin.Lag
 		if known {
 			if lag = s.Lag(); !lag.Leads {
-				lag = m.streams[i].behind.lag(place, now)
+				lag = m.streams[i].behind.lag(heads, now)
 			}
 			if lag.Known {
 				sample.Lag = Measured(lag.Seconds)
 			}
-			sample.PerSecond = m.rate(s.Kind, place, updates, now)
+			sample.PerSecond = m.rate(s.Kind, heads, updates, now)
 		}
 		p.mu.Lock()
 		lag.End = max(lag.End, m.streams[i].lag.End)
@@ -71,24 +71,24 @@ func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 		m.streams[i].samples.add(sample)
 		p.mu.Unlock()
 	}
-	m.placed = time.Time{}
+	m.headsAt = time.Time{}
 	if known {
-		m.place, m.placed = place, now
+		m.heads, m.headsAt = heads, now
 	}
 }
 
 // rate returns how many updates or records came per second since the measurement before. After a reset it is not known.
-func (m *measured) rate(kind string, place store.Place, updates int64, now time.Time) Measured {
-	seconds := now.Sub(m.placed).Seconds()
+func (m *measured) rate(kind string, heads store.Heads, updates int64, now time.Time) Measured {
+	seconds := now.Sub(m.headsAt).Seconds()
 	switch {
-	case m.placed.IsZero() || seconds <= 0:
+	case m.headsAt.IsZero() || seconds <= 0:
 		return unknown
 	case kind == store.StreamTransactions:
-		if place.Seq < m.place.Seq {
+		if heads.Seq < m.heads.Seq {
 			return unknown
 		}
-		updates = place.Seq - m.place.Seq
-	case place.Frontier < m.place.Frontier:
+		updates = heads.Seq - m.heads.Seq
+	case heads.Frontier < m.heads.Frontier:
 		return unknown
 	}
 	return Measured(float64(updates) / seconds)

@@ -115,8 +115,8 @@ type Page struct {
 
 // measured is what was measured of a ledger.
 type measured struct {
-	place   store.Place
-	placed  time.Time // zero: not known
+	heads   store.Heads
+	headsAt time.Time // zero: not known
 	sizes   *ring[sized]
 	streams []*measuredStream
 }

@@ -183,7 +183,7 @@ func TestBehind(t *testing.T) {
 		if len(b.ahead) > 0 && b.answered {
 			b.ahead[len(b.ahead)-1].at = now.Add(passed)
 		}
-		return b.lag(store.Place{Watermark: watermark, RecordTime: recorded}, now.Add(passed))
+		return b.lag(store.Heads{Watermark: watermark, RecordTime: recorded}, now.Add(passed))
 	}
 	end = 30
 	l := after(10, 0)
@@ -202,5 +202,5 @@ func TestBehind(t *testing.T) {
 	require.False(t, after(50, 30*time.Second).Known)
 	failure, leads = nil, true
 	require.False(t, after(50, 30*time.Second).Known, "it is not asked")
-	require.False(t, (&behind{answered: true, end: 1, ahead: []asked{{1, now}}}).lag(store.Place{}, now).Known)
+	require.False(t, (&behind{answered: true, end: 1, ahead: []asked{{1, now}}}).lag(store.Heads{}, now).Known)
 }

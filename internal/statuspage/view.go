@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"ledgerindexer/internal/admin"
-	"ledgerindexer/internal/progress"
 	"ledgerindexer/internal/status"
+	"ledgerindexer/internal/terminal"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -92,7 +92,7 @@ type noticeView struct {
 
 // render writes the page as HTML.
 func render(d Data, refresh bool) ([]byte, error) {
-	v := view{Style: template.CSS(pageCSS), Data: d, Now: clock(d.GeneratedAt), Up: progress.Brief(d.GeneratedAt.Sub(d.Program.StartedAt))}
+	v := view{Style: template.CSS(pageCSS), Data: d, Now: clock(d.GeneratedAt), Up: terminal.Brief(d.GeneratedAt.Sub(d.Program.StartedAt))}
 	if refresh {
 		v.Refresh = refreshAfter
 	}
@@ -153,7 +153,7 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 	v.Database = l.Database
 	for _, w := range l.UnderWay {
 		part, known := w.Progress.Part()
-		v.Work = append(v.Work, workView{Title: w.Title(), Pace: progress.Pace(w.Progress), Percent: math.Round(part*1000) / 10, Known: known})
+		v.Work = append(v.Work, workView{Title: w.Title(), Pace: terminal.Pace(w.Progress), Percent: math.Round(part*1000) / 10, Known: known})
 	}
 	if len(l.Streams) > 0 {
 		b := newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network")
@@ -199,7 +199,7 @@ func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {
 		lag.Note = "the leader's page may say"
 	}
 	if s.LagOffsets != nil && *s.LagOffsets > 0 {
-		lag.Note = progress.Count(*s.LagOffsets) + " offsets"
+		lag.Note = terminal.Count(*s.LagOffsets) + " offsets"
 	}
 	v.Tiles = []tile{lag, {Label: unit + " stored", Value: rateText(s.PerSecond), Note: "in the last minute"}}
 	if r != nil {
@@ -220,7 +220,7 @@ func (v *streamView) fromReport(kind string, r *status.Report, now time.Time) {
 			if !h.NewestRecord.IsZero() {
 				note = "the newest " + ago(now, h.NewestRecord)
 			}
-			v.Tiles = append(v.Tiles, tile{Label: "records", Value: progress.Count(h.Records), Note: note})
+			v.Tiles = append(v.Tiles, tile{Label: "records", Value: terminal.Count(h.Records), Note: note})
 			v.Leader, v.Failure = leaderText(h.Leader, h.LeaderSince, now), newFailure(h.Task, now)
 		}
 		return
@@ -231,7 +231,7 @@ func (v *streamView) fromReport(kind string, r *status.Report, now time.Time) {
 		if at := r.Streams[0].RecordTime; !at.IsZero() {
 			note = "the newest update " + ago(now, at)
 		}
-		v.Tiles = append(v.Tiles, tile{Label: "readers see up to offset", Value: progress.Count(int64(r.Streams[0].Watermark)), Note: note})
+		v.Tiles = append(v.Tiles, tile{Label: "readers see up to offset", Value: terminal.Count(int64(r.Streams[0].Watermark)), Note: note})
 	}
 }
 
@@ -239,7 +239,7 @@ func leaderText(holder string, since time.Time, now time.Time) string {
 	if holder == "" {
 		return ""
 	}
-	return holder + ", for " + progress.Brief(now.Sub(since))
+	return holder + ", for " + terminal.Brief(now.Sub(since))
 }
 
 func newFailure(t *status.Task, now time.Time) *failure {
@@ -266,7 +266,7 @@ func facts(l LedgerData) (list []fact) {
 	add := func(label, format string, args ...any) {
 		list = append(list, fact{label, fmt.Sprintf(format, args...)})
 	}
-	count := func(n ledger.Offset) string { return progress.Count(int64(n)) }
+	count := func(n ledger.Offset) string { return terminal.Count(int64(n)) }
 	if len(l.Streams) > 0 {
 		s := l.Streams[0]
 		add("Events complete after", "offset %s", count(s.HistoryFloor))
@@ -293,22 +293,22 @@ func facts(l LedgerData) (list []fact) {
 		add("Lower snapshot", "%s", text)
 	}
 	if l.Unknown > 0 {
-		add("Unknown kinds", "%s elements, kept raw", progress.Count(l.Unknown))
+		add("Unknown kinds", "%s elements, kept raw", terminal.Count(l.Unknown))
 	}
 	if k := l.Lookups; k.Wanted+k.Found+k.NotFound+k.Unusable > 0 {
-		add("Look-ups", "%s wanted, %s found, %s not found, %s unusable%s", progress.Count(k.Wanted), progress.Count(k.Found),
-			progress.Count(k.NotFound), progress.Count(k.Unusable), failing(k.Task))
+		add("Look-ups", "%s wanted, %s found, %s not found, %s unusable%s", terminal.Count(k.Wanted), terminal.Count(k.Found),
+			terminal.Count(k.NotFound), terminal.Count(k.Unusable), failing(k.Task))
 	}
 	if p := l.Packages; p.Vetted > 0 || p.Task != nil {
-		add("Packages", "%s vetted on %s synchronizers%s", progress.Count(p.Vetted), progress.Count(p.Synchronizers), failing(p.Task))
+		add("Packages", "%s vetted on %s synchronizers%s", terminal.Count(p.Vetted), terminal.Count(p.Synchronizers), failing(p.Task))
 	}
 	if l.Size != nil {
-		size := progress.Bytes(l.Size.Ledger)
+		size := terminal.Bytes(l.Size.Ledger)
 		if l.GrowthDay != nil {
 			size += fmt.Sprintf(", %s a day at this pace", signed(*l.GrowthDay))
 		}
 		add("Size", "%s", size)
-		add("Database", "%s in all, %s partitions, PostgreSQL %s", progress.Bytes(l.Size.Database), progress.Count(l.Size.Partitions), firstWord(l.PostgreSQL))
+		add("Database", "%s in all, %s partitions, PostgreSQL %s", terminal.Bytes(l.Size.Database), terminal.Count(l.Size.Partitions), firstWord(l.PostgreSQL))
 	}
 	return list
 }
@@ -319,16 +319,16 @@ func verifiedFacts(r *status.Report) (list []fact) {
 		return nil
 	}
 	if v.Behind != nil {
-		list = append(list, fact{"Compared and equal", fmt.Sprintf("up to offset %s%s", progress.Count(int64(v.Offset)), failing(v.Updates))})
+		list = append(list, fact{"Compared and equal", fmt.Sprintf("up to offset %s%s", terminal.Count(int64(v.Offset)), failing(v.Updates))})
 	}
 	if r.History != nil && (v.Seq > 0 || v.HistoryTask != nil) {
-		list = append(list, fact{"Transaction history equal", fmt.Sprintf("up to record %s%s", progress.Count(v.Seq), failing(v.HistoryTask))})
+		list = append(list, fact{"Transaction history equal", fmt.Sprintf("up to record %s%s", terminal.Count(v.Seq), failing(v.HistoryTask))})
 	}
 	if v.Different > 0 {
-		list = append(list, fact{"Windows that differ", fmt.Sprintf("%s of %s: run `indexer verify --repair`", progress.Count(v.Different), progress.Count(v.Windows))})
+		list = append(list, fact{"Windows that differ", fmt.Sprintf("%s of %s: run `indexer verify --repair`", terminal.Count(v.Different), terminal.Count(v.Windows))})
 	}
 	if v.NotShown > 0 {
-		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more", progress.Count(v.NotShown), progress.Count(v.Windows))})
+		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more", terminal.Count(v.NotShown), terminal.Count(v.Windows))})
 	}
 	return list
 }
@@ -349,9 +349,9 @@ func firstWord(text string) string {
 
 func signed(bytes float64) string {
 	if bytes < 0 {
-		return "−" + progress.Bytes(int64(-bytes))
+		return "−" + terminal.Bytes(int64(-bytes))
 	}
-	return "+" + progress.Bytes(int64(bytes))
+	return "+" + terminal.Bytes(int64(bytes))
 }
 
 func clock(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05 UTC") }
@@ -360,5 +360,5 @@ func ago(now, at time.Time) string {
 	if at.After(now) || now.Sub(at) < time.Second {
 		return "just now"
 	}
-	return progress.Brief(now.Sub(at)) + " ago"
+	return terminal.Brief(now.Sub(at)) + " ago"
 }

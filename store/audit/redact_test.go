@@ -258,11 +258,11 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 		"appended again": func(l *updatesWriter) error { return l.Append(ctx, storetest.Scope, w.pages) },
 		"written ahead": func(l *updatesWriter) error {
 			for _, page := range slices.Backward(w.pages) {
-				if err := l.Write(ctx, storetest.Scope, []ledger.Page{page}); err != nil {
+				if err := l.WriteAhead(ctx, storetest.Scope, []ledger.Page{page}); err != nil {
 					return err
 				}
 			}
-			return l.Project(ctx, storetest.Scope, 10, 16)
+			return l.MoveWatermark(ctx, storetest.Scope, 10, 16)
 		},
 	} {
 		l := d.leadUpdates(d.store())

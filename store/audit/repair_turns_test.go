@@ -128,7 +128,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 				return err
 			}
 			second = func(turn store.CommitOrder) error {
-				_, err := h.l.AppendTransactions(t.Context(), at.Behind(len(one)), turn, storetest.BatchOf(two))
+				_, err := h.l.AppendTransactions(t.Context(), at.After(len(one)), turn, storetest.BatchOf(two))
 				return err
 			}
 			return h.testDB, h.l.store, h.l.term, first, second
@@ -145,7 +145,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 				return err
 			}
 			second = func(turn store.CommitOrder) error {
-				_, err := l.WriteSnapshotPage(t.Context(), at.Behind(&one), turn, two)
+				_, err := l.WriteSnapshotPage(t.Context(), at.After(&one), turn, two)
 				return err
 			}
 			return d, l.store, l.term, first, second

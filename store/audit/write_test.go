@@ -20,9 +20,9 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)))
 	i := &itself{testDB: d, store: l.store, scope: storetest.Scope}
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(4)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(8)))
-	require.NoError(t, l.Write(ctx, storetest.Scope, storetest.EveryKind(20)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(4)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(8)))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(20)))
 	require.Empty(t, i.differences(nil))
 	require.Empty(t, i.differences(storetest.Ptr(ledger.Offset(4))), "what was written since the end was asked for")
 	require.Empty(t, i.differences(storetest.Ptr(ledger.Offset(6))))
@@ -50,7 +50,7 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 	r.Close()
 	l.Close()
 	l = d.leadUpdates(d.store())
-	require.NoError(t, l.Project(ctx, storetest.Scope, 4, 8))
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 4, 8))
 	require.Empty(t, i.differences(nil))
 
 	_, err := l.Reset(ctx, 6)
@@ -58,7 +58,7 @@ func TestCompareWithWhatIsAhead(t *testing.T) {
 	require.Equal(t, []string{"0 6"}, d.Coverage())
 	require.Empty(t, d.Facts(6, 100))
 	require.Empty(t, i.differences(nil))
-	require.NoError(t, l.Write(ctx, storetest.Scope, []ledger.Page{{From: 6, To: 8}}), "nothing is remembered of what was there")
-	require.NoError(t, l.Project(ctx, storetest.Scope, 6, 8))
+	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, []ledger.Page{{From: 6, To: 8}}), "nothing is remembered of what was there")
+	require.NoError(t, l.MoveWatermark(ctx, storetest.Scope, 6, 8))
 	require.Empty(t, i.differences(nil))
 }

@@ -74,6 +74,24 @@ func (q *Queries) StatusFrontier(ctx context.Context, db DBTX) (int64, error) {
 	return frontier, err
 }
 
+const statusHeads = `-- name: StatusHeads :one
+SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates'), 0)::bigint AS watermark,
+    coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq
+`
+
+type StatusHeadsRow struct {
+	Watermark int64 `db:"watermark"`
+	Seq       int64 `db:"seq"`
+}
+
+// Where the streams stand now: the watermark of the updates and the last record of the transaction history; 0: nothing was read.
+func (q *Queries) StatusHeads(ctx context.Context, db DBTX) (StatusHeadsRow, error) {
+	row := db.QueryRow(ctx, statusHeads)
+	var i StatusHeadsRow
+	err := row.Scan(&i.Watermark, &i.Seq)
+	return i, err
+}
+
 const statusNewestTransaction = `-- name: StatusNewestTransaction :one
 SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
@@ -89,24 +107,6 @@ func (q *Queries) StatusNewestTransaction(ctx context.Context, db DBTX, arg Stat
 	var newest pgtype.Timestamptz
 	err := row.Scan(&newest)
 	return newest, err
-}
-
-const statusPlace = `-- name: StatusPlace :one
-SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates'), 0)::bigint AS watermark,
-    coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq
-`
-
-type StatusPlaceRow struct {
-	Watermark int64 `db:"watermark"`
-	Seq       int64 `db:"seq"`
-}
-
-// Where the streams stand now: the watermark of the updates and the last record of the transaction history; 0: nothing was read.
-func (q *Queries) StatusPlace(ctx context.Context, db DBTX) (StatusPlaceRow, error) {
-	row := db.QueryRow(ctx, statusPlace)
-	var i StatusPlaceRow
-	err := row.Scan(&i.Watermark, &i.Seq)
-	return i, err
 }
 
 const statusSizes = `-- name: StatusSizes :one

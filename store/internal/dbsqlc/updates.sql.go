@@ -43,34 +43,35 @@ func (q *Queries) UpdateRecordTime(ctx context.Context, db DBTX, upTo int64) (pg
 	return record_time, err
 }
 
-const updatesNamed = `-- name: UpdatesNamed :many
-SELECT u.ledger_offset, i.update_id::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
-FROM unnest($1::text[]) i (update_id) JOIN updates u ON u.update_id = i.update_id AND u.ledger_offset > $2
-LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+const updateRefs = `-- name: UpdateRefs :many
+SELECT u.ledger_offset, coalesce(u.update_id, '')::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
+FROM updates u LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 ORDER BY u.ledger_offset LIMIT $3::bigint
 `
 
-type UpdatesNamedParams struct {
-	UpdateIds []string `db:"update_ids"`
-	After     int64    `db:"after"`
+type UpdateRefsParams struct {
+	After int64 `db:"after"`
+	UpTo  int64 `db:"up_to"`
+	Most  int64 `db:"most"`
 }
 
-type UpdatesNamedRow struct {
+type UpdateRefsRow struct {
 	LedgerOffset   int64              `db:"ledger_offset"`
 	UpdateID       string             `db:"update_id"`
 	SynchronizerID string             `db:"synchronizer_id"`
 	RecordTime     pgtype.Timestamptz `db:"record_time"`
 }
 
-// The updates after an offset that have one of some ids.
-func (q *Queries) UpdatesNamed(ctx context.Context, db DBTX, arg UpdatesNamedParams) ([]UpdatesNamedRow, error) {
-	rows, err := db.Query(ctx, updatesNamed, arg.UpdateIds, arg.After)
+// The next updates after an offset up to another one, shown or not.
+func (q *Queries) UpdateRefs(ctx context.Context, db DBTX, arg UpdateRefsParams) ([]UpdateRefsRow, error) {
+	rows, err := db.Query(ctx, updateRefs, arg.After, arg.UpTo, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []UpdatesNamedRow
+	var items []UpdateRefsRow
 	for rows.Next() {
-		var i UpdatesNamedRow
+		var i UpdateRefsRow
 		if err := rows.Scan(
 			&i.LedgerOffset,
 			&i.UpdateID,
@@ -87,35 +88,34 @@ func (q *Queries) UpdatesNamed(ctx context.Context, db DBTX, arg UpdatesNamedPar
 	return items, nil
 }
 
-const updatesPlaced = `-- name: UpdatesPlaced :many
-SELECT u.ledger_offset, coalesce(u.update_id, '')::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
-FROM updates u LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
-WHERE u.ledger_offset > $1 AND u.ledger_offset <= $2 ORDER BY u.ledger_offset LIMIT $3::bigint
+const updateRefsByID = `-- name: UpdateRefsByID :many
+SELECT u.ledger_offset, i.update_id::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
+FROM unnest($1::text[]) i (update_id) JOIN updates u ON u.update_id = i.update_id AND u.ledger_offset > $2
+LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 `
 
-type UpdatesPlacedParams struct {
-	After int64 `db:"after"`
-	UpTo  int64 `db:"up_to"`
-	Most  int64 `db:"most"`
+type UpdateRefsByIDParams struct {
+	UpdateIds []string `db:"update_ids"`
+	After     int64    `db:"after"`
 }
 
-type UpdatesPlacedRow struct {
+type UpdateRefsByIDRow struct {
 	LedgerOffset   int64              `db:"ledger_offset"`
 	UpdateID       string             `db:"update_id"`
 	SynchronizerID string             `db:"synchronizer_id"`
 	RecordTime     pgtype.Timestamptz `db:"record_time"`
 }
 
-// The next updates after an offset up to another one, shown or not.
-func (q *Queries) UpdatesPlaced(ctx context.Context, db DBTX, arg UpdatesPlacedParams) ([]UpdatesPlacedRow, error) {
-	rows, err := db.Query(ctx, updatesPlaced, arg.After, arg.UpTo, arg.Most)
+// The updates after an offset that have one of some ids.
+func (q *Queries) UpdateRefsByID(ctx context.Context, db DBTX, arg UpdateRefsByIDParams) ([]UpdateRefsByIDRow, error) {
+	rows, err := db.Query(ctx, updateRefsByID, arg.UpdateIds, arg.After)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []UpdatesPlacedRow
+	var items []UpdateRefsByIDRow
 	for rows.Next() {
-		var i UpdatesPlacedRow
+		var i UpdateRefsByIDRow
 		if err := rows.Scan(
 			&i.LedgerOffset,
 			&i.UpdateID,

@@ -10,36 +10,36 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Place is where the streams of a database stand, as far as that is read in a moment whatever the database holds.
-type Place struct {
+// Heads is how far each stream of a database has come. It is cheap to read, however much the database holds.
+type Heads struct {
 	Watermark  ledger.Offset // 0: nothing is indexed
 	Frontier   ledger.Offset // at least Watermark
 	RecordTime time.Time     // of the last update up to the watermark; zero: there is none
 	Seq        int64         // of the last record of the transaction history that was read; 0: none was
 }
 
-// Place reads where the streams stand.
-func (s *Store) Place(ctx context.Context) (Place, error) {
+// Heads reads how far each stream has come.
+func (s *Store) Heads(ctx context.Context) (Heads, error) {
 	q := s.db.Queries
-	var place Place
+	var heads Heads
 	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		row, err := q.StatusPlace(ctx, tx)
+		row, err := q.StatusHeads(ctx, tx)
 		if err != nil {
-			return fmt.Errorf("read where the streams stand: %w", err)
+			return fmt.Errorf("read how far the streams have come: %w", err)
 		}
-		place = Place{Watermark: ledger.Offset(row.Watermark), Frontier: ledger.Offset(row.Watermark), Seq: row.Seq}
-		if place.Watermark == 0 {
+		heads = Heads{Watermark: ledger.Offset(row.Watermark), Frontier: ledger.Offset(row.Watermark), Seq: row.Seq}
+		if heads.Watermark == 0 {
 			return nil
 		}
 		frontier, err := q.StatusFrontier(ctx, tx)
 		if err != nil {
 			return fmt.Errorf("read the frontier: %w", err)
 		}
-		place.Frontier = ledger.Offset(frontier)
-		place.RecordTime, err = s.recordTime(ctx, tx, place.Watermark)
+		heads.Frontier = ledger.Offset(frontier)
+		heads.RecordTime, err = s.recordTime(ctx, tx, heads.Watermark)
 		return err
 	})
-	return place, err
+	return heads, err
 }
 
 // Sizes is what a database takes on disk, in bytes, and the server that it lies on.

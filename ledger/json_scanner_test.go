@@ -14,7 +14,7 @@ import (
 
 // scanned tells whether a scanner reads a text as a whole.
 func scanned(text []byte) bool {
-	s := scanner{text: text}
+	s := jsonScanner{text: text}
 	end := s.value(s.space(0))
 	return end >= 0 && s.space(end) == len(text)
 }

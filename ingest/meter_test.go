@@ -42,7 +42,7 @@ func (m *metered) lines(t *testing.T) (lines []map[string]any) {
 func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := meterOf(ledger.Progress{Stream: "updates", Unit: "updates", From: 1000})
+		m := meterOf(ledger.Progress{Stream: "updates", Unit: "updates", Start: 1000})
 		began := time.Now()
 		m.SetEnd(31_000)
 		for i := range 250 { // ten offsets and four updates in 100 ms
@@ -54,7 +54,7 @@ func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 			{"level": "INFO", "msg": "progress", "stream": "updates", "at": 3000.0, "end": 31000.0, "updates": 800.0, "updates_per_second": 40.0, "left": "4m40s"},
 		}, m.lines(t))
 		require.Equal(t, ledger.Progress{
-			Stream: "updates", Unit: "updates", BeganAt: began, From: 1000, At: 1200, End: 31_000, Done: 80, Rate: 40, Left: 298 * time.Second,
+			Stream: "updates", Unit: "updates", BeganAt: began, Start: 1000, Position: 1200, End: 31_000, UnitsDone: 80, Rate: 40, TimeLeft: 298 * time.Second,
 		}, m.told[0], "after two seconds")
 		require.Len(t, m.told, 77, "every third time from then on")
 
@@ -65,7 +65,7 @@ func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 		}
 		last := m.told[len(m.told)-1]
 		require.InDelta(t, 80, last.Rate, 0.1)
-		require.InDelta(t, (31_000-float64(last.At))/1000, last.Left.Seconds(), 0.1)
+		require.InDelta(t, (31_000-float64(last.Position))/1000, last.TimeLeft.Seconds(), 0.1)
 	})
 }
 
@@ -73,11 +73,11 @@ func TestMeterTellsRateAndTimeLeft(t *testing.T) {
 func TestMeterRests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := meterOf(ledger.Progress{Stream: "updates", Unit: "updates", From: 10, End: 100})
+		m := meterOf(ledger.Progress{Stream: "updates", Unit: "updates", Start: 10, End: 100})
 		for i := range 100 { // the tail: a rest after each batch
 			time.Sleep(time.Second)
 			m.Add(t.Context(), int64(11+i), 1)
-			m.Rest()
+			m.Idle()
 		}
 		require.Empty(t, m.told)
 		require.Empty(t, m.lines(t))
@@ -88,10 +88,10 @@ func TestMeterRests(t *testing.T) {
 		m.Add(t.Context(), 210, 50)
 		time.Sleep(4 * time.Second)
 		m.Add(t.Context(), 310, 50)
-		m.Rest()
-		m.Rest()
+		m.Idle()
+		m.Idle()
 		after := ledger.Progress{
-			Stream: "updates", Unit: "updates", BeganAt: began, From: 110, At: 310, End: 1110, Done: 100, Rate: 25, Left: 16 * time.Second,
+			Stream: "updates", Unit: "updates", BeganAt: began, Start: 110, Position: 310, End: 1110, UnitsDone: 100, Rate: 25, TimeLeft: 16 * time.Second,
 		}
 		ended := after
 		ended.Ended = true
@@ -114,7 +114,7 @@ func TestMeterWithoutAnEnd(t *testing.T) {
 			}
 			require.Len(t, m.told, 10, name)
 			for _, p := range m.told {
-				require.Zero(t, p.Left, name)
+				require.Zero(t, p.TimeLeft, name)
 			}
 			line := m.lines(t)[0]
 			require.NotContains(t, line, "left", name)
@@ -137,8 +137,8 @@ func TestMeterIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	require.EqualValues(t, 4000, m.now.Done)
-	m.Rest()
+	require.EqualValues(t, 4000, m.current.UnitsDone)
+	m.Idle()
 }
 
 // What lies before the first update of a ledger is no work: the time left is that of what follows.
@@ -156,6 +156,6 @@ func TestMeterCountsFromTheFirstUpdate(t *testing.T) {
 		require.Equal(t, []map[string]any{
 			{"level": "INFO", "msg": "progress", "stream": "updates", "at": first + 990.0, "end": first + 3000.0, "updates": 400.0, "updates_per_second": 40.0, "left": "20s"},
 		}, m.lines(t))
-		require.EqualValues(t, first, m.told[0].From)
+		require.EqualValues(t, first, m.told[0].Start)
 	})
 }

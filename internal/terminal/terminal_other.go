@@ -1,6 +1,6 @@
 //go:build !unix
 
-package progress
+package terminal
 
 import "os"
 

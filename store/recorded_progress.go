@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Progress is how far a stream's work had come when it was recorded.
-type Progress struct {
+// RecordedProgress is the progress of long work, as a process that writes the database recorded it last.
+type RecordedProgress struct {
 	ledger.Progress
 	RecordedAt time.Time     // by the database's clock
 	Age        time.Duration // since then, by the same clock
@@ -29,8 +29,8 @@ func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
 		}
 		row := dbsqlc.ProgressPutParams{
 			Stream: p.Stream, Unit: p.Unit, BeganAt: pgtype.Timestamptz{Time: p.BeganAt, Valid: true},
-			FromExclusive: p.From, Reached: p.At, Done: p.Done, PerSecond: p.Rate,
-			TimeLeft: pgtype.Interval{Microseconds: p.Left.Microseconds(), Valid: p.Left > 0},
+			FromExclusive: p.Start, Reached: p.Position, Done: p.UnitsDone, PerSecond: p.Rate,
+			TimeLeft: pgtype.Interval{Microseconds: p.TimeLeft.Microseconds(), Valid: p.TimeLeft > 0},
 		}
 		if p.End > 0 {
 			row.ToInclusive = &p.End
@@ -44,17 +44,17 @@ func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
 }
 
 // progress reads the work that is under way, by stream.
-func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]Progress, error) {
+func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]RecordedProgress, error) {
 	rows, err := s.db.Queries.ProgressList(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("read how far the streams have come: %w", err)
 	}
-	var list []Progress
+	var list []RecordedProgress
 	for _, row := range rows {
-		p := Progress{RecordedAt: row.UpdatedAt.Time, Age: durationOf(row.Age)}
+		p := RecordedProgress{RecordedAt: row.UpdatedAt.Time, Age: durationOf(row.Age)}
 		p.Progress = ledger.Progress{
-			Stream: row.Stream, Unit: row.Unit, BeganAt: row.BeganAt.Time, From: row.FromExclusive, At: row.Reached,
-			Done: row.Done, Rate: row.PerSecond, Left: durationOf(row.TimeLeft),
+			Stream: row.Stream, Unit: row.Unit, BeganAt: row.BeganAt.Time, Start: row.FromExclusive, Position: row.Reached,
+			UnitsDone: row.Done, Rate: row.PerSecond, TimeLeft: durationOf(row.TimeLeft),
 		}
 		if row.ToInclusive != nil {
 			p.End = *row.ToInclusive

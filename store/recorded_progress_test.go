@@ -31,14 +31,14 @@ func TestProgress(t *testing.T) {
 
 	began := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	updates := ledger.Progress{
-		Stream: "updates", Unit: "updates", BeganAt: began, From: 10, At: 200, End: 3000, Done: 150, Rate: 12.5, Left: 40 * time.Hour,
+		Stream: "updates", Unit: "updates", BeganAt: began, Start: 10, Position: 200, End: 3000, UnitsDone: 150, Rate: 12.5, TimeLeft: 40 * time.Hour,
 	}
-	snapshot := ledger.Progress{Stream: "snapshot", Unit: "contracts", BeganAt: began, At: 5}
+	snapshot := ledger.Progress{Stream: "snapshot", Unit: "contracts", BeganAt: began, Position: 5}
 	require.NoError(t, l.RecordProgress(ctx, updates))
 	require.NoError(t, l.RecordProgress(ctx, snapshot))
 	require.Equal(t, []ledger.Progress{snapshot, updates}, underWay())
 
-	updates.At, updates.End, updates.Left = 300, 0, 0
+	updates.Position, updates.End, updates.TimeLeft = 300, 0, 0
 	require.NoError(t, l.RecordProgress(ctx, updates))
 	require.NoError(t, l.RecordProgress(ctx, ledger.Progress{Stream: "snapshot", Ended: true}))
 	require.Equal(t, []ledger.Progress{updates}, underWay())

@@ -1,4 +1,4 @@
-package progress
+package terminal
 
 import (
 	"bytes"
@@ -44,19 +44,19 @@ func TestTheLogStandsAboveTheBar(t *testing.T) {
 	b, out := drawing(200)
 	fmt.Fprintln(b, "began")
 	require.Equal(t, []string{"began", ""}, screen(out.String()))
-	b.Show(ledger.Progress{Stream: "updates", Unit: "updates", From: 1000, At: 2000, End: 5000, Rate: 21300.4, Left: 4 * time.Minute})
+	b.Show(ledger.Progress{Stream: "updates", Unit: "updates", Start: 1000, Position: 2000, End: 5000, Rate: 21300.4, TimeLeft: 4 * time.Minute})
 	bar := "updates [=====               ] 25.0% 2,000 of 5,000, 21,300 updates/s, 4 min left"
 	require.Equal(t, []string{"began", bar}, screen(out.String()))
 	fmt.Fprintln(b, "a line")
 	fmt.Fprintln(b.Above(out), "a result")
 	require.Equal(t, []string{"began", "a line", "a result", bar}, screen(out.String()))
 
-	b.Show(ledger.Progress{Stream: "transactions", Unit: "records", At: 70, Rate: 5})
+	b.Show(ledger.Progress{Stream: "transactions", Unit: "records", Position: 70, Rate: 5})
 	require.Equal(t, []string{"began", "a line", "a result", "transactions 70, 5 records/s | " + bar}, screen(out.String()))
 	b.Show(ledger.Progress{Stream: "updates", Ended: true})
 	require.Equal(t, []string{"began", "a line", "a result", "transactions 70, 5 records/s"}, screen(out.String()))
 	b.Close()
-	b.Show(ledger.Progress{Stream: "transactions", At: 80})
+	b.Show(ledger.Progress{Stream: "transactions", Position: 80})
 	fmt.Fprintln(b, "ended")
 	require.Equal(t, []string{"began", "a line", "a result", "ended", ""}, screen(out.String()))
 }
@@ -65,7 +65,7 @@ func TestTheBarIsNoWiderThanTheTerminal(t *testing.T) {
 	t.Parallel()
 	for columns, wanted := range map[int]string{9: "updates ", 8: "updates", 1: "", 0: ""} {
 		b, out := drawing(columns)
-		b.Show(ledger.Progress{Stream: "updates", At: 1})
+		b.Show(ledger.Progress{Stream: "updates", Position: 1})
 		require.Equal(t, []string{wanted}, screen(out.String()), columns)
 	}
 }
@@ -79,7 +79,7 @@ func TestNoBarWithoutATerminal(t *testing.T) {
 	require.Nil(t, NewBar(null, true).width, "a device, but no terminal")
 	var out bytes.Buffer
 	b := NewBar(&out, true)
-	b.Show(ledger.Progress{Stream: "updates", At: 1})
+	b.Show(ledger.Progress{Stream: "updates", Position: 1})
 	fmt.Fprintln(b, "a line")
 	b.Close()
 	require.Equal(t, "a line\n", out.String())
@@ -93,7 +93,7 @@ func TestTheBarIsSafeForConcurrentUse(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() {
 			for n := range 50 {
-				b.Show(ledger.Progress{Stream: fmt.Sprint("stream ", i), At: int64(n)})
+				b.Show(ledger.Progress{Stream: fmt.Sprint("stream ", i), Position: int64(n)})
 				if _, err := io.WriteString(b, "a line\n"); err != nil {
 					t.Error(err)
 				}
@@ -123,5 +123,5 @@ func TestNumbersForPeople(t *testing.T) {
 		require.Equal(t, text, Brief(d), d)
 	}
 	require.Equal(t, "12/s", Pace(ledger.Progress{Rate: 11.6}))
-	require.Equal(t, "sealed windows [====================] 100.0% 9 of 8, 0/s", Line(ledger.Progress{Stream: "sealed windows", At: 9, End: 8}))
+	require.Equal(t, "sealed windows [====================] 100.0% 9 of 8, 0/s", Line(ledger.Progress{Stream: "sealed windows", Position: 9, End: 8}))
 }

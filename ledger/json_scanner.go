@@ -18,11 +18,11 @@ const (
 	fewNames = 200
 )
 
-// scanner finds the ends of JSON values, in a third of the time that a jsontext.Decoder takes. It accepts exactly what the decoder
+// jsonScanner finds the ends of JSON values, in a third of the time that a jsontext.Decoder takes. It accepts exactly what the decoder
 // accepts: it checks the grammar, duplicate names and the depth. It does not report what is wrong, or where.
 //
 // Its methods return the end of a value that begins at a position, or a negative number if there is no such value.
-type scanner struct {
+type jsonScanner struct {
 	text    []byte // valid UTF-8
 	depth   int    // how many lists and objects are open
 	escapes int    // that were read
@@ -38,7 +38,7 @@ type scanner struct {
 type span struct{ from, to int }
 
 // value is any value.
-func (s *scanner) value(at int) int {
+func (s *jsonScanner) value(at int) int {
 	if at >= len(s.text) {
 		return -1
 	}
@@ -61,7 +61,7 @@ func (s *scanner) value(at int) int {
 }
 
 // enter counts a list or an object that begins. It reports whether the depth allows it.
-func (s *scanner) enter() bool {
+func (s *jsonScanner) enter() bool {
 	if s.depth++; s.depth > plainDepth {
 		s.unusual++
 	}
@@ -69,7 +69,7 @@ func (s *scanner) enter() bool {
 }
 
 // leave ends an object whose names begin at first.
-func (s *scanner) leave(first int) {
+func (s *jsonScanner) leave(first int) {
 	s.depth--
 	s.memberNames = s.memberNames[:first]
 	if len(s.many) > 0 {
@@ -78,12 +78,12 @@ func (s *scanner) leave(first int) {
 }
 
 // forget drops the names from first on, of objects that were not read to their ends.
-func (s *scanner) forget(first int) {
+func (s *jsonScanner) forget(first int) {
 	s.memberNames = s.memberNames[:first]
 	maps.DeleteFunc(s.many, func(begin int, _ map[string]bool) bool { return begin >= first })
 }
 
-func (s *scanner) object(at int) int {
+func (s *jsonScanner) object(at int) int {
 	if !s.enter() {
 		return -1
 	}
@@ -117,7 +117,7 @@ func (s *scanner) object(at int) int {
 	}
 }
 
-func (s *scanner) array(at int) int {
+func (s *jsonScanner) array(at int) int {
 	if !s.enter() {
 		return -1
 	}
@@ -145,7 +145,7 @@ func (s *scanner) array(at int) int {
 }
 
 // memberName reads the name of a member. It must differ from the object's other names, which begin at first.
-func (s *scanner) memberName(at, first int) int {
+func (s *jsonScanner) memberName(at, first int) int {
 	if at >= len(s.text) || s.text[at] != '"' {
 		return -1
 	}
@@ -176,7 +176,7 @@ func (s *scanner) memberName(at, first int) int {
 }
 
 // nameAt returns a name without its quotes and escapes.
-func (s *scanner) nameAt(place span) []byte {
+func (s *jsonScanner) nameAt(place span) []byte {
 	if place.from < 0 {
 		return s.unquoted[-place.from-1 : -place.from-1+place.to-place.from]
 	}
@@ -190,7 +190,7 @@ func unquoted(text []byte) []byte {
 }
 
 // isNewOfMany adds a name to an object with many. It reports whether the name is new.
-func (s *scanner) isNewOfMany(name []byte, first int) bool {
+func (s *jsonScanner) isNewOfMany(name []byte, first int) bool {
 	all := s.many[first]
 	if all == nil {
 		all = make(map[string]bool, 2*fewNames)
@@ -208,7 +208,7 @@ func (s *scanner) isNewOfMany(name []byte, first int) bool {
 }
 
 // string reads a text with its quotes. It accepts half a surrogate pair; who unquotes the text decides about it.
-func (s *scanner) string(at int) int {
+func (s *jsonScanner) string(at int) int {
 	for at++; ; {
 		if at = plain(s.text, at); at == len(s.text) {
 			return -1
@@ -276,7 +276,7 @@ func mayBeNoCharacter(digits []byte) bool {
 
 func isHex(c rune) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 
-func (s *scanner) number(at int) int {
+func (s *jsonScanner) number(at int) int {
 	if at < len(s.text) && s.text[at] == '-' {
 		at++
 	}
@@ -312,14 +312,14 @@ func (s *scanner) number(at int) int {
 	return at
 }
 
-func (s *scanner) digits(at int) int {
+func (s *jsonScanner) digits(at int) int {
 	for at < len(s.text) && '0' <= s.text[at] && s.text[at] <= '9' {
 		at++
 	}
 	return at
 }
 
-func (s *scanner) literal(at int, word string) int {
+func (s *jsonScanner) literal(at int, word string) int {
 	if bytes.HasPrefix(s.text[at:], []byte(word)) {
 		return at + len(word)
 	}
@@ -327,7 +327,7 @@ func (s *scanner) literal(at int, word string) int {
 }
 
 // space returns the position of the next byte that is no white space.
-func (s *scanner) space(at int) int {
+func (s *jsonScanner) space(at int) int {
 	for at < len(s.text) && isSpace(s.text[at]) {
 		at++
 	}

@@ -1,4 +1,4 @@
-package progress
+package terminal
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func TestTheBarOnATerminal(t *testing.T) {
 	require.Equal(t, 11, b.width())
 	require.Nil(t, NewBar(terminal, false).width)
 
-	b.Show(ledger.Progress{Stream: "updates", At: 1234})
+	b.Show(ledger.Progress{Stream: "updates", Position: 1234})
 	buffer := make([]byte, 100)
 	n, err := master.Read(buffer)
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func TestProgressIsRecorded(t *testing.T) {
 		status, err := db.Status(t.Context())
 		require.NoError(t, err)
 		for _, p := range status.Progress {
-			list = append(list, p.At)
+			list = append(list, p.Position)
 		}
 		return list
 	}
@@ -43,7 +43,7 @@ func TestProgressIsRecorded(t *testing.T) {
 		defer mu.Unlock()
 		shown = append(shown, p)
 	}
-	at := ledger.Progress{Stream: "updates", Unit: "updates", BeganAt: time.Now(), At: 7, End: 100}
+	at := ledger.Progress{Stream: "updates", Unit: "updates", BeganAt: time.Now(), Position: 7, End: 100}
 
 	until := func(wanted []int64) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestProgressIsRecorded(t *testing.T) {
 	tell, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), show)
 	tell(at)
 	until([]int64{7})
-	at.At = 9
+	at.Position = 9
 	tell(at)
 	end()
 	require.Equal(t, []int64{9}, recorded(), "what was not recorded when the work ended")
@@ -77,7 +77,7 @@ func TestProgressThatCantBeRecorded(t *testing.T) {
 	require.NoError(t, err)
 	leader.Close()
 	tell, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
-	tell(ledger.Progress{Stream: "updates", At: 7})
+	tell(ledger.Progress{Stream: "updates", Position: 7})
 	end()
 	status, err := db.Status(t.Context())
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestTheEndOfWorkIsRecordedAtTheEndOfATerm(t *testing.T) {
 			return nil
 		}
 		tell, end := startRecording(t.Context(), write, testLogger(t), nil)
-		under := ledger.Progress{Stream: "updates", At: 7}
+		under := ledger.Progress{Stream: "updates", Position: 7}
 		tell(under)
 		synctest.Wait()
 		ended := under

@@ -1,5 +1,5 @@
-// Package progress shows the progress of long work on a terminal: one line below the log, redrawn with each change.
-package progress
+// Package terminal shows the progress of long work on a terminal: one line below the log, redrawn with each change.
+package terminal
 
 import (
 	"cmp"
@@ -127,16 +127,16 @@ func Line(p ledger.Progress) string {
 // Position formats the position of the work, and its end if that is known.
 func Position(p ledger.Progress) string {
 	if p.End > 0 {
-		return Count(p.At) + " of " + Count(p.End)
+		return Count(p.Position) + " of " + Count(p.End)
 	}
-	return Count(p.At)
+	return Count(p.Position)
 }
 
 // Pace formats the rate of the work, and the time left if that is known.
 func Pace(p ledger.Progress) string {
 	text := strings.TrimSuffix(Count(int64(p.Rate+0.5))+" "+p.Unit, " ") + "/s"
-	if p.Left > 0 {
-		text += ", " + Brief(p.Left) + " left"
+	if p.TimeLeft > 0 {
+		text += ", " + Brief(p.TimeLeft) + " left"
 	}
 	return text
 }
