@@ -3,17 +3,16 @@ package ingest
 import "ledgerindexer/ledger"
 
 const (
-	// A batch is full with this many updates: more would add latency, not throughput,
+	// A batch is full with this many updates, or this many bytes of JSON: more would add latency, not throughput.
 	batchUpdates = 2_000
-	// or with this much JSON.
-	batchBytes = bytesInFlight / 4
+	batchBytes   = bytesInFlight / 4
 )
 
 // fetched is a page that was read and not written yet.
 type fetched struct {
 	page     ledger.Page
-	events   int  // of the page, where it is one of a catch-up
-	answered bool // the page was read from the server; false for one that only says "current"
+	events   int  // of the page; counted only while catching up
+	answered bool // the page was read from the server; false: it only carries current
 	current  bool // the ledger had nothing more when it was read
 }
 

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// The watermark moves over this many events at a time: contracts that are created and archived within one step cost nothing.
+	// The watermark moves over this many events at a time: a contract that is created and archived within one step needs no row.
 	projectEvents = 40_000
-	// At most this many events are fetched and not projected yet. The sink remembers so many until then; more it would have to read back.
+	// At most this many events are fetched and not projected yet. The sink remembers that many; it would have to read more of them back.
 	unshownEvents = 90_000
 )
 
@@ -83,7 +83,7 @@ func (c *catchUp) extend(ctx context.Context) {
 			case Lasting(err):
 				c.load.giveUp(c.load.plan.end, err)
 			case err != nil:
-				c.load.trouble(ctx, err)
+				c.load.pauseAfter(ctx, err)
 			default:
 				c.learnEnd(end, c.meter)
 				if c.final = !c.sizes.far(end - c.load.plan.end); !c.final {

@@ -74,7 +74,7 @@ func (f *Fill) Run(ctx context.Context) (Filled, error) {
 	if err != nil && !Lasting(err) {
 		err = ctx.Err()
 	}
-	return r.filled, stays(err)
+	return r.filled, withFillCure(err)
 }
 
 // fillRun is the state that is kept over retries.
@@ -135,7 +135,7 @@ func (r *fillRun) work(ctx context.Context) error {
 	if err := r.refill(ctx); err != nil {
 		return err
 	}
-	return r.knowState(ctx)
+	return r.lowerStateFloor(ctx)
 }
 
 // fill reads and stores what is missing of the range.
@@ -216,8 +216,8 @@ func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Rang
 		fmt.Sprintf("give --from an offset of at least %d, or leave it out; or fill in from a participant's replica that still has it", pruned))
 }
 
-// stays replaces the cure of ledger.ErrPruned by the one for a Fill: less can be filled in, and nothing that is stored is lost.
-func stays(err error) error {
+// withFillCure replaces the cure of ledger.ErrPruned by the one for a Fill: less can be filled in, and nothing that is stored is lost.
+func withFillCure(err error) error {
 	var p *ledger.Problem
 	if !errors.Is(err, ledger.ErrPruned) || !errors.As(err, &p) {
 		return err
@@ -244,8 +244,8 @@ func (r *fillRun) prunedMeanwhile(ctx context.Context) bool {
 	return true
 }
 
-// knowState lowers the state floor, if the stored updates reach down to the beginning of the ledger or to a snapshot.
-func (r *fillRun) knowState(ctx context.Context) error {
+// lowerStateFloor lowers the state floor, if the stored updates reach down to the beginning of the ledger or to a snapshot.
+func (r *fillRun) lowerStateFloor(ctx context.Context) error {
 	meter := NewMeter(r.Logger, ledger.Progress{Stream: "backfill", Unit: "offsets"}, r.Progress)
 	defer meter.Idle()
 	for last := ledger.Offset(0); ; {

@@ -25,7 +25,7 @@ type forkCheck struct {
 	logger  *slog.Logger
 
 	compared  ledger.Offset // of the update whose content was compared last
-	undecided bool          // noteUndecided has logged
+	undecided bool          // noteUndecided has logged once
 
 	turn chan struct{} // a lock that can be waited for with a context; it guards the following fields
 
@@ -53,7 +53,7 @@ func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.
 		return err
 	}
 	if c.last.offset > 0 {
-		c.nothing(ledger.Range{From: c.last.offset, To: at})
+		c.noteEmpty(ledger.Range{From: c.last.offset, To: at})
 	}
 	if len(ahead) == 0 {
 		return nil
@@ -67,7 +67,7 @@ func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.
 		c.last = anchor{offset, id}
 	}
 	for _, stored := range ahead {
-		c.nothing(ledger.Range{From: max(stored.From, offset), To: stored.To})
+		c.noteEmpty(ledger.Range{From: max(stored.From, offset), To: stored.To})
 	}
 	seen, err := c.lookAgain(ctx)
 	switch {
@@ -175,7 +175,7 @@ func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) 
 			return err
 		}
 	}
-	c.passed(page)
+	c.noteAccepted(page)
 	return nil
 }
 
@@ -261,8 +261,8 @@ func (c *forkCheck) confirmPage(ctx context.Context, page *ledger.Page) error {
 	return nil
 }
 
-// passed records a page that was accepted.
-func (c *forkCheck) passed(page *ledger.Page) {
+// noteAccepted records a page that was accepted.
+func (c *forkCheck) noteAccepted(page *ledger.Page) {
 	from := page.From
 	if n := len(page.Updates); n > 0 {
 		update := &page.Updates[n-1]
@@ -271,14 +271,14 @@ func (c *forkCheck) passed(page *ledger.Page) {
 			c.last = anchor{update.Offset, update.ID}
 		}
 	}
-	c.nothing(ledger.Range{From: from, To: page.To})
+	c.noteEmpty(ledger.Range{From: from, To: page.To})
 }
 
-// nothing records a range in which no update came, as far as it lies above the anchor.
-func (c *forkCheck) nothing(came ledger.Range) {
+// noteEmpty records a range in which no update came, as far as it lies above the anchor.
+func (c *forkCheck) noteEmpty(empty ledger.Range) {
 	var kept []ledger.Range
-	i, _ := slices.BinarySearchFunc(c.empty, came.From, func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })
-	for _, e := range slices.Insert(c.empty, i, came) {
+	i, _ := slices.BinarySearchFunc(c.empty, empty.From, func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })
+	for _, e := range slices.Insert(c.empty, i, empty) {
 		e.From = max(e.From, c.last.offset)
 		switch last := len(kept) - 1; {
 		case e.From >= e.To:

@@ -337,13 +337,13 @@ func TestEmptyWindowsInAnyOrderAreOneRange(t *testing.T) {
 	t.Parallel()
 	r := &forkCheck{last: anchor{offset: 100, id: "a"}}
 	for _, came := range []ledger.Range{{From: 90, To: 110}, {From: 150, To: 200}, {From: 300, To: 400}, {From: 110, To: 150}, {From: 200, To: 250}} {
-		r.passed(&ledger.Page{From: came.From, To: came.To})
+		r.noteAccepted(&ledger.Page{From: came.From, To: came.To})
 	}
 	require.Equal(t, []ledger.Range{{From: 100, To: 250}, {From: 300, To: 400}}, r.empty)
-	r.passed(&ledger.Page{From: 250, To: 300, Updates: []ledger.Update{{Offset: 260, ID: "b"}}})
+	r.noteAccepted(&ledger.Page{From: 250, To: 300, Updates: []ledger.Update{{Offset: 260, ID: "b"}}})
 	require.Equal(t, []ledger.Range{{From: 260, To: 400}}, r.empty)
 	require.Equal(t, anchor{260, "b"}, r.last)
-	r.passed(&ledger.Page{From: 200, To: 250, Updates: []ledger.Update{{Offset: 210, ID: "a"}}})
+	r.noteAccepted(&ledger.Page{From: 200, To: 250, Updates: []ledger.Update{{Offset: 210, ID: "a"}}})
 	require.Equal(t, anchor{260, "b"}, r.last, "a window that comes late")
 }
 

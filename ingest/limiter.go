@@ -15,7 +15,7 @@ type limiter struct {
 	most    int
 	allowed float64       // 1 to most
 	fastest time.Duration // of the recent answers
-	usual   time.Duration // moving average
+	usual   time.Duration // moving average of the durations
 }
 
 func newLimiter(most int) limiter { return limiter{most: most, allowed: float64(most)} }

@@ -148,15 +148,15 @@ func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (pag
 			return l.source.ReadUpdatesWithin(ctx, after, to, room)
 		}
 	}
-	err = l.confirmed(ctx, func() (*ledger.Page, error) {
+	err = l.readChecked(ctx, func() (*ledger.Page, error) {
 		page, err = l.sizes.ask(ctx, read, window)
 		return &page, err
 	})
 	return page, err
 }
 
-// confirmed reads a page, and passes it through the fork check.
-func (l *loader) confirmed(ctx context.Context, read func() (*ledger.Page, error)) error {
+// readChecked reads a page, and passes it through the fork check.
+func (l *loader) readChecked(ctx context.Context, read func() (*ledger.Page, error)) error {
 	changes := l.source.Changes()
 	page, err := read()
 	if err == nil {
@@ -205,7 +205,7 @@ func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, e
 		l.giveUp(window.From, err)
 	default:
 		l.plan.giveBack(window)
-		l.trouble(ctx, err)
+		l.pauseAfter(ctx, err)
 	}
 }
 
@@ -220,9 +220,9 @@ func (l *loader) giveUp(from ledger.Offset, err error) {
 	l.plan.cut(from)
 }
 
-// trouble pauses after a request failed that may be repeated. Requests that were in flight with it may fail too: they count as
+// pauseAfter pauses after a request failed that may be repeated. Requests that were in flight with it may fail too: they count as
 // the same failure, but may ask for a longer pause.
-func (l *loader) trouble(ctx context.Context, err error) {
+func (l *loader) pauseAfter(ctx context.Context, err error) {
 	if l.pausing {
 		l.until = later(l.until, time.Now().Add(asksFor(err)))
 		return

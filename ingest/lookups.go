@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// Outcomes of this time are stored together.
+	// The outcomes of this much time are stored together.
 	lookupStretch = time.Second
 	// A contract whose answers are unusable is given up after this many tries, this far apart: a proxy that sends wrong answers
 	// for some minutes must not spoil contracts.
 	unusableTries = 5
 	unusableWait  = 5 * time.Minute
-	// The failures of at most this many contracts are remembered.
-	mostTroubles = 1000
+	// At most this many contracts with failures are remembered.
+	mostFailed = 1000
 
 	// The database is asked for wanted look-ups after commits, at most this often,
 	wantedEvery = 5 * time.Second
@@ -70,7 +70,7 @@ type Lookups struct {
 // Run works until ctx ends.
 func (l *Lookups) Run(ctx context.Context) {
 	q := lookupQueue{
-		Lookups: l, batch: l.Rate() * int(lookupStretch/time.Second), troubles: map[string]*trouble{},
+		Lookups: l, batch: l.Rate() * int(lookupStretch/time.Second), failed: map[string]*contractFailures{},
 		task: newTask(TaskReport{Name: TaskLookups, Sink: l.Sink, Logger: l.Logger, Watch: l.Watch}),
 	}
 	q.task.run(ctx, q.follow)
@@ -88,7 +88,7 @@ func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 		case err != nil:
 			return err
 		case putOff: // the contracts that were put off decide whether the task works
-		case len(ids) > 0 || q.task.failing() && len(q.troubles) == 0:
+		case len(ids) > 0 || q.task.failing() && len(q.failed) == 0:
 			worked()
 		default:
 			sleepOr(ctx, idleLookups, q.Wake)
@@ -98,7 +98,7 @@ func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 	return nil
 }
 
-// unusable reports whether an error is about a single contract.
+// unusable reports whether an error concerns a single contract, and not the source as a whole.
 func unusable(err error) bool {
 	var undecodable *ledger.DecodeError
 	var useless *UnusableError
@@ -111,21 +111,21 @@ type lookupQueue struct {
 	task  *task
 	batch int
 
-	looked   time.Time           // when the database was asked what is wanted
-	asked    time.Time           // when the last request was sent
-	troubles map[string]*trouble // by contract id, of this run
+	looked time.Time                    // when the database was asked what is wanted
+	asked  time.Time                    // when the last request was sent
+	failed map[string]*contractFailures // by contract id, of this run
 }
 
-// trouble records the failures of a contract. Contracts with fewer failures come first, so that one that always fails does not
+// contractFailures records the failures of a contract. Contracts with fewer failures come first, so that one that always fails does not
 // delay the others.
-type trouble struct {
+type contractFailures struct {
 	failures  int
 	unusable  int       // how many of them were unusable answers
 	notBefore time.Time // when to try again
 }
 
 func (q *lookupQueue) failures(id string) int {
-	if t := q.troubles[id]; t != nil {
+	if t := q.failed[id]; t != nil {
 		return t.failures
 	}
 	return 0
@@ -134,20 +134,20 @@ func (q *lookupQueue) failures(id string) int {
 // next returns the contracts to look up now.
 func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	q.looked = time.Now()
-	limit := q.batch + len(q.troubles)
+	limit := q.batch + len(q.failed)
 	ids, err := q.Sink.WantedLookups(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
 	if len(ids) < limit { // these are all
-		for id := range q.troubles {
+		for id := range q.failed {
 			if !slices.Contains(ids, id) {
-				delete(q.troubles, id)
+				delete(q.failed, id)
 			}
 		}
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool {
-		t := q.troubles[id]
+		t := q.failed[id]
 		return t != nil && q.looked.Before(t.notBefore)
 	})
 	slices.SortStableFunc(ids, func(a, b string) int { return cmp.Compare(q.failures(a), q.failures(b)) })
@@ -207,7 +207,7 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 	case errors.Is(err, ledger.ErrNotFound):
 		lookup.Status = ledger.LookupNotFound
 		q.task.retry.Worked()
-	case ctx.Err() != nil || q.again(id, err):
+	case ctx.Err() != nil || q.noteFailure(id, err):
 		return lookup, err
 	default:
 		lookup.Status, lookup.Reason = ledger.LookupUnusable, Reason(err)
@@ -216,15 +216,15 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 	return lookup, nil
 }
 
-// again records a failure, and reports whether to try the contract again.
-func (q *lookupQueue) again(id string, err error) bool {
-	t := q.troubles[id]
+// noteFailure records a failure, and reports whether to try the contract again.
+func (q *lookupQueue) noteFailure(id string, err error) bool {
+	t := q.failed[id]
 	if t == nil {
-		if len(q.troubles) >= mostTroubles {
-			clear(q.troubles)
+		if len(q.failed) >= mostFailed {
+			clear(q.failed)
 		}
-		t = &trouble{}
-		q.troubles[id] = t
+		t = &contractFailures{}
+		q.failed[id] = t
 	}
 	t.failures++
 	if !unusable(err) {
@@ -255,7 +255,7 @@ func (q *lookupQueue) save(ctx context.Context, lookups []ledger.Lookup) error {
 		return err
 	}
 	for _, lookup := range lookups {
-		delete(q.troubles, lookup.ContractID)
+		delete(q.failed, lookup.ContractID)
 		if q.Saved != nil {
 			q.Saved(lookup.Status)
 		}

@@ -254,13 +254,13 @@ func TestWhatIsPutOffSaysNothing(t *testing.T) {
 // What fails for long is not kept in mind without end, nor asked of the database.
 func TestTroublesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		k := newLookups(t, ids(3*mostTroubles)...)
+		k := newLookups(t, ids(3*mostFailed)...)
 		k.source.answer = func(string) error { return errAway }
 		stop := k.run()
-		pass(3 * mostTroubles * longestWait)
+		pass(3 * mostFailed * longestWait)
 		stop()
-		require.Greater(t, len(k.source.requests()), 2*mostTroubles)
-		require.LessOrEqual(t, k.memory.limit, mostTroubles+k.Rate()*int(lookupStretch/time.Second))
+		require.Greater(t, len(k.source.requests()), 2*mostFailed)
+		require.LessOrEqual(t, k.memory.limit, mostFailed+k.Rate()*int(lookupStretch/time.Second))
 	})
 }
 

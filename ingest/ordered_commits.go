@@ -34,8 +34,8 @@ var errBefore = errors.New("what comes before was not stored")
 // orderedCommits runs writes concurrently and commits them in order. takes and add are called from one goroutine.
 type orderedCommits struct {
 	open  []*orderedCommit // those that had not ended at the last call of takes, in order
-	last  *orderedCommit   // the last that was added; nil: none was
-	moved chan struct{}    // receives after a write has written its rows or has ended; may receive without
+	last  *orderedCommit   // added last; nil: none was
+	moved chan struct{}    // gets a signal after a write has written its rows or has ended, and sometimes without that
 }
 
 func newOrderedCommits() *orderedCommits { return &orderedCommits{moved: make(chan struct{}, 1)} }

@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// tooMuch: a request that fails sooner than this did not fail because its range is too wide. Servers give up after 20 s.
+// tooMuch is the least time after which a request can fail because its range is too wide. Servers give up after 20 s.
 const tooMuch = 5 * time.Second
 
 // Ranges reads ranges of updates in requests that the server can answer. A server searches all offsets of a range, however few

@@ -14,10 +14,10 @@ const (
 	tailIdle = 10 * time.Second
 	// The most updates that one open-ended read asks for.
 	fullPoll = 200
-	// While polls come back full the ledger's end is asked for this often.
+	// While polls come back full, the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second
-	// If the server does not report its end, catching up is open-ended too, with full pages. The idle gap that ends such a read
-	// delays the updates that have come, so it is short.
+	// If the server does not report its end, catching up uses open-ended reads too. Such a read returns when no update has come for this
+	// long, which delays the updates before, so it is short.
 	blindIdle = 200 * time.Millisecond
 )
 

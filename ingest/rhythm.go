@@ -8,12 +8,12 @@ import (
 const (
 	// On a busy ledger a poll waits for as many updates as come in this time.
 	gatherFor = 25 * time.Millisecond
-	// A distant server takes long for every answer: a poll then waits for as many updates as come in this many times the fastest
-	// answer. The gap between two of them is limited by longestGap all the same.
+	// A poll to a distant server, whose every answer takes long, waits for as many updates as come in this many times the duration of the
+	// fastest answer. longestGap still limits the gap between two updates.
 	distance = 4
 	// A poll for several updates ends when none has come for longestGap, which is at least this.
 	shortestGap = 10 * time.Millisecond
-	// Updates that come farther apart count as this far apart, so that the average follows soon when the ledger gets busy.
+	// Longer gaps between updates count as this long, so that the average follows soon when the ledger gets busy.
 	farthestApart = 100 * time.Millisecond
 
 	// Requests that bring nothing new begin this far apart on average, however quickly the server answers.

@@ -36,15 +36,15 @@ func (s *Snapshot) run(ctx context.Context, at *ledger.Offset) (ledger.SnapshotP
 	if err == nil {
 		return job.stored, nil
 	}
-	s.leaveNothing(ctx, &job)
+	s.dropIfEmpty(ctx, &job)
 	if !Lasting(err) {
 		err = ctx.Err()
 	}
 	return job.stored, err
 }
 
-// leaveNothing drops a snapshot that ended before anything was stored: an indexer would wait for it to be finished.
-func (s *Snapshot) leaveNothing(ctx context.Context, job *snapshotJob) {
+// dropIfEmpty drops a snapshot of which nothing was stored: an indexer would wait until it is finished.
+func (s *Snapshot) dropIfEmpty(ctx context.Context, job *snapshotJob) {
 	if !job.begun || job.stored.Entries > 0 {
 		return
 	}

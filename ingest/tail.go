@@ -54,7 +54,7 @@ func (t *tail) read(ctx context.Context) {
 	l.fetching++
 	l.begin(func() func() {
 		var next fetched
-		err := l.confirmed(ctx, func() (page *ledger.Page, err error) {
+		err := l.readChecked(ctx, func() (page *ledger.Page, err error) {
 			next, err = t.reader.next(ctx)
 			return &next.page, err
 		})

@@ -24,9 +24,9 @@ const (
 	// The wait before the next try of a task that fails until an operator acts: a right is missing, or the server lacks the
 	// operation.
 	restFor = 10 * time.Minute
-	// An unchanged state is recorded this often, and recording it may take noteFor.
-	tellEvery = time.Minute
-	noteFor   = 3 * time.Second
+	// An unchanged state is recorded this often, and recording it may take recordTimeout.
+	recordAgainAfter = time.Minute
+	recordTimeout    = 3 * time.Second
 	// The longest reason that is recorded, in characters.
 	longestReason = 2000
 	// Time limits for the whole answer to a look-up, and for listing all packages, which takes many requests. Servers give up on
@@ -56,8 +56,8 @@ type TaskReport struct {
 	Logger *slog.Logger
 	Watch  TaskWatch
 
-	reason string    // the last reported failure; empty: none
-	told   time.Time // when the state was last recorded; zero: it is still to be recorded
+	reason     string    // the last reported failure; empty: none
+	recordedAt time.Time // when the state was last recorded; zero: it is still to be recorded
 }
 
 // Note reports why the task fails; empty: it works. An unchanged state is recorded in the database once a minute.
@@ -65,18 +65,18 @@ func (r *TaskReport) Note(ctx context.Context, reason string) {
 	if r.Watch.Failing != nil {
 		r.Watch.Failing(reason != "")
 	}
-	if reason == r.reason && time.Since(r.told) < tellEvery {
+	if reason == r.reason && time.Since(r.recordedAt) < recordAgainAfter {
 		return
 	}
-	r.reason, r.told = reason, time.Time{}
-	within, cancel := context.WithTimeout(ctx, noteFor)
+	r.reason, r.recordedAt = reason, time.Time{}
+	within, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	if err := r.Sink.RecordTask(within, r.Name, reason); err != nil {
 		// The next try records it. The stream warns of a database that does not answer.
 		r.Logger.DebugContext(ctx, "the state of a task could not be recorded", "task", r.Name, "error", err)
 		return
 	}
-	r.told = time.Now()
+	r.recordedAt = time.Now()
 }
 
 // RunTask runs a background task until ctx ends. run works until ctx ends (nil) or something fails, and is then called again after
@@ -113,7 +113,7 @@ func (t *task) worked(ctx context.Context) {
 		t.Logger.InfoContext(ctx, "working again", "task", t.Name)
 	}
 	if t.each {
-		t.told = time.Time{}
+		t.recordedAt = time.Time{}
 	}
 	t.Note(ctx, "")
 }

@@ -66,7 +66,7 @@ func (h *Transactions) Run(ctx context.Context) error {
 		Logger: h.Logger.With("stream", "transactions"), Final: lastingOrNotOffered,
 		Failed: h.Watch.Retrying, Recovered: h.Watch.Recovered,
 	}
-	return followed(ctx, h.Logger, "transactions", r.retry.Do(ctx, r.follow))
+	return loopResult(ctx, h.Logger, "transactions", r.retry.Do(ctx, r.follow))
 }
 
 // transactionsRun is the state of a run of Transactions.
@@ -198,7 +198,7 @@ func (r *transactionsRun) step(ctx context.Context) error {
 	var known *ledger.KnownEventIDError
 	switch {
 	case errors.As(err, &known):
-		return r.known(ctx, known)
+		return r.knownEventID(ctx, known)
 	case err != nil:
 		return err
 	case f.Differs:

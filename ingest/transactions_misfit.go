@@ -67,8 +67,8 @@ func (r *transactionsRun) differs(ctx context.Context, f TransactionPage) error 
 	return r.reread(ctx, fmt.Sprintf("%s the service has event id %q, and %q was stored", place, record.EventID, mark.Cursor))
 }
 
-// known handles an event id that is stored on another record already: the service has another order, or has the id twice.
-func (r *transactionsRun) known(ctx context.Context, known *ledger.KnownEventIDError) error {
+// knownEventID handles an event id that is stored on another record already: the service has another order, or has the id twice.
+func (r *transactionsRun) knownEventID(ctx context.Context, known *ledger.KnownEventIDError) error {
 	if !r.fresh {
 		return r.begin(ctx)
 	}
@@ -84,7 +84,7 @@ func (r *transactionsRun) known(ctx context.Context, known *ledger.KnownEventIDE
 	return r.begin(ctx)
 }
 
-// lost is called when nothing follows the window, even after a repeated request, and the newest records are not its end.
+// lost handles a service that has nothing after the window, even when asked again, although its newest record is not the window's last.
 func (r *transactionsRun) lost(ctx context.Context, f TransactionPage, newest []ledger.Transaction) error {
 	behind, err := r.isBehind(ctx, newest, nil)
 	switch {

@@ -38,7 +38,7 @@ type TransactionPages struct {
 
 	refused map[ledger.TransactionsCursor]bool // cursors for which the service fails
 	doubled map[string]bool                    // event ids on several records that are not adjacent
-	ordered bool                               // the service was seen to distinguish its beginning from its end
+	ordered bool                               // the service is known to heed the requested order
 }
 
 // TransactionPage is the result of reading after a mark of the window. The marks are given by their index.

@@ -13,7 +13,7 @@ type transactionsWrites struct {
 	writing []*transactionsWrite        // in order
 	commits *orderedCommits             // of the writes
 	pending map[string]bool             // event ids of records that are not stored yet
-	room    []ledger.Transaction        // an empty slice to reuse, of a stored batch
+	room    []ledger.Transaction        // the empty slice of a stored batch, to reuse
 }
 
 // transactionsWrite is a batch of records that is being written.

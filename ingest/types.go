@@ -66,11 +66,11 @@ type Types struct {
 func (t *Types) Run(ctx context.Context) {
 	task := newTask(TaskReport{Name: TaskTypes, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch})
 	task.retry.Rest, task.retry.Final = restFor, lastingOrNotOffered
-	told := map[string]bool{} // packages that can't be had
+	warned := map[string]bool{} // packages that can't be had
 	task.run(ctx, func(ctx context.Context, worked func()) error {
 		for ctx.Err() == nil {
 			asked := time.Now()
-			n, err := t.round(ctx, told)
+			n, err := t.round(ctx, warned)
 			if t.Forget != nil {
 				t.Forget()
 			}
@@ -88,13 +88,13 @@ func (t *Types) Run(ctx context.Context) {
 }
 
 // round asks for packages that are wanted, and returns how many there were.
-func (t *Types) round(ctx context.Context, told map[string]bool) (int, error) {
+func (t *Types) round(ctx context.Context, warned map[string]bool) (int, error) {
 	wanted, err := t.Sink.WantedPackages(ctx, mostWanted)
 	if err != nil {
 		return 0, err
 	}
 	for _, id := range wanted {
-		if err := t.get(ctx, id, told); err != nil {
+		if err := t.get(ctx, id, warned); err != nil {
 			return 0, err
 		}
 	}
@@ -115,7 +115,7 @@ func (t *Types) round(ctx context.Context, told map[string]bool) (int, error) {
 }
 
 // get asks for a package, and stores it.
-func (t *Types) get(ctx context.Context, id string, told map[string]bool) error {
+func (t *Types) get(ctx context.Context, id string, warned map[string]bool) error {
 	var content []byte
 	err := withTimeout(ctx, packagePatience, func(ctx context.Context) (err error) {
 		content, err = t.Source.Package(ctx, id)
@@ -124,8 +124,8 @@ func (t *Types) get(ctx context.Context, id string, told map[string]bool) error 
 	var useless *UnusableError
 	if errors.Is(err, ledger.ErrNotFound) || errors.As(err, &useless) {
 		reason := Reason(err)
-		if !told[id] {
-			told[id] = true
+		if !warned[id] {
+			warned[id] = true
 			t.Logger.WarnContext(ctx, "a package can't be had; the types of its templates stay unknown", "package_id", id, "error", reason)
 		}
 		if err := t.Sink.MissPackage(ctx, id, reason); err != nil {

@@ -60,11 +60,11 @@ func (u *Updates) Run(ctx context.Context) error {
 		fork: newForkCheck(u.Source, u.Past, u.Sink, u.Logger),
 	}
 	r.retry.Failed, r.retry.Recovered, r.queued = u.Watch.Retrying, u.Watch.Recovered, u.Watch.Queued
-	return followed(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
+	return loopResult(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
 }
 
-// followed returns what the loop of a stream returns for the error of its last try. An error after ctx ended is only logged.
-func followed(ctx context.Context, logger *slog.Logger, stream string, err error) error {
+// loopResult returns what a stream's loop returns for the error of its last try: nil if ctx has ended, and then the error is only logged.
+func loopResult(ctx context.Context, logger *slog.Logger, stream string, err error) error {
 	if ctx.Err() == nil || err == nil {
 		return err
 	}

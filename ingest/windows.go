@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// mostServed is the most updates that servers put in a page. A server with a lower limit shows it by the first page that is cut
+	// mostServed is the most updates that servers put in a page. A lower limit of a server is learned from the first page that is cut
 	// short.
 	mostServed = 2_000
 	// fewestAimedAt is the least number of updates that a window aims at: a page may be cut short for other reasons than its limit.
@@ -18,9 +18,9 @@ const (
 	windowBytes = 2 << 20
 	// firstWidth is the width of the first window, in offsets.
 	firstWidth = 200
-	// muchDenser: a page that is cut short and has so many times as many updates per offset as the windows before it counts alone.
+	// A page that is cut short and is muchDenser times denser than the windows before it replaces what they taught.
 	muchDenser = 10
-	// nearPages: the ledger's end is near if it is at most this many full pages away.
+	// The ledger's end is near if it is at most this many full pages away.
 	nearPages = 3
 )
 
@@ -40,7 +40,7 @@ func (s *sizes) learn(page *ledger.Page, cut bool) {
 	s.offsets = keep*s.offsets + covered
 	s.updates = keep*s.updates + updates
 	s.bytes = keep*s.bytes + float64(page.Bytes)
-	if cut && updates > muchDenser*covered*s.density() { // a long range without updates lies behind
+	if cut && updates > muchDenser*covered*s.density() { // a long range without updates came before
 		s.offsets, s.updates, s.bytes = covered, updates, float64(page.Bytes)
 	}
 	switch {

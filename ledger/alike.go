@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Alike reports whether two updates of a network say the same, as two Scan services of one network should. Services may differ in the
-// external transaction hash, in members that are null with the one and left out with the other, in the order of members, and in how
-// they write a decimal number.
+// Alike reports whether two Scan services of one network have sent the same update. It ignores the differences that services may have:
+// the external transaction hash, members that one sends as null and the other leaves out, the order of members, and how a decimal number
+// is written.
 func Alike(a, b *Update) bool {
 	if a.Offset != b.Offset || a.ID != b.ID {
 		return false
@@ -53,8 +53,8 @@ func canonicalUpdate(u *Update) {
 	}
 }
 
-// canonical returns a form of a value that is the same for values that differ only as services may. It returns a value that can't be
-// read unchanged.
+// canonical returns a form of a value that is equal for all values that Alike treats as equal. A value that can't be read is returned
+// unchanged.
 func canonical(value JSON) JSON {
 	if value == nil {
 		return nil
@@ -113,15 +113,15 @@ func appendCanonicalObject(into JSON, d *jsontext.Decoder) (JSON, error) {
 	return append(into, '}'), err
 }
 
-// aDecimal is a text that Daml's decimals may have: services write zero as "0E-10" or "0.0000000000".
-var aDecimal = regexp.MustCompile(`^-?[0-9]{1,40}(\.[0-9]{1,40}(E[+-]?[0-9]{1,2})?|E[+-]?[0-9]{1,2})$`)
+// decimalForm is a text that Daml's decimals may have: services write zero as "0E-10" or "0.0000000000".
+var decimalForm = regexp.MustCompile(`^-?[0-9]{1,40}(\.[0-9]{1,40}(E[+-]?[0-9]{1,2})?|E[+-]?[0-9]{1,2})$`)
 
 func appendCanonicalText(into JSON, text JSON) (JSON, error) {
 	plain, err := jsontext.AppendUnquote(nil, text)
 	if err != nil {
 		return append(into, text...), nil // the half of a surrogate pair
 	}
-	if aDecimal.Match(plain) {
+	if decimalForm.Match(plain) {
 		if number, ok := new(big.Rat).SetString(string(plain)); ok {
 			return append(append(append(into, '"'), number.RatString()...), '"'), nil
 		}

@@ -16,7 +16,7 @@ var lookupMembers = membersOf(
 ).withoutUnknown()
 
 var contractMembers = membersOf(
-	must("contractId", func(d *decoder, c *Contract) { c.ContractID = d.unique() }),
+	must("contractId", func(d *decoder, c *Contract) { c.ContractID = d.rareID() }),
 	must("templateId", func(d *decoder, c *Contract) { c.TemplateID = d.identifier() }),
 	may("contractKey", func(d *decoder, c *Contract) { c.ContractKey = d.payload() }),
 	may("contractKeyHash", func(d *decoder, c *Contract) { c.ContractKeyHash = d.base64() }),
@@ -25,5 +25,5 @@ var contractMembers = membersOf(
 	must("signatories", func(d *decoder, c *Contract) { c.Signatories = d.partyList() }),
 	may("observers", func(d *decoder, c *Contract) { c.Observers = d.partyList() }),
 	must("createdAt", func(d *decoder, c *Contract) { c.CreatedAt = d.time() }),
-	must("packageName", func(d *decoder, c *Contract) { c.PackageName = *d.shared() }),
+	must("packageName", func(d *decoder, c *Contract) { c.PackageName = *d.commonText() }),
 ).withoutUnknown()

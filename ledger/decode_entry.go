@@ -33,7 +33,7 @@ var contractPageMembers = membersOf(
 
 // entries reads a list of the entries of a snapshot.
 func (d *decoder) entries() []ContractEntry {
-	list, started := take(&d.lexicon.entries), d.at
+	list, started := takeBuffer(&d.lexicon.entries), d.at
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		if len(list) == cap(list) {
 			list = slices.Grow(list, d.expected(len(list), started))
@@ -47,13 +47,13 @@ func (d *decoder) entries() []ContractEntry {
 	if d.refused {
 		return nil
 	}
-	return exact(&d.lexicon.entries, list)
+	return returnBuffer(&d.lexicon.entries, list)
 }
 
 var entryMembers = membersOf(
-	may("workflowId", func(d *decoder, e *ContractEntry) { e.WorkflowID = d.single() }),
+	may("workflowId", func(d *decoder, e *ContractEntry) { e.WorkflowID = d.rareText() }),
 	must("contractEntry", (*decoder).contractEntry),
-	may("streamContinuationToken", func(d *decoder, e *ContractEntry) { e.Token = d.own(d.chars()) }),
+	may("streamContinuationToken", func(d *decoder, e *ContractEntry) { e.Token = d.copyText(d.chars()) }),
 )
 
 func (d *decoder) contractEntry(e *ContractEntry) {
@@ -85,7 +85,7 @@ var entryVariants = membersOf(
 
 var activeMembers = membersOf(
 	must("createdEvent", func(d *decoder, a *ActiveContract) { d.creation(&a.Created, OriginSnapshot) }),
-	must("synchronizerId", func(d *decoder, a *ActiveContract) { a.SynchronizerID = *d.shared() }),
+	must("synchronizerId", func(d *decoder, a *ActiveContract) { a.SynchronizerID = *d.commonText() }),
 	must("reassignmentCounter", func(d *decoder, a *ActiveContract) { a.ReassignmentCounter = d.int64() }),
 )
 

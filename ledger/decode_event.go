@@ -2,7 +2,7 @@ package ledger
 
 import "slices"
 
-// eventLists are the events of the update that is being read.
+// eventLists holds the events of the update that is being read.
 type eventLists struct {
 	created    arena[CreatedEvent]
 	archived   arena[ArchivedEvent]
@@ -23,9 +23,9 @@ type repeatedOffset struct {
 	at     int // position in the text
 }
 
-// belongs reads the update's offset that an event repeats. It is compared later, because the update's own may follow its
-// events. Servers may omit the event's offset, or send 0.
-func (d *decoder) belongs() {
+// repeatedUpdateOffset reads the offset of an event, which repeats that of its update. It is compared when the update was read, because
+// the update's own offset may follow its events. Servers may omit it, or send 0.
+func (d *decoder) repeatedUpdateOffset() {
 	repeated := repeatedOffset{offset: Offset(d.int64()), at: d.begun}
 	switch {
 	case repeated.offset == 0:
@@ -82,7 +82,7 @@ var transactionEvents = membersOf(
 	}),
 ).keep()
 
-// creation reads a creation. In a snapshot it has its own offset, elsewhere its update's.
+// creation reads a creation. In a snapshot its offset is its own; in an update it repeats that of the update.
 func (d *decoder) creation(e *CreatedEvent, origin Origin) {
 	e.Origin = origin
 	members := createdMembers
@@ -94,7 +94,7 @@ func (d *decoder) creation(e *CreatedEvent, origin Origin) {
 
 var (
 	createdMembers = membersOf(slices.Concat([]member[CreatedEvent]{
-		may("offset", func(d *decoder, _ *CreatedEvent) { d.belongs() }),
+		may("offset", func(d *decoder, _ *CreatedEvent) { d.repeatedUpdateOffset() }),
 	}, creationMembers)...)
 	carriedMembers = membersOf(slices.Concat([]member[CreatedEvent]{
 		must("offset", func(d *decoder, e *CreatedEvent) { e.Offset = d.updateOffset() }),
@@ -103,7 +103,7 @@ var (
 
 var creationMembers = []member[CreatedEvent]{
 	must("nodeId", func(d *decoder, e *CreatedEvent) { e.NodeID = d.nodeID() }),
-	must("contractId", func(d *decoder, e *CreatedEvent) { e.ContractID = d.unique() }),
+	must("contractId", func(d *decoder, e *CreatedEvent) { e.ContractID = d.rareID() }),
 	must("templateId", func(d *decoder, e *CreatedEvent) { e.TemplateID = d.identifier() }),
 	may("contractKey", func(d *decoder, e *CreatedEvent) { e.ContractKey = d.payload() }),
 	may("contractKeyHash", func(d *decoder, e *CreatedEvent) { e.ContractKeyHash = d.base64() }),
@@ -114,9 +114,9 @@ var creationMembers = []member[CreatedEvent]{
 	must("signatories", func(d *decoder, e *CreatedEvent) { e.Signatories = d.partyList() }),
 	may("observers", func(d *decoder, e *CreatedEvent) { e.Observers = d.partyList() }),
 	must("createdAt", func(d *decoder, e *CreatedEvent) { e.CreatedAt = d.time() }),
-	must("packageName", func(d *decoder, e *CreatedEvent) { e.PackageName = *d.shared() }),
+	must("packageName", func(d *decoder, e *CreatedEvent) { e.PackageName = *d.commonText() }),
 	// Release 3.3 has none of the following members.
-	may("representativePackageId", func(d *decoder, e *CreatedEvent) { e.RepresentativePackageID = d.shared() }),
+	may("representativePackageId", func(d *decoder, e *CreatedEvent) { e.RepresentativePackageID = d.commonText() }),
 	may("acsDelta", func(d *decoder, e *CreatedEvent) { e.ACSDelta = d.optionalBool() }),
 }
 
@@ -141,12 +141,12 @@ var viewMembers = membersOf(
 	must("interfaceId", func(d *decoder, v *InterfaceView) { v.InterfaceID = d.identifier() }),
 	must("viewStatus", func(d *decoder, v *InterfaceView) { v.Extra = statusMembers.read(d, v) }),
 	may("viewValue", func(d *decoder, v *InterfaceView) { v.Value = d.payload() }),
-	may("implementationPackageId", func(d *decoder, v *InterfaceView) { v.ImplementationPackageID = d.shared() }),
+	may("implementationPackageId", func(d *decoder, v *InterfaceView) { v.ImplementationPackageID = d.commonText() }),
 )
 
 var statusMembers = membersOf(
 	must("code", func(d *decoder, v *InterfaceView) { v.StatusCode = new(int32(d.integer(32))) }),
-	must("message", func(d *decoder, v *InterfaceView) { v.StatusMessage = d.shared() }),
+	must("message", func(d *decoder, v *InterfaceView) { v.StatusMessage = d.commonText() }),
 	may("details", func(d *decoder, v *InterfaceView) {
 		if d.peek() != '[' {
 			d.mistyped("an array")
@@ -156,32 +156,32 @@ var statusMembers = membersOf(
 ).keep()
 
 var archivedMembers = membersOf(
-	may("offset", func(d *decoder, _ *ArchivedEvent) { d.belongs() }),
+	may("offset", func(d *decoder, _ *ArchivedEvent) { d.repeatedUpdateOffset() }),
 	must("nodeId", func(d *decoder, e *ArchivedEvent) { e.NodeID = d.nodeID() }),
-	must("contractId", func(d *decoder, e *ArchivedEvent) { e.ContractID = d.unique() }),
+	must("contractId", func(d *decoder, e *ArchivedEvent) { e.ContractID = d.rareID() }),
 	must("templateId", func(d *decoder, e *ArchivedEvent) { e.TemplateID = d.identifier() }),
 	must("witnessParties", func(d *decoder, e *ArchivedEvent) { e.WitnessParties = d.partyList() }),
-	must("packageName", func(d *decoder, e *ArchivedEvent) { e.PackageName = *d.shared() }),
+	must("packageName", func(d *decoder, e *ArchivedEvent) { e.PackageName = *d.commonText() }),
 	may("implementedInterfaces", func(d *decoder, e *ArchivedEvent) { e.ImplementedInterfaces = d.interfaceList() }),
 )
 
 var exercisedMembers = membersOf(
-	may("offset", func(d *decoder, _ *ExercisedEvent) { d.belongs() }),
+	may("offset", func(d *decoder, _ *ExercisedEvent) { d.repeatedUpdateOffset() }),
 	must("nodeId", func(d *decoder, e *ExercisedEvent) { e.NodeID = d.nodeID() }),
-	must("contractId", func(d *decoder, e *ExercisedEvent) { e.ContractID = d.unique() }),
+	must("contractId", func(d *decoder, e *ExercisedEvent) { e.ContractID = d.rareID() }),
 	must("templateId", func(d *decoder, e *ExercisedEvent) { e.TemplateID = d.identifier() }),
 	may("interfaceId", func(d *decoder, e *ExercisedEvent) {
 		e.InterfaceID = d.singles.one()
 		*e.InterfaceID = d.identifier()
 	}),
-	must("choice", func(d *decoder, e *ExercisedEvent) { e.Choice = *d.shared() }),
+	must("choice", func(d *decoder, e *ExercisedEvent) { e.Choice = *d.commonText() }),
 	may("choiceArgument", func(d *decoder, e *ExercisedEvent) { e.Argument = d.payload() }),
 	must("actingParties", func(d *decoder, e *ExercisedEvent) { e.ActingParties = d.partyList() }),
 	must("consuming", func(d *decoder, e *ExercisedEvent) { e.Consuming = d.boolean() }),
 	must("witnessParties", func(d *decoder, e *ExercisedEvent) { e.WitnessParties = d.partyList() }),
 	must("lastDescendantNodeId", func(d *decoder, e *ExercisedEvent) { e.LastDescendantNodeID = d.nodeID() }),
 	may("exerciseResult", func(d *decoder, e *ExercisedEvent) { e.Result = d.payload() }),
-	must("packageName", func(d *decoder, e *ExercisedEvent) { e.PackageName = *d.shared() }),
+	must("packageName", func(d *decoder, e *ExercisedEvent) { e.PackageName = *d.commonText() }),
 	may("implementedInterfaces", func(d *decoder, e *ExercisedEvent) { e.ImplementedInterfaces = d.interfaceList() }),
 	may("acsDelta", func(d *decoder, e *ExercisedEvent) { e.ACSDelta = d.optionalBool() }), // 3.3 leaves it out
 )
@@ -240,7 +240,7 @@ var authorizationWrapper = wrapped(func(d *decoder, e *TopologyEvent) {
 })
 
 var authorizationMembers = membersOf(
-	must("partyId", func(d *decoder, e *TopologyEvent) { e.PartyID = d.shared() }),
-	must("participantId", func(d *decoder, e *TopologyEvent) { e.ParticipantID = d.shared() }),
-	may("participantPermission", func(d *decoder, e *TopologyEvent) { e.Permission = d.shared() }),
+	must("partyId", func(d *decoder, e *TopologyEvent) { e.PartyID = d.commonText() }),
+	must("participantId", func(d *decoder, e *TopologyEvent) { e.ParticipantID = d.commonText() }),
+	may("participantPermission", func(d *decoder, e *TopologyEvent) { e.Permission = d.commonText() }),
 )

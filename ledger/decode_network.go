@@ -44,7 +44,7 @@ type networkList struct {
 var networkListMembers = membersOf(must("transactions", (*decoder).networkUpdates)).withoutUnknown()
 
 func (d *decoder) networkUpdates(l *networkList) {
-	list, started := take(&d.lexicon.updates), d.at
+	list, started := takeBuffer(&d.lexicon.updates), d.at
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		d.peek()
 		begun := d.at
@@ -67,7 +67,7 @@ func (d *decoder) networkUpdates(l *networkList) {
 	if d.refused {
 		return
 	}
-	if l.updates = exact(&d.lexicon.updates, list); len(l.updates) == 0 {
+	if l.updates = returnBuffer(&d.lexicon.updates, list); len(l.updates) == 0 {
 		l.updates = nil
 	}
 }
@@ -117,11 +117,11 @@ func (d *decoder) networkUpdate(into *Update, reader string) {
 }
 
 var networkMembers = membersOf(
-	must("update_id", func(d *decoder, u *networkItem) { u.ID = d.unique() }),
+	must("update_id", func(d *decoder, u *networkItem) { u.ID = d.rareID() }),
 	may("migration_id", func(d *decoder, u *networkItem) { u.migration = d.optionalInt64() }),
-	may("workflow_id", func(d *decoder, u *networkItem) { u.WorkflowID = d.single() }),
+	may("workflow_id", func(d *decoder, u *networkItem) { u.WorkflowID = d.rareText() }),
 	must("record_time", func(d *decoder, u *networkItem) { u.RecordTime = d.time() }),
-	may("synchronizer_id", func(d *decoder, u *networkItem) { u.SynchronizerID = d.shared() }),
+	may("synchronizer_id", func(d *decoder, u *networkItem) { u.SynchronizerID = d.commonText() }),
 	may("effective_at", func(d *decoder, u *networkItem) { u.EffectiveAt = d.time() }),
 	may("root_event_ids", func(d *decoder, u *networkItem) { u.roots = d.idList() }),
 	may("events_by_id", (*decoder).networkEvents),
@@ -165,17 +165,17 @@ type networkReassignment struct {
 }
 
 var networkMovedMembers = membersOf(
-	may("submitter", func(d *decoder, m *networkReassignment) { m.submitter = d.single() }),
-	must("source_synchronizer", func(d *decoder, m *networkReassignment) { m.source = *d.shared() }),
-	must("target_synchronizer", func(d *decoder, m *networkReassignment) { m.target = *d.shared() }),
+	may("submitter", func(d *decoder, m *networkReassignment) { m.submitter = d.rareText() }),
+	must("source_synchronizer", func(d *decoder, m *networkReassignment) { m.source = *d.commonText() }),
+	must("target_synchronizer", func(d *decoder, m *networkReassignment) { m.target = *d.commonText() }),
 	must("migration_id", func(d *decoder, m *networkReassignment) { m.migration = d.int64() }),
-	must("unassign_id", func(d *decoder, m *networkReassignment) { m.id = d.own(d.chars()) }),
+	must("unassign_id", func(d *decoder, m *networkReassignment) { m.id = d.copyText(d.chars()) }),
 	must("reassignment_counter", func(d *decoder, m *networkReassignment) { m.counter = d.int64() }),
 	may("created_event", func(d *decoder, m *networkReassignment) {
 		m.created = true
 		m.createdID = d.networkCreation(OriginAssignment)
 	}),
-	may("contract_id", func(d *decoder, m *networkReassignment) { m.contractID = d.unique() }),
+	may("contract_id", func(d *decoder, m *networkReassignment) { m.contractID = d.rareID() }),
 )
 
 // networkMoved checks a reassignment and makes its event. An assignment has the migration id and the synchronizer of its target, an
@@ -253,7 +253,7 @@ func (d *decoder) hex() []byte {
 func (d *decoder) idList() []string {
 	ids := []string{}
 	for next := d.begin(); next && !d.refused; next = d.more() {
-		ids = append(ids, d.own(d.chars()))
+		ids = append(ids, d.copyText(d.chars()))
 	}
 	return ids
 }

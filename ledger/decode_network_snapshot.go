@@ -1,6 +1,7 @@
 package ledger
 
-// NetworkContract is a contract of a snapshot of a network: what tells it, and where its creation is to be found. The rest is in that.
+// NetworkContract is a contract in a snapshot of a network: its id, its stakeholders, and which update created it. All else is in that
+// update.
 type NetworkContract struct {
 	ContractID  string
 	CreatedAt   Time
@@ -43,9 +44,9 @@ var networkSnapshotMembers = membersOf(
 ).withoutUnknown()
 
 var networkContractMembers = membersOf(
-	must("contract_id", func(d *decoder, c *NetworkContract) { c.ContractID = d.unique() }),
+	must("contract_id", func(d *decoder, c *NetworkContract) { c.ContractID = d.rareID() }),
 	must("created_at", func(d *decoder, c *NetworkContract) { c.CreatedAt = d.time() }),
 	must("signatories", func(d *decoder, c *NetworkContract) { c.Signatories = d.partyList() }),
 	must("observers", func(d *decoder, c *NetworkContract) { c.Observers = d.partyList() }),
-	may("created_in_update_id", func(d *decoder, c *NetworkContract) { c.UpdateID = d.unique() }),
+	may("created_in_update_id", func(d *decoder, c *NetworkContract) { c.UpdateID = d.rareID() }),
 ).withoutUnknown()

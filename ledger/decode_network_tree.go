@@ -59,7 +59,7 @@ func (d *decoder) namedMembers(read func(name string)) {
 	d.leave(names)
 }
 
-// networkEvent reads an event twice: first its type, then the members of that type.
+// networkEvent reads an event twice: first only its type, then the members that events of this type have.
 func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
 	begun := d.mark()
 	var o networkOutline
@@ -93,14 +93,14 @@ func (d *decoder) networkEvent(u *networkItem, node *networkNode) {
 	}
 }
 
-// networkOutline has the members that are read of every event, whatever its type.
+// networkOutline is the part of an event that is read before its type is known.
 type networkOutline struct {
 	kind, id string
 	children []string
 }
 
 var networkOutlineMembers = membersOf(
-	must("event_type", func(d *decoder, o *networkOutline) { o.kind = d.sharedID() }),
+	must("event_type", func(d *decoder, o *networkOutline) { o.kind = d.commonID() }),
 	may("event_id", func(d *decoder, o *networkOutline) { o.id = string(d.chars()) }),
 	may("child_event_ids", func(d *decoder, o *networkOutline) { o.children = attempt(d, (*decoder).idList) }),
 ).withoutUnknown()
@@ -120,10 +120,10 @@ type networkCreationEvent struct {
 
 var networkCreatedMembers = membersOf(
 	may("event_type", func(d *decoder, _ *networkCreationEvent) { d.value() }),
-	must("event_id", func(d *decoder, c *networkCreationEvent) { c.id = d.own(d.chars()) }),
-	must("contract_id", func(d *decoder, c *networkCreationEvent) { c.ContractID = d.unique() }),
+	must("event_id", func(d *decoder, c *networkCreationEvent) { c.id = d.copyText(d.chars()) }),
+	must("contract_id", func(d *decoder, c *networkCreationEvent) { c.ContractID = d.rareID() }),
 	must("template_id", func(d *decoder, c *networkCreationEvent) { c.TemplateID = d.identifier() }),
-	must("package_name", func(d *decoder, c *networkCreationEvent) { c.PackageName = *d.shared() }),
+	must("package_name", func(d *decoder, c *networkCreationEvent) { c.PackageName = *d.commonText() }),
 	may("create_arguments", func(d *decoder, c *networkCreationEvent) { c.Argument = d.payload() }),
 	must("created_at", func(d *decoder, c *networkCreationEvent) { c.CreatedAt = d.time() }),
 	must("signatories", func(d *decoder, c *networkCreationEvent) { c.Signatories = d.partyList() }),
@@ -138,11 +138,11 @@ type networkExerciseEvent struct {
 
 var networkExercisedMembers = membersOf(
 	must("event_type", func(d *decoder, _ *networkExerciseEvent) { d.value() }),
-	must("event_id", func(d *decoder, e *networkExerciseEvent) { e.id = d.own(d.chars()) }),
-	must("contract_id", func(d *decoder, e *networkExerciseEvent) { e.ContractID = d.unique() }),
+	must("event_id", func(d *decoder, e *networkExerciseEvent) { e.id = d.copyText(d.chars()) }),
+	must("contract_id", func(d *decoder, e *networkExerciseEvent) { e.ContractID = d.rareID() }),
 	must("template_id", func(d *decoder, e *networkExerciseEvent) { e.TemplateID = d.identifier() }),
-	must("package_name", func(d *decoder, e *networkExerciseEvent) { e.PackageName = *d.shared() }),
-	must("choice", func(d *decoder, e *networkExerciseEvent) { e.Choice = *d.shared() }),
+	must("package_name", func(d *decoder, e *networkExerciseEvent) { e.PackageName = *d.commonText() }),
+	must("choice", func(d *decoder, e *networkExerciseEvent) { e.Choice = *d.commonText() }),
 	may("choice_argument", func(d *decoder, e *networkExerciseEvent) { e.Argument = d.payload() }),
 	must("child_event_ids", func(d *decoder, e *networkExerciseEvent) { e.children = d.idList() }),
 	may("exercise_result", func(d *decoder, e *networkExerciseEvent) { e.Result = d.payload() }),
@@ -187,7 +187,7 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 				enter(node.children[top.child-1], node.at, "child_event_ids")
 				continue
 			}
-			d.place(item, node, next-1)
+			d.setNodeIDs(item, node, next-1)
 			open = open[:len(open)-1]
 		}
 	}
@@ -201,8 +201,8 @@ func (d *decoder) numberEvents(begun int, item *networkItem) {
 	slices.SortFunc(item.Unknown, func(a, b UnknownElement) int { return cmp.Compare(*a.NodeID, *b.NodeID) })
 }
 
-// place stores an event's node id, and as last the highest node id among its descendants.
-func (d *decoder) place(item *networkItem, node *networkNode, last int32) {
+// setNodeIDs stores the node id of an event, and last, the highest node id among its descendants.
+func (d *decoder) setNodeIDs(item *networkItem, node *networkNode, last int32) {
 	switch node.list {
 	case networkCreated:
 		c := &item.Created[node.index]

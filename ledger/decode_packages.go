@@ -93,15 +93,15 @@ var vettedMembers = membersOf(
 			v.Packages = append(v.Packages, p)
 		}
 	}),
-	must("participantId", func(d *decoder, v *VettedPackages) { v.ParticipantID = d.sharedID() }),
-	must("synchronizerId", func(d *decoder, v *VettedPackages) { v.SynchronizerID = d.sharedID() }),
+	must("participantId", func(d *decoder, v *VettedPackages) { v.ParticipantID = d.commonID() }),
+	must("synchronizerId", func(d *decoder, v *VettedPackages) { v.SynchronizerID = d.commonID() }),
 	must("topologySerial", func(d *decoder, v *VettedPackages) { v.TopologySerial = d.natural("serial") }),
 ).withoutUnknown()
 
 var packageMembers = membersOf(
-	must("packageId", func(d *decoder, p *VettedPackage) { p.PackageID = d.sharedID() }),
+	must("packageId", func(d *decoder, p *VettedPackage) { p.PackageID = d.commonID() }),
 	may("validFromInclusive", func(d *decoder, p *VettedPackage) { p.ValidFrom = d.time() }),
 	may("validUntilExclusive", func(d *decoder, p *VettedPackage) { p.ValidUntil = d.time() }),
-	may("packageName", func(d *decoder, p *VettedPackage) { p.PackageName = *d.shared() }),
-	may("packageVersion", func(d *decoder, p *VettedPackage) { p.PackageVersion = *d.shared() }),
+	may("packageName", func(d *decoder, p *VettedPackage) { p.PackageName = *d.commonText() }),
+	may("packageVersion", func(d *decoder, p *VettedPackage) { p.PackageVersion = *d.commonText() }),
 ).withoutUnknown()

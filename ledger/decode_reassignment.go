@@ -36,11 +36,11 @@ func (d *decoder) assignment(origin Origin) (a assignment) {
 }
 
 var assignedMembers = membersOf(
-	must("source", func(d *decoder, a *assignment) { a.Source = *d.shared() }),
-	must("target", func(d *decoder, a *assignment) { a.Target = *d.shared() }),
+	must("source", func(d *decoder, a *assignment) { a.Source = *d.commonText() }),
+	must("target", func(d *decoder, a *assignment) { a.Target = *d.commonText() }),
 	may("reassignmentId", func(d *decoder, a *assignment) { d.reassignmentID(&a.ReassignmentID) }),
 	may("unassignId", func(d *decoder, a *assignment) { d.reassignmentID(&a.ReassignmentID) }),
-	may("submitter", func(d *decoder, a *assignment) { a.Submitter = d.single() }),
+	may("submitter", func(d *decoder, a *assignment) { a.Submitter = d.rareText() }),
 	must("reassignmentCounter", func(d *decoder, a *assignment) { a.ReassignmentCounter = d.int64() }),
 	must("createdEvent", func(d *decoder, a *assignment) { d.creation(&a.created, a.created.Origin) }),
 )
@@ -59,7 +59,7 @@ func reassigned[T any](d *decoder, members *known[T], into *T) (unknown JSON) {
 
 // reassignmentID reads the id under either name: release 3.3 calls it unassignId.
 func (d *decoder) reassignmentID(id *string) {
-	text := d.own(d.chars())
+	text := d.copyText(d.chars())
 	if d.reassigned && *id != text {
 		d.refuse(errors.New("differs: reassignmentId and unassignId are two names of one id"))
 	}
@@ -72,7 +72,7 @@ func (d *decoder) unassignment(e *UnassignedEvent, members *known[UnassignedEven
 
 var (
 	unassignedMembers = membersOf(slices.Concat(unassignmentMembers, []member[UnassignedEvent]{
-		must("offset", func(d *decoder, _ *UnassignedEvent) { d.belongs() }),
+		must("offset", func(d *decoder, _ *UnassignedEvent) { d.repeatedUpdateOffset() }),
 	})...)
 	// incompleteMembers are those of an unassignment in a snapshot, which has its own offset.
 	incompleteMembers = membersOf(slices.Concat(unassignmentMembers, []member[UnassignedEvent]{
@@ -83,14 +83,14 @@ var (
 var unassignmentMembers = []member[UnassignedEvent]{
 	may("reassignmentId", func(d *decoder, e *UnassignedEvent) { d.reassignmentID(&e.ReassignmentID) }),
 	may("unassignId", func(d *decoder, e *UnassignedEvent) { d.reassignmentID(&e.ReassignmentID) }),
-	must("contractId", func(d *decoder, e *UnassignedEvent) { e.ContractID = d.unique() }),
+	must("contractId", func(d *decoder, e *UnassignedEvent) { e.ContractID = d.rareID() }),
 	must("templateId", func(d *decoder, e *UnassignedEvent) { e.TemplateID = d.identifier() }),
-	must("source", func(d *decoder, e *UnassignedEvent) { e.Source = *d.shared() }),
-	must("target", func(d *decoder, e *UnassignedEvent) { e.Target = *d.shared() }),
-	may("submitter", func(d *decoder, e *UnassignedEvent) { e.Submitter = d.single() }),
+	must("source", func(d *decoder, e *UnassignedEvent) { e.Source = *d.commonText() }),
+	must("target", func(d *decoder, e *UnassignedEvent) { e.Target = *d.commonText() }),
+	may("submitter", func(d *decoder, e *UnassignedEvent) { e.Submitter = d.rareText() }),
 	must("reassignmentCounter", func(d *decoder, e *UnassignedEvent) { e.ReassignmentCounter = d.int64() }),
 	may("assignmentExclusivity", func(d *decoder, e *UnassignedEvent) { e.AssignmentExclusivity = d.time() }),
 	must("witnessParties", func(d *decoder, e *UnassignedEvent) { e.WitnessParties = d.partyList() }),
-	must("packageName", func(d *decoder, e *UnassignedEvent) { e.PackageName = *d.shared() }),
+	must("packageName", func(d *decoder, e *UnassignedEvent) { e.PackageName = *d.commonText() }),
 	must("nodeId", func(d *decoder, e *UnassignedEvent) { e.NodeID = d.nodeID() }),
 }

@@ -26,7 +26,7 @@ var historyMembers = membersOf(
 ).withoutUnknown()
 
 func (d *decoder) records() []Transaction {
-	list, started := take(&d.lexicon.records), d.at
+	list, started := takeBuffer(&d.lexicon.records), d.at
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		if len(list) == mostElements {
 			d.peek()
@@ -42,7 +42,7 @@ func (d *decoder) records() []Transaction {
 	if d.refused {
 		return nil
 	}
-	if list = exact(&d.lexicon.records, list); len(list) == 0 {
+	if list = returnBuffer(&d.lexicon.records, list); len(list) == 0 {
 		return nil
 	}
 	return list
@@ -114,7 +114,7 @@ func kindOf(typ *string, parts [len(recordKinds)]bool) (kind TransactionKind, fi
 	return recordKinds[held].kind, "", nil
 }
 
-// outline has the members that decide a record's kind, and those that are stored even if the kind is unknown.
+// outline is the part of a record that decides its kind, and that is stored even if the kind is unknown.
 type outline struct {
 	Transaction
 	dated bool
@@ -122,11 +122,11 @@ type outline struct {
 }
 
 var outlineMembers = membersOf(
-	may("transaction_type", func(d *decoder, o *outline) { o.Type = d.shared() }),
-	must("event_id", func(d *decoder, o *outline) { o.EventID = d.unique() }),
-	may("offset", func(d *decoder, o *outline) { o.Offset = attempt(d, (*decoder).single) }),
+	may("transaction_type", func(d *decoder, o *outline) { o.Type = d.commonText() }),
+	must("event_id", func(d *decoder, o *outline) { o.EventID = d.rareID() }),
+	may("offset", func(d *decoder, o *outline) { o.Offset = attempt(d, (*decoder).rareText) }),
 	may("date", func(d *decoder, o *outline) { o.Date, o.dated = attempt(d, (*decoder).time), true }),
-	may("domain_id", func(d *decoder, o *outline) { o.DomainID = attempt(d, (*decoder).indexed) }),
+	may("domain_id", func(d *decoder, o *outline) { o.DomainID = attempt(d, (*decoder).indexedText) }),
 	may("round", func(d *decoder, o *outline) { o.Round = attempt(d, (*decoder).optionalInt64) }),
 	part(0), part(1), part(2), part(3),
 ).withoutUnknown()
@@ -139,11 +139,11 @@ func part(i int) member[outline] {
 }
 
 var recordMembers = membersOf(
-	may("transaction_type", func(d *decoder, t *Transaction) { t.Type = d.shared() }),
-	must("event_id", func(d *decoder, t *Transaction) { t.EventID = d.unique() }),
-	may("offset", func(d *decoder, t *Transaction) { t.Offset = d.single() }),
+	may("transaction_type", func(d *decoder, t *Transaction) { t.Type = d.commonText() }),
+	must("event_id", func(d *decoder, t *Transaction) { t.EventID = d.rareID() }),
+	may("offset", func(d *decoder, t *Transaction) { t.Offset = d.rareText() }),
 	may("date", func(d *decoder, t *Transaction) { t.Date = d.time() }),
-	may("domain_id", func(d *decoder, t *Transaction) { t.DomainID = d.indexed() }),
+	may("domain_id", func(d *decoder, t *Transaction) { t.DomainID = d.indexedText() }),
 	may("round", func(d *decoder, t *Transaction) { t.Round = d.optionalInt64() }),
 	may("transfer", func(d *decoder, t *Transaction) {
 		t.Transfer = d.transfers.one()
@@ -176,14 +176,14 @@ var transferMembers = membersOf(
 		t.BalanceChanges = orEmpty(d.changes.take())
 	}),
 	may("description", (*decoder).description),
-	may("transferInstructionReceiver", func(d *decoder, t *Transfer) { t.InstructionReceiver = d.shared() }),
+	may("transferInstructionReceiver", func(d *decoder, t *Transfer) { t.InstructionReceiver = d.commonText() }),
 	may("transferInstructionAmount", func(d *decoder, t *Transfer) { t.InstructionAmount = d.optionalAmount() }),
-	may("transferInstructionCid", func(d *decoder, t *Transfer) { t.InstructionCID = d.single() }),
-	may("transfer_kind", func(d *decoder, t *Transfer) { t.Kind = d.shared() }),
+	may("transferInstructionCid", func(d *decoder, t *Transfer) { t.InstructionCID = d.rareText() }),
+	may("transfer_kind", func(d *decoder, t *Transfer) { t.Kind = d.commonText() }),
 ).keep()
 
 var senderMembers = membersOf(
-	must("party", func(d *decoder, s *Sender) { s.Party = *d.indexed() }),
+	must("party", func(d *decoder, s *Sender) { s.Party = *d.indexedText() }),
 	may("input_amulet_amount", func(d *decoder, s *Sender) { s.InputAmount = d.inputAmount(wordAmulet) }),
 	may("input_coin_amount", func(d *decoder, s *Sender) { s.InputAmount = d.inputAmount(wordCoin) }),
 	may("input_app_reward_amount", func(d *decoder, s *Sender) { s.InputAppRewardAmount = d.optionalAmount() }),
@@ -197,20 +197,20 @@ var senderMembers = membersOf(
 ).keep()
 
 var receiverMembers = membersOf(
-	must("party", func(d *decoder, r *Receiver) { r.Party = *d.indexed() }),
+	must("party", func(d *decoder, r *Receiver) { r.Party = *d.indexedText() }),
 	must("amount", func(d *decoder, r *Receiver) { r.Amount = d.amount() }),
 	may("receiver_fee", func(d *decoder, r *Receiver) { r.Fee = d.optionalAmount() }),
 ).keep()
 
 var changeMembers = membersOf(
-	must("party", func(d *decoder, c *BalanceChange) { c.Party = *d.indexed() }),
+	must("party", func(d *decoder, c *BalanceChange) { c.Party = *d.indexedText() }),
 	must("change_to_initial_amount_as_of_round_zero", func(d *decoder, c *BalanceChange) { c.InitialAmount = d.amount() }),
 	must("change_to_holding_fees_rate", func(d *decoder, c *BalanceChange) { c.HoldingFeesRate = d.amount() }),
 ).keep()
 
 var abortMembers = membersOf(
-	may("abort_kind", func(d *decoder, a *AbortedInstruction) { a.Kind = d.shared() }),
-	must("transfer_instruction_cid", func(d *decoder, a *AbortedInstruction) { a.InstructionCID = d.unique() }),
+	may("abort_kind", func(d *decoder, a *AbortedInstruction) { a.Kind = d.commonText() }),
+	must("transfer_instruction_cid", func(d *decoder, a *AbortedInstruction) { a.InstructionCID = d.rareID() }),
 ).keep()
 
 // The names of the unit of value, which member names contain.
@@ -263,7 +263,7 @@ var ownedMembers = membersOf(
 
 func (d *decoder) owner(o *OwnedAmount, word string) {
 	d.unit(word)
-	o.Owner, d.hasOwner = *d.indexed(), true
+	o.Owner, d.hasOwner = *d.indexedText(), true
 }
 
 func (d *decoder) ownersAmount(o *OwnedAmount, word string) {

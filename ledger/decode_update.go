@@ -94,7 +94,7 @@ func (p *updatePage) check(d *decoder) {
 // updates reads a list of updates and checkpoints.
 func (d *decoder) updates(o order) (list UpdateList) {
 	started := d.at
-	list.Updates = take(&d.lexicon.updates)
+	list.Updates = takeBuffer(&d.lexicon.updates)
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		if len(list.Updates) == cap(list.Updates) {
 			list.Updates = slices.Grow(list.Updates, d.expected(list.Elements, started))
@@ -122,14 +122,14 @@ func (d *decoder) updates(o order) (list UpdateList) {
 	if d.refused {
 		return UpdateList{}
 	}
-	if list.Updates = exact(&d.lexicon.updates, list.Updates); len(list.Updates) == 0 {
+	if list.Updates = returnBuffer(&d.lexicon.updates, list.Updates); len(list.Updates) == 0 {
 		list.Updates = nil
 	}
 	return list
 }
 
-// expected estimates how many elements of a list follow, by the size of those before. It returns at most eight times their number:
-// a list may begin with small elements.
+// expected estimates how many elements of a list follow, by the size of the came elements since position begun. The estimate is at most
+// eight times came, because a list may begin with small elements.
 func (d *decoder) expected(came, begun int) int {
 	if came == 0 {
 		return 1
@@ -141,7 +141,7 @@ func (d *decoder) expected(came, begun int) int {
 // mostPlain is the largest JSON of an update or snapshot entry that counts as plain (see Update.Plain), in bytes.
 const mostPlain = 1 << 20
 
-// listed reads an element of a list of updates: an update, which it stores in into, or a checkpoint, which it returns.
+// listed reads an element of a list of updates. It stores an update in into, and returns a checkpoint; nil: it was an update.
 func (d *decoder) listed(into *Update) *OffsetCheckpoint {
 	started, unusual := d.at, d.unusual
 	*into = Update{}
@@ -231,13 +231,13 @@ func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
 }
 
 var transactionMembers = membersOf(
-	must("updateId", func(d *decoder, u *Update) { u.ID = d.unique() }),
-	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.single() }),
-	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.single() }),
+	must("updateId", func(d *decoder, u *Update) { u.ID = d.rareID() }),
+	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.rareText() }),
+	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.rareText() }),
 	must("effectiveAt", func(d *decoder, u *Update) { u.EffectiveAt = d.time() }),
 	must("events", (*decoder).transactionEvents),
 	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
-	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.shared() }),
+	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.commonText() }),
 	may("traceContext", (*decoder).trace),
 	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
 	may("externalTransactionHash", func(d *decoder, u *Update) { u.ExternalTransactionHash = d.base64() }),
@@ -246,29 +246,29 @@ var transactionMembers = membersOf(
 )
 
 var reassignmentMembers = membersOf(
-	must("updateId", func(d *decoder, u *Update) { u.ID = d.unique() }),
-	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.single() }),
-	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.single() }),
+	must("updateId", func(d *decoder, u *Update) { u.ID = d.rareID() }),
+	may("commandId", func(d *decoder, u *Update) { u.CommandID = d.rareText() }),
+	may("workflowId", func(d *decoder, u *Update) { u.WorkflowID = d.rareText() }),
 	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
 	must("events", (*decoder).reassignmentEvents),
 	may("traceContext", (*decoder).trace),
 	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
-	may("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.shared() }), // 3.3 leaves it out
+	may("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.commonText() }), // 3.3 leaves it out
 	may("paidTrafficCost", func(d *decoder, u *Update) { u.PaidTrafficCost = d.optionalInt64() }),
 )
 
 var topologyMembers = membersOf(
-	must("updateId", func(d *decoder, u *Update) { u.ID = d.unique() }),
+	must("updateId", func(d *decoder, u *Update) { u.ID = d.rareID() }),
 	must("offset", func(d *decoder, u *Update) { u.Offset = d.updateOffset() }),
-	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.shared() }),
+	must("synchronizerId", func(d *decoder, u *Update) { u.SynchronizerID = d.commonText() }),
 	must("recordTime", func(d *decoder, u *Update) { u.RecordTime = d.time() }),
 	must("events", (*decoder).topologyEvents),
 	may("traceContext", (*decoder).trace),
 )
 
 var traceMembers = membersOf(
-	may("traceparent", func(d *decoder, u *Update) { u.TraceParent = d.single() }),
-	may("tracestate", func(d *decoder, u *Update) { u.TraceState = d.single() }),
+	may("traceparent", func(d *decoder, u *Update) { u.TraceParent = d.rareText() }),
+	may("tracestate", func(d *decoder, u *Update) { u.TraceState = d.rareText() }),
 ).keep()
 
 // trace reads the trace context. It puts unknown members into the update's Extra.
@@ -303,6 +303,6 @@ var checkpointMembers = membersOf(
 )
 
 var timeMembers = membersOf(
-	must("synchronizerId", func(d *decoder, t *SynchronizerTime) { t.SynchronizerID = *d.shared() }),
+	must("synchronizerId", func(d *decoder, t *SynchronizerTime) { t.SynchronizerID = *d.commonText() }),
 	must("recordTime", func(d *decoder, t *SynchronizerTime) { t.RecordTime = d.time() }),
 ).keep()

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// decoder reads the JSON of a body in one pass into the types of the domain, by the tables of members that describe the messages.
-// When it refuses something it keeps position and reason, from which explain makes an error, and jumps to the end of the body, so
-// that all callers end soon.
+// decoder reads the JSON of a body into the types of the domain, in one pass, as the tables of members say. If it refuses something, it
+// keeps position and reason, from which explain makes the error, and jumps to the end of the body, so that its callers need not check
+// for an error after each value.
 type decoder struct {
 	jsonScanner
 	*lexicon
@@ -33,7 +33,7 @@ type decoder struct {
 	payloads  []byte          // allocates payloads in blocks
 	scratch   []byte          // a text without its escapes
 
-	// lastTime is what timeText says: the times of an update and of its events are often the same.
+	// lastTime is timeText, parsed. An update and its events often have the same time, which is then parsed once.
 	lastTime Time
 	timeText []byte
 
@@ -49,7 +49,7 @@ type decoder struct {
 
 // refusal is what is wrong with a body.
 type refusal struct {
-	at    int    // a position within the refused value, but in none of its parts
+	at    int    // a position in the refused value itself, not in one of its members or elements
 	field string // of that value; empty: the value itself
 	err   error  // nil: it is no JSON
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// MovedUpdate is what an update of a network says of its amulets: enough to derive the records that the transaction history had of it.
+// MovedUpdate is the part of an update of a network from which the records of the transaction history are derived: its exercises of
+// certain choices, and its amulets.
 type MovedUpdate struct {
 	Offset         Offset
 	ID             string
@@ -18,7 +19,7 @@ type MovedUpdate struct {
 	Amulets        []MovedAmulet    // that were created or archived, in the order of their nodes; see WantsAmulets
 }
 
-// MovingExercise is an exercise that makes a record, or decides what the exercises below it make.
+// MovingExercise is an exercise that a record follows from, or that decides which records follow from the exercises below it.
 type MovingExercise struct {
 	NodeID, LastDescendant int32
 	ContractID             string
@@ -35,12 +36,12 @@ type MovedAmulet struct {
 	Payload    JSON // nil: not known
 }
 
-// What a choice means for the record of an update.
+// movingRule says which records follow from an exercise of a choice.
 type movingRule int
 
 const (
-	ruleTransfer movingRule = iota + 1 // AmuletRules_Transfer, which sums itself up
-	ruleSend                           // to a receiver that agreed beforehand
+	ruleTransfer movingRule = iota + 1 // AmuletRules_Transfer, whose result sums it up
+	ruleSend                           // a transfer to a receiver that agreed beforehand
 	ruleFactory
 	ruleAccept
 	ruleAbort
@@ -48,8 +49,8 @@ const (
 	ruleExecute
 	ruleMint
 	ruleTap
-	ruleNothing // the history never looked into it
-	ruleEntry   // of a name: the first collection below it
+	ruleNothing // none: the service derives no records from it, nor from what is below it
+	ruleEntry   // payment for a name: the first record of the first collection below it
 	ruleCollect
 )
 
@@ -77,7 +78,7 @@ var movingRules = map[string]movingRule{
 	"SubscriptionPayment SubscriptionPayment_Collect":               ruleCollect,
 }
 
-// MovingChoices returns the names of the choices that MovedUpdate has exercises of.
+// MovingChoices returns the choices whose exercises a MovedUpdate has.
 func MovingChoices() []string {
 	var list []string
 	for name := range movingRules {
@@ -112,18 +113,18 @@ const (
 	metaReason = "splice.lfdecentralizedtrust.org/reason"
 )
 
-// EventIDOf is the event id of a derived record: that of a node of an update, as Scan numbers nodes.
+// EventIDOf returns the event id of a derived record, in the form that Scan services use: update id and node id.
 func EventIDOf(updateID string, node int32) string {
 	return "#" + updateID + ":" + strconv.Itoa(int(node))
 }
 
-// Records derives the records of the transaction history, in order. What can't be derived is nil in them: the offset, which was of the
-// service's own participant. What an exercise is about that can't be read is a record of an unknown kind.
+// Records derives the records of the transaction history, in order. Their Offset is nil: it belonged to the service's own participant. An
+// exercise that can't be read gives a record of an unknown kind.
 func (u *MovedUpdate) Records() []Transaction {
 	return u.walk(0, 1<<31-1, nil)
 }
 
-// walk appends the records of the exercises from one on, up to a node. What one of them explains is not looked into.
+// walk appends the records of the exercises from index i on, up to node id last. It skips exercises below one that explains them.
 func (u *MovedUpdate) walk(i int, last int32, list []Transaction) []Transaction {
 	for i < len(u.Exercises) && u.Exercises[i].NodeID <= last {
 		e := &u.Exercises[i]
@@ -141,7 +142,7 @@ func (u *MovedUpdate) walk(i int, last int32, list []Transaction) []Transaction 
 	return list
 }
 
-// explain returns the records of an exercise with all that is below it. explained is false where it says nothing of what is.
+// explain returns the records of exercise i. explained says that they account for everything below it too.
 func (u *MovedUpdate) explain(i int) (records []Transaction, explained bool, err error) {
 	e := &u.Exercises[i]
 	one := func(t Transaction, err error) ([]Transaction, bool, error) { return []Transaction{t}, true, err }
@@ -193,7 +194,7 @@ func (u *MovedUpdate) below(i int, rules ...movingRule) int {
 	return -1
 }
 
-// record begins the record of an exercise.
+// record returns a record of an exercise with the members that all kinds have.
 func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string) Transaction {
 	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt, Valid: true}, Derived: true}
 	if u.SynchronizerID != "" {
@@ -205,7 +206,7 @@ func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string
 	return t
 }
 
-// unknown is the record of an exercise that can't be read.
+// unknown returns the record of an exercise that can't be read.
 func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
 	t := u.record(e, TransactionUnknown, e.Choice)
 	raw := func(value JSON) json.RawMessage {
@@ -221,7 +222,7 @@ func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
 	return t
 }
 
-// issued is the record of a mint or a tap. A tap contains a mint.
+// issued returns the record of a mint or a tap.
 func (u *MovedUpdate) issued(e *MovingExercise, kind TransactionKind, typ string) (Transaction, error) {
 	t := u.record(e, kind, typ)
 	var r struct {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// The parts of Splice's models that records are derived from.
+// The parts of Splice's contracts, arguments and results that records are derived from.
 type (
 	roundNumber struct {
 		Number string `json:"number"`
@@ -104,10 +104,10 @@ func (c *change) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*plain)(c))
 }
 
-// account is a party, or, in V2 of the token standard, what names its owner.
+// account is an account of the token standard, as its owner: in V1 a party, in V2 a record with an optional owner.
 type account string
 
-// of returns the party that an account of an instrument belongs to: its administrator, if it names no owner.
+// of returns the owner of an account of an instrument. An account without owner belongs to the instrument's administrator.
 func (a account) of(admin string) string {
 	return cmp.Or(string(a), admin)
 }
@@ -126,7 +126,7 @@ func (a *account) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// exactSum is a decimal, as the text that was served, but without an exponent. The zero value is not known.
+// exactSum is a decimal, as the text that was served, but without an exponent. Its zero value means that it is not known.
 type exactSum struct{ text string }
 
 func (s *exactSum) UnmarshalJSON(text []byte) error {
@@ -147,7 +147,7 @@ func (s *exactSum) UnmarshalJSON(text []byte) error {
 
 func (s exactSum) known() bool { return s.text != "" }
 
-// rat is the number, to count with.
+// rat returns the number for arithmetic.
 func (s exactSum) rat() *big.Rat {
 	r, _ := new(big.Rat).SetString(s.text) // a decimal
 	return r
@@ -194,7 +194,7 @@ func timesRounded(a, b *big.Rat) *big.Rat {
 	return new(big.Rat).SetFrac(whole, unit)
 }
 
-// transfer is the record of AmuletRules_Transfer, under the event id of the exercise that it belongs to.
+// transfer returns the record of e, an exercise of AmuletRules_Transfer. Its event id is that of the exercise as.
 func (u *MovedUpdate) transfer(e, as *MovingExercise) (Transaction, error) {
 	t := u.record(as, TransactionTransfer, "transfer")
 	var argument transferArgument
@@ -231,7 +231,7 @@ func (u *MovedUpdate) transfer(e, as *MovingExercise) (Transaction, error) {
 	return t, nil
 }
 
-// summed fills a transfer's record with what its summary says.
+// summed fills the record of a transfer from the summary in its result.
 func summed(t *Transaction, sender string, r *transferResult) (err error) {
 	s := r.Summary
 	if s == nil || sender == "" || s.InputAmulet == nil || s.HoldingFees == nil {
@@ -255,7 +255,7 @@ func summed(t *Transaction, sender string, r *transferResult) (err error) {
 	return nil
 }
 
-// send is the record of a transfer to a receiver that agreed beforehand.
+// send returns the record of a transfer to a receiver that agreed beforehand.
 func (u *MovedUpdate) send(i int) (t Transaction, err error) {
 	e := &u.Exercises[i]
 	var argument sendArgument
@@ -279,8 +279,8 @@ func (u *MovedUpdate) send(i int) (t Transaction, err error) {
 	return t, nil
 }
 
-// sent is the record of a transfer whose result sums it up, without an exercise of AmuletRules_Transfer. Who receives stands in what it
-// creates only.
+// sent returns the record of a transfer without an exercise of AmuletRules_Transfer. Its own result sums it up, but names no receiver:
+// that is the owner of the amulet that it creates.
 func (u *MovedUpdate) sent(e *MovingExercise, argument *sendArgument, result *sendResult) (Transaction, error) {
 	t := u.record(e, TransactionTransfer, "transfer")
 	if err := summed(&t, string(argument.Sender), &result.Result); err != nil {
@@ -309,7 +309,7 @@ func reasonOf(meta metadata) *string {
 	return nil
 }
 
-// factory returns the record of the token standard's factory.
+// factory returns the record of a transfer that was begun through the token standard's factory.
 func (u *MovedUpdate) factory(i int) (records []Transaction, explained bool, err error) {
 	e := &u.Exercises[i]
 	var argument struct {
@@ -344,7 +344,7 @@ func (u *MovedUpdate) factory(i int) (records []Transaction, explained bool, err
 	return nil, false, nil
 }
 
-// accepted is the record of a choice that settles what was offered.
+// accepted returns the record of a choice that settles an offered transfer or an allocation.
 func (u *MovedUpdate) accepted(i int, kind string) (t Transaction, err error) {
 	e := &u.Exercises[i]
 	var result instructionResult
@@ -401,8 +401,8 @@ func (u *MovedUpdate) allocated(i int) (records []Transaction, explained bool, e
 	return []Transaction{t}, true, err
 }
 
-// moved is the record of a choice of the token standard: of the AmuletRules_Transfer below it, which older releases made it with, or
-// from the amulets that it archives and creates.
+// moved returns the record of a transfer through the token standard: that of the AmuletRules_Transfer below it, as in older releases, or
+// one that is computed from the amulets that are archived and created below it.
 func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Transaction, error) {
 	e := &u.Exercises[i]
 	if inner := u.below(i, ruleTransfer); inner >= 0 {
@@ -423,8 +423,8 @@ func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Tr
 	return t, u.count(&t, e)
 }
 
-// count fills in what the amulets below an exercise say: the round, the sum that was put in, and how balances changed. What is known of
-// only a part of them is left out.
+// count computes a transfer's round, input and balance changes from the amulets below an exercise. If the payload of one is not known,
+// input and balance changes are left out.
 func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
 	type total struct{ initial, rate *big.Rat }
 	input, totals, parties := new(big.Rat), map[string]*total{}, []string(nil)
@@ -490,7 +490,7 @@ func (u *MovedUpdate) createdAmulet(contractID string) (*amuletPayload, error) {
 	return nil, errIncomplete
 }
 
-// amulet reads a payload: an amulet's, or a locked one's, which has it.
+// amulet reads the payload of an amulet, or that of the amulet inside a locked one.
 func (m *MovedAmulet) amulet() (*amuletPayload, error) {
 	var p struct {
 		amuletPayload

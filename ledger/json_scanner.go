@@ -18,15 +18,16 @@ const (
 	fewNames = 200
 )
 
-// jsonScanner finds the ends of JSON values, in a third of the time that a jsontext.Decoder takes. It accepts exactly what the decoder
-// accepts: it checks the grammar, duplicate names and the depth. It does not report what is wrong, or where.
+// jsonScanner finds where JSON values end, in a third of the time that a jsontext.Decoder takes. It accepts exactly what that decoder
+// accepts: it checks the grammar, duplicate names and the depth. It does not say what is wrong, or where.
 //
-// Its methods return the end of a value that begins at a position, or a negative number if there is no such value.
+// Its methods take the position at which a value begins, and return the position at which it ends; a negative number if there is no such
+// value.
 type jsonScanner struct {
 	text    []byte // valid UTF-8
 	depth   int    // how many lists and objects are open
-	escapes int    // that were read
-	unusual int    // escapes that may be no character, numbers that may have very many digits, and deep nesting
+	escapes int    // how many escapes were read
+	unusual int    // how many things were read that jsonb might refuse: escapes that may be no character, long numbers, deep nesting
 	// memberNames are the names in all open objects. The names of an object with more than fewNames are in many instead, by the
 	// index at which they begin.
 	memberNames []span
@@ -37,7 +38,7 @@ type jsonScanner struct {
 // span is the position of a name: in text or, if negative, in unquoted.
 type span struct{ from, to int }
 
-// value is any value.
+// value scans any value.
 func (s *jsonScanner) value(at int) int {
 	if at >= len(s.text) {
 		return -1
@@ -238,8 +239,9 @@ func (s *jsonScanner) string(at int) int {
 func plain(text []byte, at int) int {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	for ; at+8 <= len(text); at += 8 {
-		// The highest bit of a byte becomes one where the byte is such a character; above it the others may be wrong. Turning
-		// their second bit over leaves control characters what they are, and moves the quote next to them, where a space was.
+		// Eight bytes are tested at once. The subtractions set the highest bit of each byte that is such a character; bytes above the
+		// first one found may be wrong. Flipping bit 1 keeps control characters below space, and turns the quote (0x22) into a
+		// space (0x20), so that one comparison with space+1 finds both.
 		w := binary.LittleEndian.Uint64(text[at : at+8])
 		control, backslash := (w^2*ones)-(' '+1)*ones, (w^'\\'*ones)-ones
 		if found := (control | backslash) &^ w & high; found != 0 {
@@ -305,7 +307,7 @@ func (s *jsonScanner) number(at int) int {
 		}
 		at = end
 	}
-	// What has an exponent of less than five digits has less than 16,000 in all.
+	// A number with an exponent of fewer than five digits needs fewer than 16,000 digits.
 	if at-begun > 5_000 || exponent && at-begun > 6 {
 		s.unusual++
 	}

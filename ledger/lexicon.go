@@ -2,7 +2,7 @@ package ledger
 
 import "sync"
 
-// lexicon holds values that recur, so that they are in memory once for many pages. They are never changed.
+// lexicon holds texts and lists that recur, so that they are in memory once for many pages. They are never changed.
 type lexicon struct {
 	// names are texts: parties, packages, synchronizers.
 	names map[string]*string
@@ -10,24 +10,24 @@ type lexicon struct {
 	identifiers map[string]string
 	// parties and interfaces are lists of names, and of identifiers, by their JSON.
 	parties, interfaces map[string][]string
-	// bytes is about the memory that they take.
+	// bytes is the approximate memory of all these.
 	bytes int
-	// The following are buffers for the list of a page, empty between pages.
+	// Buffers for the list of a page. They are empty between pages.
 	updates []Update
 	entries []ContractEntry
 	records []Transaction
 }
 
-// lexicons is a pool of those that are not in use. The garbage collector may empty it.
+// lexicons holds the lexicons that are not in use. The garbage collector may drop them.
 var lexicons sync.Pool
 
-// lexiconBytes is about the most memory of a lexicon that is kept. A network has some thousand parties.
+// lexiconBytes is the size above which a lexicon is dropped after use. A network has some thousand parties.
 const lexiconBytes = 2 << 20
 
-// entryBytes is about the memory of an entry without its text.
+// entryBytes is the approximate memory of an entry without its text.
 const entryBytes = 64
 
-// mostRoom is the most elements of a buffer that is kept: a few more than servers send, about 1 MB of updates.
+// mostRoom is the largest capacity of a buffer that is kept, in elements: a few more than servers send, about 1 MB of updates.
 const mostRoom = 2_500
 
 func newLexicon() *lexicon {
@@ -61,16 +61,16 @@ func (l *lexicon) name(text []byte) *string {
 	return &name
 }
 
-// take takes a buffer out of a lexicon.
-func take[T any](room *[]T) []T {
+// takeBuffer takes a buffer out of a lexicon, for one page. returnBuffer puts it back.
+func takeBuffer[T any](room *[]T) []T {
 	list := *room
 	*room = nil
 	return list
 }
 
-// exact returns a copy of a list with no spare capacity, and puts the list's buffer back, cleared. A buffer above mostRoom is
-// returned itself, without a copy.
-func exact[T any](room *[]T, list []T) []T {
+// returnBuffer returns a copy of a list that was built in a buffer, and puts the cleared buffer back. A list above mostRoom is returned
+// itself, and its buffer is not kept.
+func returnBuffer[T any](room *[]T, list []T) []T {
 	if cap(list) > mostRoom {
 		return list
 	}

@@ -60,11 +60,11 @@ func TestRoomForLists(t *testing.T) {
 	t.Parallel()
 	var room []*int
 	for _, n := range []int{3, 0, 10, 2_000} {
-		list := append(take(&room), make([]*int, n)...)
+		list := append(takeBuffer(&room), make([]*int, n)...)
 		for i := range list {
 			list[i] = &i
 		}
-		made := exact(&room, list)
+		made := returnBuffer(&room, list)
 		require.Len(t, made, n)
 		require.Equal(t, n, cap(made))
 		for i := range made {
@@ -73,7 +73,7 @@ func TestRoomForLists(t *testing.T) {
 		}
 		require.Empty(t, room)
 	}
-	large := append(take(&room), make([]*int, mostRoom+1)...)
-	require.Same(t, &large[0], &exact(&room, large)[0], "it is not copied")
+	large := append(takeBuffer(&room), make([]*int, mostRoom+1)...)
+	require.Same(t, &large[0], &returnBuffer(&room, large)[0], "it is not copied")
 	require.Nil(t, room, "nor kept")
 }

@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// The messages are described by tables of the members of their objects.
+// Each kind of JSON object that servers send is described by a table of its members: the names, which of them are required, and how
+// each value is read.
 
-// known is a table of the known members of an object, which are read into a T. It has the order in which servers send them: reading
-// another order takes longer.
+// known is such a table. The members are read into a T. They are listed in the order in which servers send them, because that order is
+// read fastest.
 type known[T any] struct {
 	list     []member[T]
 	required uint64 // a bit for each in the list
@@ -24,16 +25,16 @@ type member[T any] struct {
 	read     func(*decoder, *T)
 }
 
-// others is what is done with unknown members.
+// others says what is done with the members of an object that its table does not have.
 type others int
 
 const (
-	keptAsExtra others = iota // names that Extra uses for itself are refused
-	kept
-	leftOut
+	keptAsExtra others = iota // they become an Extra; the names that Extra itself uses are refused
+	kept                      // they are kept under any names
+	leftOut                   // they are dropped
 )
 
-// membersOf returns a table of an object whose unknown members are kept as an Extra.
+// membersOf returns the table of an object whose unknown members become an Extra.
 func membersOf[T any](list ...member[T]) *known[T] {
 	all := &known[T]{list: list}
 	for i := range list {
@@ -44,21 +45,23 @@ func membersOf[T any](list ...member[T]) *known[T] {
 	return all
 }
 
+// must describes a member that every object of the table has.
 func must[T any](name string, read func(*decoder, *T)) member[T] {
 	return member[T]{`"` + name + `"`, true, read}
 }
 
+// may describes a member that may be missing.
 func may[T any](name string, read func(*decoder, *T)) member[T] {
 	return member[T]{`"` + name + `"`, false, read}
 }
 
-// wrapped is the level between the name of a variant and its members: an object with the only member "value".
+// wrapped returns the table of an object whose only member is "value". Such objects stand between the name of a variant and its members.
 func wrapped[T any](read func(*decoder, *T)) *known[T] { return membersOf(must("value", read)).keep() }
 
-// keep returns the table for an object whose unknown members are kept under any names.
+// keep returns the table of the same object, with unknown members kept under any names.
 func (m *known[T]) keep() *known[T] { return &known[T]{m.list, m.required, kept} }
 
-// withoutUnknown returns the table for an object whose unknown members are left out.
+// withoutUnknown returns the table of the same object, without its unknown members.
 func (m *known[T]) withoutUnknown() *known[T] { return &known[T]{m.list, m.required, leftOut} }
 
 var (
@@ -135,8 +138,8 @@ func (d *decoder) endsMember() bool {
 	return true
 }
 
-// find reads the name that comes next, which is probably that one, and looks it up. Where it is not known, it is the length of
-// the list, and the name is not read.
+// find looks up the name of the next member, and reads it. It returns its index in the list; probably is the likely one. For an unknown
+// name it returns the length of the list, and does not read the name.
 func (m *known[T]) find(d *decoder, probably int) int {
 	if d.peek(); probably < len(m.list) && d.has(m.list[probably].name) {
 		d.at += len(m.list[probably].name)
@@ -171,7 +174,8 @@ func (m *known[T]) findEscaped(d *decoder) int {
 	return i
 }
 
-// unknown reads an unknown member, and adds it to an object. The names of the object that is read begin at first.
+// unknown reads an unknown member, and returns the object of unknown members with it. first is where the names of the object that is
+// being read begin in d.memberNames.
 func (m *known[T]) unknown(d *decoder, object JSON, first int) JSON {
 	begun := d.at
 	end := d.memberName(begun, first)

@@ -89,8 +89,8 @@ type readable struct {
 
 var readableMembers = membersOf(
 	may("offset", func(d *decoder, r *readable) { r.offset = attempt(d, (*decoder).updateOffset) }),
-	may("updateId", func(d *decoder, r *readable) { r.updateID = attempt(d, (*decoder).unique) }),
-	may("synchronizerId", func(d *decoder, r *readable) { r.synchronizerID = attempt(d, (*decoder).shared) }),
+	may("updateId", func(d *decoder, r *readable) { r.updateID = attempt(d, (*decoder).rareID) }),
+	may("synchronizerId", func(d *decoder, r *readable) { r.synchronizerID = attempt(d, (*decoder).commonText) }),
 	may("recordTime", func(d *decoder, r *readable) { r.recordTime = attempt(d, (*decoder).time) }),
 	may("nodeId", func(d *decoder, r *readable) {
 		r.nodeID = attempt(d, func(d *decoder) *int32 { return new(d.nodeID()) })

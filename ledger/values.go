@@ -13,7 +13,7 @@ import (
 
 var errEmpty = errors.New("is an empty text")
 
-// chars reads a text. It is valid until the next one is read.
+// chars reads a text. The result is valid until the next text is read.
 func (d *decoder) chars() []byte {
 	if d.peek() != '"' {
 		d.mistyped("a text")
@@ -57,8 +57,8 @@ func shortenTo[Text ~string | ~[]byte](text Text, most int) string {
 	return string(text)
 }
 
-// own returns a copy of a text that is rarely repeated.
-func (d *decoder) own(text []byte) string {
+// copyText returns a copy of a text, allocated in a block with others. For texts that recur, see lexicon.
+func (d *decoder) copyText(text []byte) string {
 	const block = 16 << 10
 	if len(text) > block/4 {
 		return string(text)
@@ -72,45 +72,44 @@ func (d *decoder) own(text []byte) string {
 	return d.texts.String()[at:]
 }
 
-// unique reads an identifier that is rarely repeated, and not empty.
-func (d *decoder) unique() string {
+// rareID reads an identifier that seldom recurs, such as a contract id. It must not be empty.
+func (d *decoder) rareID() string {
 	text := d.chars()
 	if len(text) == 0 {
 		d.refuse(errEmpty)
 	}
-	return d.own(text)
+	return d.copyText(text)
 }
 
-// single reads a text that is rarely repeated, into memory of its own.
-func (d *decoder) single() *string {
+// rareText reads a text that seldom recurs, such as a command id. It may be empty.
+func (d *decoder) rareText() *string {
 	text := d.chars()
 	if len(text) == 0 {
 		return d.name(nil)
 	}
 	to := d.singles.one()
-	*to = d.own(text)
+	*to = d.copyText(text)
 	return to
 }
 
-// shared reads a text that is often repeated, through the lexicon.
-func (d *decoder) shared() *string { return d.lexicon.name(d.chars()) }
+// commonText reads a text that recurs, such as a party. Equal ones are one string of the lexicon. It may be empty.
+func (d *decoder) commonText() *string { return d.lexicon.name(d.chars()) }
 
-// sharedID reads an identifier that is often repeated, and not empty.
-func (d *decoder) sharedID() string {
-	id := d.shared()
+// commonID reads an identifier that recurs. It must not be empty.
+func (d *decoder) commonID() string {
+	id := d.commonText()
 	if *id == "" {
 		d.refuse(errEmpty)
 	}
 	return *id
 }
 
-// maxIndexed is the most bytes of a text that the database has in an index: an index entry has at most 2,700. Real ids have at most
-// 255 characters.
+// maxIndexed is the longest indexedText, in bytes. PostgreSQL's index entries have at most 2,700, real ids at most 255 characters.
 const maxIndexed = 1000
 
-// indexed reads a text that the database has in an index.
-func (d *decoder) indexed() *string {
-	text := d.shared()
+// indexedText reads a text that recurs, and that a database column with an index has to hold.
+func (d *decoder) indexedText() *string {
+	text := d.commonText()
 	if len(*text) > maxIndexed {
 		d.refuse(fmt.Errorf("has %d bytes, and an id at most %d: %s", len(*text), maxIndexed, shorten([]byte(*text))))
 	}
@@ -133,19 +132,19 @@ func (d *decoder) identifier() string {
 	return id
 }
 
-// partyList reads a list of parties, or of other texts that are often repeated.
+// partyList reads a list of parties, or of other texts that recur.
 func (d *decoder) partyList() []string {
-	return d.textList(d.parties, func() string { return *d.shared() })
+	return d.textList(d.parties, func() string { return *d.commonText() })
 }
 
 // interfaceList reads a list of interface ids.
 func (d *decoder) interfaceList() []string { return d.textList(d.interfaces, d.identifier) }
 
-// textList reads a list of texts. Equal lists share memory, except very long ones and those with a bracket in a text.
+// textList reads a list of texts, each with read. Equal lists share memory, except long ones and those with a bracket in a text.
 func (d *decoder) textList(known map[string][]string, read func() string) []string {
 	const longestKnown = 1_000
-	// A known list is looked up by its JSON, up to the first closing bracket. With a bracket in a text that is not the whole list, so
-	// it is not found, and read.
+	// A known list is looked up by its JSON, up to the first closing bracket. If that bracket is in a text, this is not the whole list,
+	// so it is not found, and the list is read.
 	d.peek()
 	at := d.at
 	end := at + bytes.IndexByte(d.text[at:min(at+longestKnown, len(d.text))], ']') + 1
@@ -205,7 +204,7 @@ func (d *decoder) updateOffset() Offset {
 	return Offset(offset)
 }
 
-// bound reads an offset that may be zero, the beginning of the ledger.
+// bound reads an offset that may be 0, the beginning of the ledger.
 func (d *decoder) bound() Offset {
 	offset := d.int64()
 	if offset < 0 {
@@ -293,7 +292,7 @@ func (d *decoder) amount() Decimal {
 	if err := checkDecimal(text); err != nil {
 		d.refuse(err)
 	}
-	return Decimal(d.own(text))
+	return Decimal(d.copyText(text))
 }
 
 func (d *decoder) optionalAmount() *Decimal {
