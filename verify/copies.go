@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/findings"
 )
 
-// Copies compares what the database keeps twice: what it says of what it holds, and the dictionaries. What else is compared relies on
-// it, so it comes first.
+// Copies compares the rows that the database keeps twice with their copies: floors, scopes, positions and the like, and the dictionaries.
+// All other comparisons rely on these rows, so it runs first.
 type Copies struct {
 	Database CopiesDatabase
 	Repairer CopiesRepairer // nil: nothing is written
@@ -18,7 +18,7 @@ type Copies struct {
 	Logger   *slog.Logger
 }
 
-// CopiesDatabase holds it.
+// CopiesDatabase is a database with rows that are kept twice.
 type CopiesDatabase interface {
 	// CompareCopies compares each row with its copy, and both with their digests.
 	CompareCopies(ctx context.Context, found Found) error

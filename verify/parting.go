@@ -80,9 +80,9 @@ type parting struct {
 	logger   *slog.Logger
 	ranges   ingest.Ranges
 
-	end     *ledger.Offset // of the ledger; nil: the server does not report it
-	covered []ledger.Range
-	latest  map[string]time.Time // record time of what the participant shows, by synchronizer
+	end     *ledger.Offset       // of the ledger; nil: the server does not report it
+	covered []ledger.Range       // the stored ranges, when the comparison began
+	latest  map[string]time.Time // the latest record time that the participant showed, by synchronizer
 	found   offsetSet            // stored updates after Common that the participant has
 }
 
@@ -121,8 +121,8 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 	return p.lost(ctx)
 }
 
-// endsBelow is called where the ledger ends before what is stored does: they part there if an update is stored behind, or if the
-// participant refuses to go on from there. One that does not report its end may only not have shown all of it.
+// endsBelow decides about a ledger that ends at an offset below the end of what is stored. They part there if an update is stored after it,
+// or if the participant refuses to read on from the stored end. A participant that does not report its end may only not have shown all yet.
 func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error {
 	rest, err := p.db.UpdateRefs(ctx, ledger.Range{From: at, To: stored}, 1)
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
 		return err
 	}
 	p.covered = append([]ledger.Range{{From: bounds.Floor, To: bounds.Watermark}}, ahead...)
-	served, err := asked(ctx, p.logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, p.source) })
+	served, err := askPatiently(ctx, p.logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, p.source) })
 	if err != nil {
 		return err
 	}
@@ -170,12 +170,12 @@ func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
 	return nil
 }
 
-// next reads a page; more is false where it is the last.
+// next reads the page after an offset; more is false if it is the last.
 func (p *parting) next(ctx context.Context, at ledger.Offset) (page ledger.Page, more bool, err error) {
 	if p.end != nil && at >= *p.end {
 		return ledger.Page{From: at, To: at}, false, nil
 	}
-	page, err = asked(ctx, p.logger, func() (ledger.Page, error) {
+	page, err = askPatiently(ctx, p.logger, func() (ledger.Page, error) {
 		if p.end == nil {
 			page, _, err := p.source.TailUpdates(ctx, at, openLimit, openIdle)
 			return page, err
@@ -209,7 +209,7 @@ func (p *parting) compare(ctx context.Context, page *ledger.Page) error {
 	return p.match(ctx, served)
 }
 
-// agree compares a page offset by offset. Where they part, it returns the rest of what is served.
+// agree compares a page with what is stored, offset by offset. If they part in it, it returns the served updates after that.
 func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.UpdateRef) (rest []ledger.UpdateRef, err error) {
 	stored, err := p.db.UpdateRefs(ctx, within, len(all)+1)
 	if err != nil {
@@ -240,7 +240,7 @@ func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.U
 	return nil, nil
 }
 
-// inCovered returns the updates of the ranges that are stored.
+// inCovered returns the updates that lie in the stored ranges.
 func (p *parting) inCovered(all []ledger.UpdateRef) (list []ledger.UpdateRef) {
 	for _, u := range all {
 		if slices.ContainsFunc(p.covered, func(r ledger.Range) bool { return u.Offset > r.From && u.Offset <= r.To }) {
@@ -250,7 +250,7 @@ func (p *parting) inCovered(all []ledger.UpdateRef) (list []ledger.UpdateRef) {
 	return list
 }
 
-// match looks for what is served after Common among what is stored there.
+// match looks for served updates after Common among the stored ones, by their ids.
 func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
 	if p.Served == nil {
 		p.Served = &served[0]
@@ -285,7 +285,7 @@ func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
 	return nil
 }
 
-// lost counts what is stored after Common and was not served.
+// lost counts the updates that are stored after Common and were not served.
 func (p *parting) lost(ctx context.Context) error {
 	for after := p.Common; ; {
 		batch, err := p.db.UpdateRefs(ctx, ledger.Range{From: after, To: maxOffset}, refsBatch)

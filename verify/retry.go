@@ -20,8 +20,8 @@ func Patiently(ctx context.Context, logger *slog.Logger, fn func() error) error 
 	return retry.Do(ctx, func(context.Context) error { return fn() })
 }
 
-// asked is Patiently for what returns something.
-func asked[T any](ctx context.Context, logger *slog.Logger, ask func() (T, error)) (answer T, err error) {
+// askPatiently is Patiently for a function that returns a value.
+func askPatiently[T any](ctx context.Context, logger *slog.Logger, ask func() (T, error)) (answer T, err error) {
 	err = Patiently(ctx, logger, func() (err error) {
 		answer, err = ask()
 		return err
@@ -50,7 +50,7 @@ func repairPatiently(ctx context.Context, logger *slog.Logger, repair func() err
 	return err
 }
 
-// final reports whether an error is permanent, or an answer that the caller handles.
+// final reports whether an error is permanent, or means something that the caller handles.
 func final(err error) bool {
 	return ingest.Lasting(err) || errors.Is(err, ledger.ErrNotOffered) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCursorRefused) ||
 		errors.Is(err, errTransactionsChanged)

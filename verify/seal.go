@@ -30,10 +30,10 @@ type Seals struct {
 	Working func()
 
 	streams []sealStream
-	turn    int       // counts the streams that were looked at, which take turns
+	turn    int       // how many streams were looked at: they take turns
 	next    time.Time // when the source may be read again
-	unseen  bool      // logged that the source does not show everything any more
-	lacking bool      // logged that the source shows values where none is stored
+	unseen  bool      // a warning was logged that the source does not show everything any more
+	lacking bool      // a warning was logged that the source shows values where none is stored
 }
 
 // Sealing is the result of sealing a window.
@@ -99,7 +99,7 @@ type sealMemory struct {
 	known    int64     // there are no holes before the window that begins here
 	shortAt  time.Time // when a window that was not full was last sealed; zero: never, so the first does not wait
 	waitTill time.Time // the stream's next turn is not before this
-	goesOn   bool      // a part of a window was compared, and more is left
+	partly   bool      // a part of the window was compared, and more of it is left
 }
 
 func (m *sealMemory) memory() *sealMemory { return m }
@@ -144,7 +144,7 @@ func (s *Seals) step(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if m.goesOn {
+		if m.partly {
 			return true, nil
 		}
 		if !ok {

@@ -41,7 +41,7 @@ func (s *snapshotSeals) window(ctx context.Context) (*findings.Window, error) {
 // seal compares the next page, and seals the snapshot after the last one.
 func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Sealing, ok bool, err error) {
 	at := ledger.Offset(w.To)
-	s.goesOn = false
+	s.partly = false
 	if s.reading == nil || s.reading.sealing.To != w.To {
 		pruned, err := ingest.AskPruned(ctx, s.source)
 		if err != nil {
@@ -69,7 +69,7 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 		s.reading = nil
 		return Sealing{}, false, nil
 	}
-	if s.goesOn = !r.unseen.done(); err != nil || s.goesOn {
+	if s.partly = !r.unseen.done(); err != nil || s.partly {
 		return Sealing{}, false, err
 	}
 	if ok, err = s.sealer.SealSnapshot(ctx, at, r.digest, r.sealing.Comparison); err == nil {

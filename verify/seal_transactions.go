@@ -41,7 +41,7 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 		return Sealing{}, false, err
 	}
 	if len(records) == 0 {
-		return r.waits(ctx, w)
+		return r.countNotShown(ctx, w)
 	}
 	c, err := r.sealer.SealRecords(ctx, w.From, records)
 	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Shown: true, Comparison: c}, err == nil, err
@@ -68,8 +68,8 @@ func (r *recordSeals) read(ctx context.Context, at ledger.TransactionsPosition, 
 	return records, nil
 }
 
-// waits counts how often a window was not shown, and seals it as such after hiddenTries.
-func (r *recordSeals) waits(ctx context.Context, w findings.Window) (Sealing, bool, error) {
+// countNotShown counts how often a window was not shown, and seals it as such after hiddenTries.
+func (r *recordSeals) countNotShown(ctx context.Context, w findings.Window) (Sealing, bool, error) {
 	if r.hidden != w.From {
 		r.hidden, r.hiddenSeen = w.From, 0
 	}

@@ -98,7 +98,7 @@ func (u *Updates) carried(ctx context.Context) error {
 		return fmt.Errorf("repair: %w", err)
 	}
 	u.result.Repaired++
-	return extras(read, stored, func(_ string, d findings.Difference) error { return u.remains(ctx, d) })
+	return extras(read, stored, func(_ string, d findings.Difference) error { return u.countRemaining(ctx, d) })
 }
 
 // carriedByPruning compares what was active where everything before was pruned. The rows were made of events: what the participant's
@@ -178,14 +178,14 @@ func (u *Updates) active(ctx context.Context) error {
 	if err != nil || !differs || u.Repairer == nil {
 		return err
 	}
-	if err := u.again(ctx, &doubtful); err != nil {
+	if err := u.rereadSuspects(ctx, &doubtful); err != nil {
 		return err
 	}
 	if err := u.derived(ctx); err != nil {
 		return err
 	}
 	before := u.result.Remaining
-	err = u.compareActive(ctx, at, nil, func(d findings.Difference) error { return u.remains(ctx, d) })
+	err = u.compareActive(ctx, at, nil, func(d findings.Difference) error { return u.countRemaining(ctx, d) })
 	if u.result.Remaining > before {
 		u.note("what made the active set differ lies in updates that were not read again: run `indexer verify --all --repair`")
 	}
@@ -209,34 +209,34 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 	return extras(read, stored, func(_ string, d findings.Difference) error { return found(d) })
 }
 
-// remains counts a difference that a repair has left.
-func (u *Updates) remains(ctx context.Context, d findings.Difference) error {
+// countRemaining counts a difference that a repair has left.
+func (u *Updates) countRemaining(ctx context.Context, d findings.Difference) error {
 	u.result.Remaining++
 	logRemaining(ctx, u.Logger, d)
 	return nil
 }
 
-// newestSnapshot returns the newest snapshot that can be compared. seldom says that there are snapshots at few offsets only; else they
-// are everywhere.
+// newestSnapshot returns the offset of the newest snapshot that can be compared. seldom: the source has snapshots at few offsets; else it
+// has one at every offset.
 func (u *Updates) newestSnapshot(ctx context.Context) (at ledger.Offset, seldom bool, err error) {
 	upTo := u.result.Bounds.Watermark
 	if u.end != nil {
 		upTo = min(upTo, *u.end)
 	}
-	at, err = asked(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.SnapshotOffset(ctx, upTo) })
+	at, err = askPatiently(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.SnapshotOffset(ctx, upTo) })
 	return at, at != upTo, err
 }
 
 // mostEnds is how often the ledger's end is asked for before the active set is compared at the watermark instead.
 const mostEnds = 10
 
-// beginActive chooses the offset at which the active set is compared. That is the ledger's end if the watermark reaches it, because
-// some participants serve a snapshot with reassignments in flight only there; else it is the watermark. The ledger's end may move
-// soon, so beginActive reads the first page at once, returns it, and only then waits for the watermark.
+// beginActive chooses the offset at which the active set is compared: the ledger's end if the watermark reaches it, because some
+// participants serve a snapshot with reassignments in flight only there; else the watermark. The ledger's end may move soon, so
+// beginActive reads the first page there at once, and then waits for the watermark. It returns the page too.
 func (u *Updates) beginActive(ctx context.Context) (at ledger.Offset, first *ledger.SnapshotPage, err error) {
 	refused := ledger.Offset(-1)
 	for try := 0; u.end != nil && try < mostEnds; try++ {
-		end, err := asked(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.LedgerEnd(ctx) })
+		end, err := askPatiently(ctx, u.Logger, func() (ledger.Offset, error) { return u.Source.LedgerEnd(ctx) })
 		if err != nil {
 			return 0, nil, err
 		}

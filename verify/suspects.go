@@ -42,9 +42,9 @@ func (s *suspects) ranges() (ranges []ledger.Range) {
 	return ranges
 }
 
-// again reads the updates at suspect offsets again, between history floor and watermark, as far as the participant still serves
+// rereadSuspects reads the updates at suspect offsets again, between history floor and watermark, as far as the participant still serves
 // them. For offsets at or below the floor it compares the carried snapshot.
-func (u *Updates) again(ctx context.Context, s *suspects) error {
+func (u *Updates) rereadSuspects(ctx context.Context, s *suspects) error {
 	carried := false
 	for _, r := range s.ranges() {
 		carried = carried || r.From < u.result.Bounds.Floor

@@ -11,7 +11,7 @@ import (
 // tallyBuckets is the number of buckets for the keys of a set.
 const tallyBuckets = 1 << 16
 
-// suspectKeys limits the keys held in memory when single buckets are compared.
+// suspectKeys limits the keys that are held in memory while the buckets that differ are compared.
 const suspectKeys = 1 << 20
 
 // tally compares two sets of any size in constant memory. It adds the hashes of one set's keys by bucket, and subtracts those of
@@ -45,8 +45,8 @@ func (t *tally) subtract(key string) {
 	b.high -= high
 }
 
-// odd returns the buckets in which the sets differ, in groups with at most suspectKeys keys each, or one bucket.
-func (t *tally) odd() []map[int]bool {
+// differing returns the buckets in which the sets differ, in groups with at most suspectKeys keys each, or one bucket.
+func (t *tally) differing() []map[int]bool {
 	var groups []map[int]bool
 	var keys int64
 	for i := range t.buckets {
@@ -63,8 +63,8 @@ func (t *tally) odd() []map[int]bool {
 	return groups
 }
 
-// unseen finds the stored rows without a counterpart in a source. The first pass tallies both: it reads the source, and then what is
-// stored. Each group of buckets that differ takes one more such pass. Both sides must stay the same meanwhile. A pass may resume
+// unseen finds the stored rows without a counterpart in a source. The first pass reads the source, then what is stored, and tallies the
+// keys of both. Each group of buckets that differ takes one more such pass. Both sides must stay the same meanwhile. A pass may resume
 // after an error.
 type unseen struct {
 	keys   *tally             // nil: the first pass is over
@@ -89,15 +89,15 @@ func (u *unseen) see(key string) {
 	}
 }
 
-// end is called when the source was read to its end. stored calls a function with the key of each stored row; found is called for those in the
-// buckets at hand that were not seen.
+// end ends a pass, after the source was read to its end. stored must call its argument with the key of each stored row; found is called for
+// the rows in the current group of buckets whose key was not seen.
 func (u *unseen) end(stored func(each func(key string, extra findings.Difference) error) error, found func(key string, extra findings.Difference) error) error {
 	if u.keys != nil {
 		rest := *u.keys
 		if err := stored(func(key string, _ findings.Difference) error { rest.subtract(key); return nil }); err != nil {
 			return err
 		}
-		u.keys, u.groups = nil, rest.odd()
+		u.keys, u.groups = nil, rest.differing()
 	} else {
 		err := stored(func(key string, extra findings.Difference) error {
 			if i, low, high := hashOf(key); u.groups[0][i] && !u.seen[[2]uint64{low, high}] {

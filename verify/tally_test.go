@@ -77,7 +77,7 @@ func TestSuspectsComeInGroups(t *testing.T) {
 		x.buckets[i] = tallyBucket{keys: suspectKeys / 2, low: 1}
 	}
 	x.buckets[20] = tallyBucket{keys: 5}
-	groups := x.odd()
+	groups := x.differing()
 	require.Len(t, groups, 5)
 	for _, group := range groups {
 		require.Len(t, group, 2)

@@ -70,7 +70,7 @@ func (h *Transactions) run(ctx context.Context) error {
 	if err != nil || h.Repairer == nil || inRecords+inBalances == 0 {
 		return errors.Join(err, notOffered)
 	}
-	remains := func(d findings.Difference) error { return h.remains(ctx, d) }
+	remains := func(d findings.Difference) error { return h.countRemaining(ctx, d) }
 	switch {
 	case inRecords > 0 && (!h.usable || notOffered != nil):
 		h.result.Remaining += inRecords + inBalances
@@ -108,7 +108,7 @@ func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
 	}
-	service, err := asked(ctx, h.Logger, func() (ledger.TransactionsService, error) { return h.Source.Describe(ctx) })
+	service, err := askPatiently(ctx, h.Logger, func() (ledger.TransactionsService, error) { return h.Source.Describe(ctx) })
 	if err != nil {
 		return err
 	}
@@ -271,8 +271,8 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// remains counts a difference that a repair has left.
-func (h *Transactions) remains(ctx context.Context, d findings.Difference) error {
+// countRemaining counts a difference that a repair has left.
+func (h *Transactions) countRemaining(ctx context.Context, d findings.Difference) error {
 	h.result.Remaining++
 	logRemaining(ctx, h.Logger, d)
 	return nil

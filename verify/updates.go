@@ -35,8 +35,8 @@ type Updates struct {
 	Repairer  UpdateRepairer // nil: nothing is written
 	Scope     ledger.Scope
 	Selection Selection
-	// Stretches returns the parts of a range in which there are updates, about, in order; nil: they are everywhere. Random places are
-	// in these.
+	// Stretches returns approximately the parts of a range in which there are updates, in order. Random offsets are picked in these. nil:
+	// updates are everywhere.
 	Stretches func(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
 	Found     Found
 	Progress  func(Progress)
@@ -106,7 +106,7 @@ func (u *Updates) run(ctx context.Context) error {
 		}
 	}
 	for _, hole := range holes {
-		hole = u.served("updates that are not covered,", hole)
+		hole = u.stillServed("updates that are not covered,", hole)
 		if err := u.readRange(ctx, "offsets that are not covered", hole, u.cover); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (u *Updates) ask(ctx context.Context) error {
 	if err != nil {
 		u.Logger.WarnContext(ctx, "the recorded floors and watermark can't be read", "error", err)
 	}
-	served, err := asked(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
+	served, err := askPatiently(ctx, u.Logger, func() (ingest.Served, error) { return ingest.AskServed(ctx, u.Source) })
 	u.end, u.pruned = served.End, served.Pruned
 	if started && u.end != nil && *u.end < claimed.Watermark {
 		u.beyond = u.end
@@ -177,7 +177,7 @@ func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repai
 		if d.Relation == "coverage" && d.Kind == findings.Missing {
 			return nil
 		}
-		return u.remains(ctx, d)
+		return u.countRemaining(ctx, d)
 	})
 }
 
@@ -206,7 +206,7 @@ func (u *Updates) selected(ctx context.Context) error {
 			return err
 		}
 		for _, r := range below {
-			if err := u.readRange(ctx, "updates below the floor", u.served("updates", r), nil); err != nil {
+			if err := u.readRange(ctx, "updates below the floor", u.stillServed("updates", r), nil); err != nil {
 				return err
 			}
 		}
@@ -218,11 +218,11 @@ func (u *Updates) selected(ctx context.Context) error {
 	if s.From == nil && s.To == nil && !s.All && u.pruned < wanted.To {
 		return u.sample(ctx, max(wanted.From, u.pruned), wanted.To)
 	}
-	return u.readRange(ctx, "updates", u.served("updates", wanted), nil)
+	return u.readRange(ctx, "updates", u.stillServed("updates", wanted), nil)
 }
 
-// served returns the part of a range that the participant still serves, and adds a note about the rest.
-func (u *Updates) served(what string, r ledger.Range) ledger.Range {
+// stillServed returns the part of a range that the participant still serves, and adds a note about the rest.
+func (u *Updates) stillServed(what string, r ledger.Range) ledger.Range {
 	if u.pruned > r.From && r.From < r.To {
 		u.note("%s after offset %d up to %d: the participant has pruned them (`verify --offline` compares them with the digests of sealed windows)",
 			what, r.From, min(u.pruned, r.To))
@@ -242,7 +242,7 @@ func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 	var read []ledger.Range
 	for i := range u.Selection.Sample {
 		u.Progress(Progress{Step: "updates, at random", Done: int64(i), Of: int64(u.Selection.Sample)})
-		place := ledger.Range{From: places.at(random), To: high}
+		place := ledger.Range{From: places.pick(random), To: high}
 		for _, r := range read {
 			switch {
 			case place.From < r.From:
@@ -254,7 +254,7 @@ func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 		if place.From >= place.To {
 			continue
 		}
-		page, err := u.window(ctx, place)
+		page, err := u.compareWindow(ctx, place)
 		if err != nil {
 			return err
 		}
@@ -263,13 +263,13 @@ func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 	return nil
 }
 
-// stretches are ranges to choose a place from.
+// stretches are ranges from which random offsets are picked.
 type stretches []ledger.Range
 
 // places returns the stretches of a range.
 func (u *Updates) places(ctx context.Context, r ledger.Range) (list stretches, err error) {
 	if u.Stretches != nil {
-		list, err = asked(ctx, u.Logger, func() ([]ledger.Range, error) { return u.Stretches(ctx, r) })
+		list, err = askPatiently(ctx, u.Logger, func() ([]ledger.Range, error) { return u.Stretches(ctx, r) })
 	}
 	if len(list) == 0 {
 		list = stretches{r}
@@ -277,8 +277,8 @@ func (u *Updates) places(ctx context.Context, r ledger.Range) (list stretches, e
 	return list, err
 }
 
-// at returns a random offset in one of the stretches, all being equally likely.
-func (s stretches) at(random *rand.Rand) ledger.Offset {
+// pick returns a random offset in one of the stretches, all being equally likely.
+func (s stretches) pick(random *rand.Rand) ledger.Offset {
 	var all ledger.Offset
 	for _, r := range s {
 		all += r.To - r.From
@@ -290,14 +290,14 @@ func (s stretches) at(random *rand.Rand) ledger.Offset {
 		}
 		at -= r.To - r.From
 	}
-	panic("a place beyond the last one")
+	panic("verify: a random offset lies in one of the ranges")
 }
 
 // readRange reads a range again, page by page, and compares it. It calls after, if not nil, with each page.
 func (u *Updates) readRange(ctx context.Context, step string, r ledger.Range, after func(context.Context, ledger.Page) error) error {
 	for at := r.From; at < r.To; {
 		u.Progress(Progress{Step: step, Done: int64(at - r.From), Of: int64(r.To - r.From)})
-		page, err := u.window(ctx, ledger.Range{From: at, To: r.To})
+		page, err := u.compareWindow(ctx, ledger.Range{From: at, To: r.To})
 		if err == nil && after != nil {
 			err = after(ctx, page)
 		}
@@ -317,9 +317,9 @@ func (u *Updates) cover(ctx context.Context, page ledger.Page) error {
 	return repairPatiently(ctx, u.Logger, func() error { return u.Repairer.RepairUpdates(ctx, u.Scope, page) })
 }
 
-// window reads the beginning of a range again, and compares it.
-func (u *Updates) window(ctx context.Context, r ledger.Range) (page ledger.Page, err error) {
-	page, err = asked(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
+// compareWindow reads the beginning of a range again, and compares it.
+func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledger.Page, err error) {
+	page, err = askPatiently(ctx, u.Logger, func() (ledger.Page, error) { return u.Source.ReadUpdates(ctx, r.From, r.To) })
 	if err != nil {
 		return page, fmt.Errorf("read the updates after offset %d up to %d: %w", r.From, r.To, err)
 	}
@@ -365,7 +365,7 @@ func (u *Updates) derived(ctx context.Context) error {
 			Do: "restore the checkpoint and the coverage of the updates from a backup of the database, or index into a new database",
 		}
 	}
-	if err := u.again(ctx, &doubtful); err != nil {
+	if err := u.rereadSuspects(ctx, &doubtful); err != nil {
 		return err
 	}
 	if named && u.Selection.All { // perhaps only a look-up refers to the name

@@ -8,7 +8,7 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// audited is a store, with what compares its database.
+// audited is a store together with the comparisons of its database.
 type audited struct {
 	*store.Store
 	*audit.Stored

@@ -41,7 +41,7 @@ const leadPatience = 10 * time.Second
 // RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with the number
 // of stored entries. When ctx ends, RunBackfill finishes the page under way and returns ctx's error: the next run resumes there.
 func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
-	if err := ofParticipant(cfg.Schemas); err != nil {
+	if err := refuseNetworkSchemas(cfg.Schemas); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
 	open := func() (source, error) {
@@ -55,14 +55,14 @@ func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.L
 	if len(cfg.ScanURL) == 0 {
 		return ledger.SnapshotProgress{}, &config.UsageError{Err: errors.New("--scan-url is missing")}
 	}
-	logger = ofNetwork(logger)
+	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
 	open := func() (source, error) { return newNetworkSource(cfg.Scan, logger, observation{}) }
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
-// ofParticipant refuses the pair of schemas of a network.
-func ofParticipant(schemas config.Schemas) error {
+// refuseNetworkSchemas refuses the pair of schemas of a network.
+func refuseNetworkSchemas(schemas config.Schemas) error {
 	if schemas.OfNetwork() {
 		return &config.UsageError{Err: errors.New("these schemas are for the updates of a network: fill them with `backfill network`")}
 	}
@@ -89,7 +89,7 @@ func seed(
 		return none, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	known, err := meet(ctx, db, from, logger)
+	known, err := awaitBoth(ctx, db, from, logger)
 	if err != nil {
 		return none, err
 	}
@@ -113,8 +113,8 @@ func seed(
 	return progress, err
 }
 
-// meet waits for the database and the source of its updates, and checks that they belong together.
-func meet(ctx context.Context, db *store.Store, from source, logger *slog.Logger) (known identity, err error) {
+// awaitBoth waits until the database and the source of its updates answer, and checks that they are of the same ledger.
+func awaitBoth(ctx context.Context, db *store.Store, from source, logger *slog.Logger) (known identity, err error) {
 	silent := func(error) {}
 	err = retryUntilDone(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		applied, err := db.Migrate(ctx)
@@ -127,7 +127,7 @@ func meet(ctx context.Context, db *store.Store, from source, logger *slog.Logger
 		return known, err
 	}
 	err = retryUntilDone(ctx, logger, "waiting for "+from.name(), func(ctx context.Context) (err error) {
-		known, err = belongs(ctx, db, from)
+		known, err = checkSameLedger(ctx, db, from)
 		return err
 	}, silent)
 	if err == nil {
@@ -136,13 +136,13 @@ func meet(ctx context.Context, db *store.Store, from source, logger *slog.Logger
 	return known, err
 }
 
-// belongs asks a source who it is, and checks that the database is of the same ledger and scope.
-func belongs(ctx context.Context, db *store.Store, from source) (identity, error) {
-	return belongsBy(ctx, db, from, db.CheckIdentity)
+// checkSameLedger asks a source for its identity, and checks that the database holds the same ledger in the same scope.
+func checkSameLedger(ctx context.Context, db *store.Store, from source) (identity, error) {
+	return checkSameLedgerBy(ctx, db, from, db.CheckIdentity)
 }
 
-// belongsBy is belongs with another check of the database.
-func belongsBy(
+// checkSameLedgerBy is checkSameLedger with another check of the database.
+func checkSameLedgerBy(
 	ctx context.Context, db *store.Store, from source, check func(ctx context.Context, participantID string, scope ledger.Scope) error,
 ) (identity, error) {
 	known, err := from.identify(ctx)

@@ -17,7 +17,7 @@ import (
 // background is the tasks that run beside the updates while this process leads them. They never end or delay the stream.
 type background struct {
 	committed chan struct{} // of capacity 1: a batch was committed
-	named     chan struct{} // likewise, for the reader of packages
+	named     chan struct{} // likewise, for the task that reads packages
 	running   sync.WaitGroup
 }
 
@@ -44,7 +44,7 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 	return b
 }
 
-// startLookups starts to look up contracts, as the task says already; the rest is filled in.
+// startLookups starts a task that looks up contracts. It sets the members of the task that are the same for all sources.
 func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
 	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.committed, x.logger, x.watchTask(ingest.TaskLookups)
 	task.Saved = func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) }

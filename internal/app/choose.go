@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// choice finds out what is to be read of the Scan service, where the flags leave that open. Until it is known a stream of its own, which
-// reads nothing, stands in health for those that are then read. The others don't wait for it.
+// choice finds out which streams are to be read from the Scan service, if the flags leave that open. Until then a stream of its own, which
+// reads nothing, stands for them in health and metrics. The other streams don't wait for it.
 type choice struct {
 	*indexer
 	stream    *stream
@@ -23,7 +23,7 @@ type choice struct {
 	read      config.ScanHistory // what was chosen; empty: nothing yet
 }
 
-// choose leaves it to the database and the service which streams read the Scan service. closeAll closes what asks it.
+// choose adds a choice between the streams of the transaction history and those of the network. closeAll closes the clients that it uses.
 func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err error) {
 	c := &choice{indexer: x, ofHistory: ofHistory, ofNetwork: ofNetwork}
 	c.stream = &stream{indexer: ofNetwork[0].indexer, role: store.RoleUpdates, title: "scan", source: scanService}
@@ -44,7 +44,8 @@ func (x *indexer) choose(ofHistory, ofNetwork []*stream) (closeAll func(), err e
 	return closeAll, nil
 }
 
-// run returns the streams to be read, when they are known, in place of its own; none: ctx has ended, or they can't be known.
+// run waits until the choice is made, puts the chosen streams in the place of its own, and returns them; none: ctx has ended, or the choice
+// can't be made.
 func (c *choice) run(ctx context.Context) ([]*stream, error) {
 	const state = "waiting to learn what the Scan service has"
 	err := c.stream.repeat(ctx, func(ctx context.Context) error {
@@ -71,7 +72,7 @@ func (c *choice) run(ctx context.Context) ([]*stream, error) {
 	return chosen, nil
 }
 
-// decide asks the database what it began with, and, if with nothing, the services.
+// decide chooses by what the database has begun to hold, or, if it holds nothing yet, by what the services have.
 func (c *choice) decide(ctx context.Context) error {
 	begun, err := config.Begun(ctx, c.store, c.stream.store)
 	if err != nil {
@@ -86,16 +87,16 @@ func (c *choice) decide(ctx context.Context) error {
 		return err
 	}
 	if read == "" {
-		return c.nothing(served.Scan)
+		return c.nothingServed(served.Scan)
 	}
 	c.read = read
 	c.logger.InfoContext(ctx, "what is read of the Scan service is chosen; --scan-history reads something else", "scan_history", string(read), "because", because)
 	return nil
 }
 
-// nothing is the error of a service that has nothing to be read. What is not known to be a Scan may be a proxy before one that is
-// starting: it is asked again soon, if something else is read meanwhile.
-func (c *choice) nothing(isScan bool) error {
+// nothingServed returns the error for a service that has nothing to read. If it is not known to be a Scan, it may be a proxy before one that
+// is starting: then the error is no Problem, and the service is asked again soon, as long as something else is read meanwhile.
+func (c *choice) nothingServed(isScan bool) error {
 	what := "the Scan service has neither updates of its network (POST /v2/updates) nor a transaction history (POST /v0/transactions)"
 	if !isScan && !c.cfg.UntilCurrent && !c.alone() {
 		return errors.New(what + ", and does not answer as a Scan service: is --scan-url the base of one, such as https://scan.example.com/api/scan?")

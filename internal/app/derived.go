@@ -15,11 +15,11 @@ import (
 	"ledgerindexer/store"
 )
 
-// derivedHistory implements transactionsService for the records that follow from the stored updates of a network: it is a service of the
-// transaction history that needs no request.
+// derivedHistory implements transactionsService for the records that follow from the stored updates of a network. It derives them from the
+// database, without a request.
 type derivedHistory struct {
 	store *store.Store
-	ready <-chan struct{} // the history is read from when it is closed; nil: at once
+	ready <-chan struct{} // closed when the history may be read; nil: at once
 
 	mu     sync.Mutex
 	newest []ledger.Transaction // the last records up to an offset, the oldest first
@@ -40,7 +40,7 @@ func newDerivedTransactions(n *indexer, history *derivedHistory) *transactions {
 	return &transactions{indexer: n, service: history, derived: history}
 }
 
-// Describe implements ingest.TransactionsSource. What was remembered is forgotten: stored updates may have been repaired, or filled in.
+// Describe implements ingest.TransactionsSource. It forgets the remembered records: stored updates may have been repaired, or filled in.
 func (d *derivedHistory) Describe(ctx context.Context) (ledger.TransactionsService, error) {
 	if d.ready != nil {
 		select {
@@ -56,7 +56,7 @@ func (d *derivedHistory) Describe(ctx context.Context) (ledger.TransactionsServi
 	return ledger.TransactionsService{NetworkID: id}, err
 }
 
-// startAgain begins a generation where records follow from updates below those of the shown one: history was filled in there.
+// startAgain begins a new generation if records follow from updates below those of the shown one, because history was filled in there.
 func (d *derivedHistory) startAgain(ctx context.Context, leader *store.TransactionsWriter, logger *slog.Logger) error {
 	at, _, err := leader.TransactionsPosition(ctx)
 	if err != nil || at.Records() == 0 || at.Rereading() {
@@ -189,8 +189,8 @@ func (d *derivedHistory) reached() ledger.Offset {
 	return d.upTo
 }
 
-// tellDerived sets the metric of how far records were derived, after those up to a cursor were stored.
-func (h *transactions) tellDerived(ctx context.Context, at ledger.TransactionsPosition, stored ledger.TransactionsCursor) {
+// setDerivedMetric sets the metric of how far records were derived, after those up to a cursor were stored.
+func (h *transactions) setDerivedMetric(ctx context.Context, at ledger.TransactionsPosition, stored ledger.TransactionsCursor) {
 	if h.derived == nil || at.Rereading() || stored == "" {
 		return
 	}

@@ -32,7 +32,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 		return loaded, err
 	}
 	defer endPprof()
-	logger = ofNetwork(logger)
+	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
 	files, err := fetchFiles(ctx, cfg.Scan, cfg.Files.Files, logger)
 	if err != nil {
@@ -128,8 +128,8 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, logger *slo
 	return scan.OpenFiles(folder)
 }
 
-// ofFiles refuses bulk files of another network.
-func ofFiles(files *scan.Files, party string) error {
+// checkFilesOf refuses bulk files of another network.
+func checkFilesOf(files *scan.Files, party string) error {
 	if files == nil || files.Party() == party {
 		return nil
 	}

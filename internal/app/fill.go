@@ -42,7 +42,7 @@ type NetworkFill struct {
 // RunFill reads the updates below the history floor. A daemon may write the same database meanwhile. When ctx ends, RunFill finishes
 // the transactions under way and returns ctx's error: the next run resumes there.
 func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled, error) {
-	if err := ofParticipant(cfg.Schemas); err != nil {
+	if err := refuseNetworkSchemas(cfg.Schemas); err != nil {
 		return ingest.Filled{}, err
 	}
 	open := func(scope ledger.Scope) (source, error) {
@@ -53,7 +53,7 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 
 // RunNetworkFill is RunFill for the updates of a network.
 func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (ingest.Filled, error) {
-	logger = ofNetwork(logger)
+	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
 	open := func(ledger.Scope) (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
 	var files *scan.Files
@@ -84,12 +84,12 @@ func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fi
 		return ingest.Filled{}, &config.UsageError{Err: err}
 	}
 	defer f.db.Close()
-	known, err := meet(ctx, f.db, from, logger)
+	known, err := awaitBoth(ctx, f.db, from, logger)
 	if err != nil {
 		return ingest.Filled{}, err
 	}
 	f.scope = known.scope
-	if err := ofFiles(cfg.files, known.id); err != nil {
+	if err := checkFilesOf(cfg.files, known.id); err != nil {
 		return ingest.Filled{}, err
 	}
 	f.past = newPast(f.db, from, f.scope, open)
@@ -148,7 +148,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 		Source: f.from, Past: f.past, Sink: newFillSink(f.db, leader), Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
 		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
 		Check: func(ctx context.Context) error {
-			_, err := belongs(ctx, f.db, f.from)
+			_, err := checkSameLedger(ctx, f.db, f.from)
 			return err
 		},
 	}

@@ -10,20 +10,20 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// hosting notices that parties are onboarded to the participant, or leave it, by the topology events that are written.
+// hosting watches the topology events that are written, and warns when a party is onboarded to the participant or leaves it.
 type hosting struct {
 	participant string // its id; empty: not known
 	logger      *slog.Logger
 	count       func(kind string)
 
-	mu   sync.Mutex
-	told map[string]bool // parties that were warned of, with what happened
+	mu     sync.Mutex
+	warned map[string]bool // the events that a warning was logged about: kind and party
 }
 
 // mostHostingWarnings is how many are logged: a ledger that is read from its beginning may have thousands of such events.
 const mostHostingWarnings = 10
 
-// note looks at what was stored.
+// note looks for such events in pages that were stored.
 func (h *hosting) note(ctx context.Context, pages []ledger.Page) {
 	for i := range pages {
 		for j := range pages[i].Updates {
@@ -46,14 +46,14 @@ func (h *hosting) event(ctx context.Context, at ledger.Offset, e *ledger.Topolog
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := string(e.Kind) + " " + *e.PartyID
-	if h.told[key] || len(h.told) > mostHostingWarnings {
+	if h.warned[key] || len(h.warned) > mostHostingWarnings {
 		return
 	}
-	if h.told == nil {
-		h.told = map[string]bool{}
+	if h.warned == nil {
+		h.warned = map[string]bool{}
 	}
-	h.told[key] = true
-	if len(h.told) > mostHostingWarnings {
+	h.warned[key] = true
+	if len(h.warned) > mostHostingWarnings {
 		h.logger.WarnContext(ctx, "further parties were onboarded to the participant or have left it; hosting_changes_total counts them, and ledger.topology_events has them",
 			"stream", "updates", "offset", int64(at))
 		return

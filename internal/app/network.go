@@ -18,12 +18,12 @@ type networkUpdates struct {
 	*networkSource
 }
 
-// ofNetwork returns a logger whose lines say that they are of a network's updates.
-func ofNetwork(logger *slog.Logger) *slog.Logger { return logger.With("ledger", "network") }
+// networkLogger returns a logger whose lines say that they are of a network's updates.
+func networkLogger(logger *slog.Logger) *slog.Logger { return logger.With("ledger", "network") }
 
 // newNetworkUpdates opens the pair of schemas of the network, in the database that has that of the participant.
 func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
-	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: ofNetwork(other.logger), metrics: other.metrics.OfNetwork()}
+	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: networkLogger(other.logger), metrics: other.metrics.OfNetwork()}
 	if x.cfg.LedgerURL != "" { // whose updates are shown
 		x.cfg.Show = nil
 	}

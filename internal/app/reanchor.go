@@ -82,7 +82,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	}
 	defer from.Close()
 	err = verify.Patiently(ctx, logger, func() error {
-		_, err := belongs(ctx, db, from)
+		_, err := checkSameLedger(ctx, db, from)
 		return err
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	}
 	stored := newPast(db, from, scope, open)
 	defer stored.Close()
-	tell, end := steps(ctx, logger, cfg.Show)
+	tell, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
 	if done.Parting, err = verify.FindParting(ctx, stored, db, since, tell, logger); err != nil {
 		return done, fmt.Errorf("compare the updates of the participant with those that are stored: %w", err)

@@ -22,8 +22,8 @@ type recorder struct {
 	show   func(ledger.Progress) // on the terminal; may be nil
 
 	mu       sync.Mutex
-	news     map[string]ledger.Progress // by stream, what is not recorded yet
-	underWay map[string]bool            // by stream, whether its work was under way at the last report
+	news     map[string]ledger.Progress // the progress that is not recorded yet, by stream
+	underWay map[string]bool            // whether work was under way at the last report, by stream
 	turned   chan struct{}              // of capacity 1: work has begun or ended, which is recorded at once
 	running  sync.WaitGroup
 }

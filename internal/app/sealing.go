@@ -12,7 +12,7 @@ import (
 )
 
 // How often the metrics of verification are updated: reading them takes longer with more windows.
-const tellVerifiedEvery = 10 * time.Second
+const verifiedMetricsEvery = 10 * time.Second
 
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends. add adds what to compare.
 func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
@@ -22,12 +22,12 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 		news = true
 	}}
 	add(&seals)
-	x.tellVerified(ctx)
+	x.setVerifiedMetrics(ctx)
 	ingest.RunTask(ctx, x.report(task, leader), func(ctx context.Context, worked func()) error {
 		seals.Working = func() {
 			worked()
-			if news && time.Since(told) >= tellVerifiedEvery {
-				x.tellVerified(ctx)
+			if news && time.Since(told) >= verifiedMetricsEvery {
+				x.setVerifiedMetrics(ctx)
 				news, told = false, time.Now()
 			}
 		}
@@ -60,8 +60,8 @@ func (h *transactions) startSealing(ctx context.Context, leader *store.Leader) (
 	}
 }
 
-// tellVerified updates the metrics of verification.
-func (x *indexer) tellVerified(ctx context.Context) {
+// setVerifiedMetrics sets the metrics of how far the database was verified.
+func (x *indexer) setVerifiedMetrics(ctx context.Context) {
 	verified, err := x.store.Verified(ctx)
 	if err != nil {
 		x.logger.DebugContext(ctx, "how far the database was verified could not be read", "error", err)

@@ -34,13 +34,13 @@ type source interface {
 	Close()
 }
 
-// identity is what a database has of the ledger that it belongs to.
+// identity identifies the ledger that a database holds, and in which scope.
 type identity struct {
 	id    string // empty: the source does not report it
 	scope ledger.Scope
 }
 
-// observation is who is told about requests; its functions may be nil.
+// observation has the callbacks for requests. Each may be nil.
 type observation struct {
 	request func(operation string, status int, d time.Duration, bytes int64)
 	decoded func(operation string, d time.Duration)
@@ -48,7 +48,7 @@ type observation struct {
 	passed  func(service, reason string) // of several Scan services one is passed over
 }
 
-// observed returns who is told in a daemon. What is counted once in a process is told the metrics of its first ledger.
+// observed returns the callbacks that count in a daemon's metrics, which are those of its first ledger.
 func observed(m *admin.Metrics) observation {
 	return observation{m.Request, m.Decoded, m.NotJSON, m.ScanPassed}
 }
@@ -111,7 +111,7 @@ func (n *Network) Close() { n.from.Close() }
 
 // SameNetwork refuses services of another network than that of the database.
 func (n *Network) SameNetwork(ctx context.Context, db *store.Store) error {
-	_, err := belongs(ctx, db, n.from)
+	_, err := checkSameLedger(ctx, db, n.from)
 	return err
 }
 

@@ -24,7 +24,7 @@ const (
 	noteFor = 3 * time.Second
 )
 
-// stream is one of the streams of a daemon. Each is led, waits and fails independently of the other, perhaps in another process.
+// stream is one of the streams of a daemon. Each is led, waits and fails independently of the others: another process may lead it.
 type stream struct {
 	*indexer
 	role      store.Role

@@ -134,7 +134,7 @@ func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Co
 func (h *transactions) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
 	t := &transactionsTerm{transactions: h, stream: s, report: h.report(s.name(), leader.Leader)}
 	if h.absent == nil { // else the state stays until the service has answered
-		t.tell()
+		t.setState()
 	}
 	defer func() {
 		if h.absent == nil {
@@ -171,7 +171,7 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 // notOffered reports once that the service has no history, with the cure. The updates continue without it; if there are none, or with
 // --until-current, the stream fails.
 func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool, _ error) {
-	news := t.miss(err)
+	news := t.noteAbsent(err)
 	reason := ingest.Reason(t.absent)
 	t.report.Note(ctx, reason)
 	// What is not known to be a Scan may be one that is starting: it is asked again soon, and is no failure yet.
@@ -185,8 +185,8 @@ func (t *transactionsTerm) notOffered(ctx context.Context, err error) (done bool
 	return t.cfg.UntilCurrent, nil
 }
 
-// miss records that there is no history, and when to ask again. It reports whether that is news.
-func (h *transactions) miss(err error) (news bool) {
+// noteAbsent records that there is no history, and when to ask again. It reports whether that is news.
+func (h *transactions) noteAbsent(err error) (news bool) {
 	problem := h.problem(err)
 	news = h.absent == nil || h.absent.What != problem.What
 	wait := lookAgainAfter
@@ -197,8 +197,8 @@ func (h *transactions) miss(err error) (news bool) {
 	return news
 }
 
-// found records that there is a history. It reports whether there was none before.
-func (h *transactions) found(ctx context.Context) (news bool) {
+// notePresent records that there is a history. It reports whether there was none before.
+func (h *transactions) notePresent(ctx context.Context) (news bool) {
 	news = h.absent != nil
 	if news {
 		h.logger.InfoContext(ctx, "the Scan service has a transaction history now")
@@ -244,15 +244,15 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 			t.metrics.TransactionsResumed(at.LastSeq, at.Rereading())
 			if at.Rereading() && t.rereading == "" {
 				t.rereading = "that was begun before"
-				t.tell()
+				t.setState()
 			}
 		},
 		Committed: func(at ledger.TransactionsPosition, records int) {
 			t.metrics.TransactionsCommitted(at.LastSeq, at.Rereading(), records)
-			t.works(ctx)
+			t.noteRead(ctx)
 			if !at.Rereading() && t.rereading != "" {
 				t.rereading = ""
-				t.tell()
+				t.setState()
 			}
 		},
 		Current: func() {
@@ -260,15 +260,15 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 			if t.derived != nil {
 				t.metrics.Derived(int64(t.derived.reached()))
 			}
-			t.works(ctx)
+			t.noteRead(ctx)
 			if t.rereading != "" {
 				t.rereading = ""
-				t.tell()
+				t.setState()
 			}
 		},
 		Waiting: func(why string) {
 			t.waiting = why
-			t.tell()
+			t.setState()
 			if why != "" {
 				t.metrics.SourceLost(t.stream.name())
 				t.report.Note(ctx, "waiting: "+why)
@@ -277,20 +277,20 @@ func (t *transactionsTerm) watch(ctx context.Context) ingest.TransactionsWatch {
 		Rereading: func(why string) {
 			t.metrics.SourceLost(t.stream.name())
 			t.rereading = why
-			t.tell()
+			t.setState()
 		},
 		Retrying: func(err error, _ time.Duration) {
 			t.metrics.Retrying(t.stream.name(), retryReason(err))
 			t.stream.set(admin.Waits, false, "leading, trying again: "+err.Error())
 			t.report.Note(ctx, err.Error())
 		},
-		Recovered: t.tell,
+		Recovered: t.setState,
 	}
 }
 
-// tell sets the state of the stream. Waiting for the service counts as ready: neither another process nor an operator could do
+// setState sets the state of the stream. Waiting for the service counts as ready: neither another process nor an operator could do
 // anything about it.
-func (t *transactionsTerm) tell() {
+func (t *transactionsTerm) setState() {
 	state, text := admin.Leads, "leading"
 	switch {
 	case t.waiting != "":
@@ -301,12 +301,12 @@ func (t *transactionsTerm) tell() {
 	t.stream.set(state, true, text)
 }
 
-// works records that the history was read; an earlier term may have found none.
-func (t *transactionsTerm) works(ctx context.Context) {
+// noteRead records that the history was read; an earlier term may have found none.
+func (t *transactionsTerm) noteRead(ctx context.Context) {
 	t.stream.retry.Worked() // both sides answered
-	if t.found(ctx) {
+	if t.notePresent(ctx) {
 		t.noteFailure(t.stream, nil)
-		t.tell()
+		t.setState()
 	}
 	t.report.Note(ctx, "")
 }
@@ -338,6 +338,6 @@ func (s transactionsSink) AppendTransactions(
 			s.of.metrics.TransactionStored(batch.Records[i].Date.Time)
 		}
 	}
-	s.of.tellDerived(ctx, position, batch.Cursor)
+	s.of.setDerivedMetric(ctx, position, batch.Cursor)
 	return position, nil
 }

@@ -224,13 +224,13 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var log journal
 			h := &transactions{indexer: &indexer{logger: log.logger()}, known: known}
-			require.True(t, h.miss(ledger.ErrNotOffered))
+			require.True(t, h.noteAbsent(ledger.ErrNotOffered))
 			asked := 0
 			for range 3600 {
 				state, ready, err := h.blocker(t.Context())
 				require.NoError(t, err)
 				if state == "" {
-					require.False(t, h.miss(ledger.ErrNotOffered))
+					require.False(t, h.noteAbsent(ledger.ErrNotOffered))
 					asked++
 				} else {
 					require.Equal(t, known, ready)
@@ -245,11 +245,11 @@ func TestWhenAServiceWithoutAHistoryIsAskedAgain(t *testing.T) {
 				require.Less(t, asked, 3600/10)
 			}
 			h.known = !known
-			require.True(t, h.miss(ledger.ErrNotOffered), "it is something else")
+			require.True(t, h.noteAbsent(ledger.ErrNotOffered), "it is something else")
 			require.Empty(t, log.text.String())
 
-			require.True(t, h.found(t.Context()))
-			require.False(t, h.found(t.Context()))
+			require.True(t, h.notePresent(t.Context()))
+			require.False(t, h.notePresent(t.Context()))
 			state, _, err := h.blocker(t.Context())
 			require.NoError(t, err)
 			require.Empty(t, state)

@@ -41,7 +41,7 @@ func (u *updates) connect(ctx context.Context) error {
 	if u.mayChange() {
 		check = u.store.CheckChange
 	}
-	identity, err := belongsBy(ctx, u.store, u.origin, check)
+	identity, err := checkSameLedgerBy(ctx, u.store, u.origin, check)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 			Resumed: func(watermark ledger.Offset) {
 				s.retry.Worked() // both sides answered
 				u.metrics.Committed(int64(watermark), 0)
-				u.tellShown(ctx, watermark)
+				u.setShownMetric(ctx, watermark)
 				if tasks == nil {
 					tasks = u.origin.startTasks(taskCtx, leader)
 					s.note(ctx, leader.Leader, "")
@@ -163,8 +163,8 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	return err == nil, err
 }
 
-// tellShown sets the metric of the watermark's record time, for a watermark that an earlier leader reached.
-func (u *updates) tellShown(ctx context.Context, watermark ledger.Offset) {
+// setShownMetric sets the metric of the watermark's record time, for a watermark that an earlier leader reached.
+func (u *updates) setShownMetric(ctx context.Context, watermark ledger.Offset) {
 	recordTime, err := u.store.RecordTime(ctx, watermark)
 	if err != nil { // the stream's own reads and writes will say so too
 		u.logger.DebugContext(ctx, "how old the watermark is could not be read", "error", err)

@@ -80,7 +80,7 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 	}
 	defer db.Close()
 	v := verification{cfg: cfg, logger: logger, db: newAudited(db), reported: map[sameness]string{}}
-	tell, end := steps(ctx, logger, cfg.Show)
+	tell, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
 	v.progress = func(p verify.Progress) {
 		v.step = p.Step
@@ -101,7 +101,7 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 // mostReported is how many differences are remembered. Later ones may be reported by more than one step.
 const mostReported = 50_000
 
-// sameness is the part of a difference that all the steps that find it agree on.
+// sameness identifies a difference, whichever step of the verification finds it.
 type sameness struct {
 	kind                  findings.Disagreement
 	relation, row, column string
@@ -250,7 +250,7 @@ func (v *verification) updates(ctx context.Context) error {
 	}
 	defer from.Close()
 	err = verify.Patiently(ctx, v.logger, func() error {
-		_, err := belongs(ctx, v.db.Store, from)
+		_, err := checkSameLedger(ctx, v.db.Store, from)
 		return err
 	})
 	if err != nil {
@@ -285,7 +285,7 @@ func (v *verification) open(scope ledger.Scope) (source, error) {
 	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.logger, observation{})
 }
 
-// resume tells a source what it has served before.
+// resume tells a source how far it has served its updates before.
 func resume(ctx context.Context, db *store.Store, from source) error {
 	bounds, started, err := db.Bounds(ctx)
 	if err != nil || !started {
@@ -299,8 +299,8 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 	return nil
 }
 
-// steps logs each step when it begins, and measures its progress. end ends the last one.
-func steps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (tell func(verify.Progress), end func()) {
+// meterSteps logs each step when it begins, and measures its progress. end ends the last one.
+func meterSteps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (tell func(verify.Progress), end func()) {
 	var now verify.Progress
 	var meter *ingest.Meter
 	end = func() {
