@@ -57,8 +57,8 @@ func tooLargeForOne(err error) error {
 	return err
 }
 
-// listMoreThan requests more than n updates, of all that the scope's parties see, and notes how many came. If the server
-// can't answer this request, why is the reason.
+// listMoreThan requests a list of more than n updates, of all that the scope's parties see, and records in c.served how many came. If the
+// server can't answer the request, why says the reason.
 func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why, err error) {
 	const operation = "updates"
 	s, err := c.server(ctx)

@@ -18,7 +18,7 @@ import (
 type verdict int
 
 const (
-	again     verdict = iota // possibly temporary: the caller gets the *Error and may try again
+	again     verdict = iota // the error may be temporary: the caller gets the *Error and may try again
 	act                      // an operator must act: a *ledger.Problem
 	bug                      // the request should never have been sent: a *ledger.Bug
 	absent                   // the requested item does not exist: ledger.ErrNotFound

@@ -44,8 +44,8 @@ type bulkRef struct {
 	Digest string `json:"digest"` // sha256 of the file, in hexadecimal digits
 }
 
-// key returns the key of a file: folder and name. The files are always asked for at the service itself, wherever the address leads, so that
-// no token is sent elsewhere.
+// key returns the key of a file: folder and name. The key is requested from the service itself, whatever host the URL names, so that no
+// token is sent elsewhere.
 func (r *bulkRef) key() (string, error) {
 	address, err := url.Parse(r.URL)
 	if err != nil {
@@ -58,9 +58,9 @@ func (r *bulkRef) key() (string, error) {
 	return key, nil
 }
 
-// DownloadFiles makes a folder hold the bulk files of the service that are written up to now, with the list [OpenFiles] needs. Files that
-// are there are not asked for again. Each file's digest is checked before it gets its name. got, if set, is called after each file, with
-// how many of all there are then.
+// DownloadFiles downloads the bulk files that the service has now into a folder, and writes the list that [OpenFiles] needs. It does not
+// download files again that are in the folder. A file gets its name when its digest was checked. got, if set, is called after each file
+// with the number of files that are there, and the number of all.
 //
 // Errors: a *ledger.Problem where the service has no bulk files, another network's are in the folder, or a digest has changed; an *Error,
 // which may be tried again, for the rest.
@@ -111,9 +111,9 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, got func(n, 
 	return nil
 }
 
-// download downloads a file, and tries again what may pass.
+// download downloads a file, and retries errors that may be temporary.
 func (u *Updates) download(ctx context.Context, folder, key, digest string) error {
-	return again(ctx, func() error { return u.downloadOnce(ctx, folder, key, digest) })
+	return retryBriefly(ctx, func() error { return u.downloadOnce(ctx, folder, key, digest) })
 }
 
 // listFiles lists the files that are written.

@@ -22,20 +22,20 @@ const (
 	effectiveAhead, effectiveBehind = 2 * time.Minute, 25 * time.Hour
 )
 
-// creations are the entries of contracts of a page, as far as they were found. They are kept after an error, so that only
-// the rest is looked for when the page is read again.
+// creations holds the creations that were found of the contracts of a snapshot page. They are kept after an error, so that only the rest
+// is looked for when the page is read again.
 type creations struct {
 	mu    sync.Mutex
 	page  string
 	found map[creation]ledger.ContractEntry
 }
 
-// creation tells one: a contract that moved may be listed with two updates.
+// creation identifies a creation. A contract that was reassigned may be listed with two updates.
 type creation struct{ contractID, updateID string }
 
 func creationOf(c *ledger.NetworkContract) creation { return creation{c.ContractID, c.UpdateID} }
 
-// begin forgets what belongs to another page.
+// begin forgets the creations of another page.
 func (c *creations) begin(page string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,9 +62,9 @@ func (c *creations) add(update *ledger.Update, of creation) bool {
 	return ok
 }
 
-// entries returns the entries of the contracts of a page, which are active in a migration, in the same order.
+// entries returns the snapshot entries of the contracts of a page, in the same order.
 func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []ledger.NetworkContract) ([]ledger.ContractEntry, error) {
-	if err := again(ctx, func() error { return u.lookUpCreations(ctx, contracts) }); err != nil {
+	if err := retryBriefly(ctx, func() error { return u.lookUpCreations(ctx, contracts) }); err != nil {
 		return nil, err
 	}
 	s := creationSearch{Updates: u}
@@ -74,7 +74,7 @@ func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []le
 		entry, found := u.creations.get(of)
 		if !found {
 			update, err := s.find(ctx, migrationID, &contracts[i])
-			if err == nil && u.lookUp != nil { // one service named it: others have to agree
+			if err == nil && u.lookUp != nil { // only one service has shown it: others have to agree
 				*update, _, err = u.lookUp(ctx, update.ID)
 			}
 			if err != nil {
@@ -88,8 +88,8 @@ func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []le
 	return entries, nil
 }
 
-// lookUpCreations reads the updates that created contracts, where these are known. A failure keeps no other update from being read,
-// but many do.
+// lookUpCreations reads the updates that created contracts, if the service names them. After a failure the others are still read, but not
+// after many.
 func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.NetworkContract) error {
 	of := map[string][]string{} // contract ids by update id
 	for i := range contracts {
@@ -153,8 +153,8 @@ func entryOf(update *ledger.Update, contractID string) (entry ledger.ContractEnt
 	return entry, true
 }
 
-// creationSearch looks for the creations of contracts from earlier migrations, of which the service does not say which update made them.
-// It goes through the updates around the time of the creation. A page is kept: what was created at about the same time is in it too.
+// creationSearch looks for the creations of contracts from earlier migrations: the service does not name the updates that created these. It
+// reads the updates around the time of the creation. It keeps the last page, because contracts created at about the same time are in it.
 type creationSearch struct {
 	*Updates
 	after, to ledger.Offset             // of the page

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// A block of lines is decoded at a time: so many updates, or so many bytes.
+	// Lines are decoded in blocks of this many updates, or this many bytes.
 	blockUpdates, blockBytes = 1000, 1 << 20
 	// longestLine is the largest update that is read, in bytes of JSON.
 	longestLine = maxBody

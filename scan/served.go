@@ -13,16 +13,16 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Served is which histories a service has, or services have.
+// Served says which histories a service has.
 type Served struct {
 	Updates, Transactions bool
 	Scan                  bool // it has one of them, or returns its release or its network
 }
 
-// Served asks the service for the first update of its network, and, where it has no such operation, for the newest record of the
-// transaction history. An operation is missing where the service says so (404, 405 or 501): one that is overloaded, limits requests,
-// backfills or does not answer in time fails, and is to be asked again. The service may have been started between two answers, so before it
-// counts as one without updates it is asked for them once more.
+// Served asks the service for the first update of its network, and, if it has no such operation, for the newest record of the transaction
+// history. An operation is missing only if the service says so (404, 405 or 501). A service that is overloaded, limits requests, backfills
+// or does not answer in time gives an error: ask it again. The service may have been started between two answers, so it is asked for updates
+// once more before it counts as one without them.
 //
 // Errors: those of [Updates.ReadUpdates] and [Client.NewestTransactions], but for ledger.ErrNotOffered.
 func (c *Client) Served(ctx context.Context) (served Served, err error) {
@@ -46,8 +46,8 @@ func (c *Client) Served(ctx context.Context) (served Served, err error) {
 	return served, err
 }
 
-// ServedByAny asks services in turn. One with updates is enough, because each is an alternative to it; the transaction history is that of
-// the first. A service that fails may have updates: its error is returned where no other has any.
+// ServedByAny asks services in turn, until one has updates: the others are alternatives to it. The transaction history is that of the
+// first. A service that fails may have updates, so its error is returned if no other has any.
 func ServedByAny(ctx context.Context, services []*Client) (served Served, err error) {
 	for i, c := range services {
 		now, failed := c.Served(ctx)

@@ -18,12 +18,12 @@ const (
 
 	// MaxIdle is the longest time for which [Updates.TailUpdates] waits.
 	MaxIdle = 15 * time.Second
-	// A quiet service is asked for news this often: 55 times a minute, which with other requests stays below one a second.
+	// A quiet service is polled for new updates this often: 55 times a minute, so that all requests together stay below one a second.
 	pollEvery = 1100 * time.Millisecond
-	// One that has had news is asked as often as this, and then after a part of the time since the news, so that those who wait for the next
-	// wait little longer than they have.
+	// After a new update it is polled this often, and then less and less: each wait is at least one quietPart-th of the time since that
+	// update, so that polling adds little to the time that updates are apart.
 	busyEvery, quietPart = 150 * time.Millisecond, 20
-	// The most updates that one request for news, or for the newest update, asks for.
+	// The most updates that a poll, or a request for the newest update, asks for.
 	newsPage = 200
 )
 
@@ -40,17 +40,17 @@ type Updates struct {
 	lookUp func(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
 
 	mu       sync.Mutex
-	party    string        // the DSO; empty: not asked for yet
-	verified int64         // the client's changes when it was last asked for
+	party    string        // that operates the network (the DSO); empty: not asked for yet
+	verified int64         // the client's changes when party was last asked for
 	expected ledger.Offset // an update at or above this offset was served before
 	newest   ledger.Offset // the highest offset of an update that was served
-	quiet    ledger.Offset // had no updates behind it when the newest one was looked for; 0: not known
+	quiet    ledger.Offset // there were no updates after this offset when the newest one was last looked for; 0: not known
 	each     int64         // bytes of JSON per update; 0: not known
 	gap      gap
 	polls    polls
 }
 
-// gap is a range without updates, as the service was when the client had counted so many changes.
+// gap is a range without updates. It holds as long as the client's count of changes is the same.
 type gap struct {
 	ledger.Range
 	changes int64
@@ -198,9 +198,10 @@ func (u *Updates) noteGap(r ledger.Range, changes int64) {
 	}
 }
 
-// TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It asks again and again,
-// several times a second while news come and about once a second while there are none, and takes what there is, whatever the limit. The page
-// ends with its last update, or at after if nothing came. Full reports that more may be available at once. A service that lags behind brings nothing.
+// TailUpdates waits for updates after an offset until some come, or none came for the time idle, up to MaxIdle. It polls the service:
+// several times a second while updates come, and about once a second while none do. It returns all that a poll brings, whatever the limit.
+// The page ends with its last update, or at after if nothing came. Full reports that more may be available at once. A service that lags
+// behind brings nothing.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
@@ -216,20 +217,20 @@ func (u *Updates) news(ctx context.Context, after ledger.Offset) (page ledger.Pa
 	return ledger.Page{From: after, To: lastOffset(got.updates, after), Updates: got.updates, Bytes: got.bytes}, got.full, nil
 }
 
-// polls remembers when news were last asked for, and when some came.
+// polls paces the polls for new updates.
 type polls struct {
 	mu          sync.Mutex
-	asked, news time.Time
+	asked, news time.Time // when the last poll began, and when one last brought updates
 }
 
-// due returns when to ask for news.
+// due returns when the next poll is due.
 func (p *polls) due() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked.Add(min(pollEvery, max(busyEvery, p.asked.Sub(p.news)/quietPart)))
 }
 
-// answered notes the answer to a question. Where more is known to be there, it may be asked for at once.
+// answered records the answer to a poll that began at asked. If it was full, the next poll is due at once.
 func (p *polls) answered(asked time.Time, came, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +242,7 @@ func (p *polls) answered(asked time.Time, came, full bool) {
 	}
 }
 
-// until asks until news come, or none came for the time idle.
+// until polls until updates come, or none came for the time idle.
 func (p *polls) until(
 	ctx context.Context, after ledger.Offset, idle time.Duration, ask func(context.Context, ledger.Offset) (ledger.Page, bool, error),
 ) (page ledger.Page, full bool, err error) {
@@ -266,18 +267,18 @@ func (p *polls) until(
 }
 
 const (
-	// What is read beside the pages of updates is asked for again so many times before they fail, and longestPause is the longest wait
-	// between two tries, whatever the service asks for: the loop that reads the pages waits longer, and then begins with the page.
-	againTries   = 3
+	// Requests other than those for pages of updates are repeated this often. The waits are at most longestPause, even if the service asks
+	// for more: after that the loop that reads the pages waits, and begins with its page again.
+	briefTries   = 3
 	longestPause = 15 * time.Second
 )
 
-// again calls fn until it succeeds, or its error is one that lasts, or came too often.
-func again(ctx context.Context, fn func() error) error {
+// retryBriefly calls fn until it succeeds, its error is permanent, or it has failed too often.
+func retryBriefly(ctx context.Context, fn func() error) error {
 	for try := 0; ; try++ {
 		err := fn()
 		var temporary *Error
-		if !errors.As(err, &temporary) || permanent(err) || try == againTries {
+		if !errors.As(err, &temporary) || permanent(err) || try == briefTries {
 			return err
 		}
 		if err := wait(ctx, max(time.Second<<try, min(temporary.RetryAfter, longestPause))); err != nil {

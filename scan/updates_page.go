@@ -69,7 +69,7 @@ func (u *Updates) page(ctx context.Context, operation string, after ledger.Offse
 	}
 }
 
-// fitting returns how many updates to ask for, so that the answer probably has at most so many bytes.
+// fitting returns how many updates to ask for, so that the answer probably has at most maxBytes.
 func (u *Updates) fitting(n int, maxBytes int64) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -114,9 +114,9 @@ func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset
 	return updatesPage{updates: updates, full: len(updates) >= n, bytes: int64(len(a.Body))}, nil
 }
 
-// LedgerEnd returns the offset of the newest update; 0 if there is none. The service can't be asked for it, so it is searched for: from
-// the last answer on; if that is far behind, at some time before now, and then between what is known to have updates behind it and what
-// is known to have none. Later calls mostly take one request.
+// LedgerEnd returns the offset of the newest update; 0 if there is none. The service has no request for it, so it is searched for: first
+// after the newest update that is known; if that is old, shortly before now; then by bisection between an offset with updates after it and
+// one without. Later calls mostly take one request.
 //
 // The errors are those of ReadUpdates.
 func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
@@ -133,11 +133,12 @@ func (u *Updates) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	return end, nil
 }
 
-// firstStep is how long before now the newest update is looked for first, and how far behind an update that is later than that. Each
+// firstStep is how long before now the newest update is looked for first, and how far after a known update that is newer than that. Each
 // next step is eight times as long.
 const firstStep = 10 * time.Second
 
-// search keeps what it has learned where a request fails. What had no updates behind it may have some later: it only says where to look.
+// search does so. What it has learned is kept if a request fails. An offset that had no updates after it may have some later, so it only
+// says where to look.
 func (u *Updates) search(ctx context.Context) (ledger.Offset, error) {
 	u.mu.Lock()
 	low, high := u.newest, u.quiet
@@ -207,8 +208,8 @@ func endOfMigration(offset ledger.Offset) ledger.Offset {
 	return ledger.LastOfMigration(migrationID)
 }
 
-// nextLook returns where to look for the newest update between an offset that has an update and one without updates behind it: at some
-// time before now, so far ahead of an update that is later, or in the middle.
+// nextLook returns where to look for the newest update between low, an update, and high, after which there is none: at the time step before
+// now; if low is newer, ahead of it; else in the middle.
 func nextLook(low, high ledger.Offset, step time.Duration, ahead ledger.Offset) ledger.Offset {
 	migrationID, _ := low.NetworkPosition()
 	before := ledger.Time{Time: time.Now().Add(-step), Valid: true}

@@ -112,7 +112,7 @@ func (s *secrets) rebuild() {
 // longSecret is the length, in bytes, from which a secret is not part of a name by chance.
 const longSecret = 20
 
-// within reports whether data is a secret, or contains a long one.
+// within reports whether data equals a secret, or contains a long one.
 func (s *secrets) within(data string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -36,7 +36,7 @@ type tokens struct {
 	access   *Access
 	endpoint string // without its query, for messages
 	log      *slog.Logger
-	grant    clientcredentials.Config // for one fetch at a time; remembers how the endpoint expects the secret
+	grant    clientcredentials.Config // used by one fetch at a time; the library remembers how the endpoint expects the secret
 	http     *http.Client
 	clock    func() time.Time
 	asked    atomic.Bool // the endpoint requested a client certificate, but none is configured

@@ -143,7 +143,7 @@ func (p *Parser) check(flag *kong.Flag) error {
 	return nil
 }
 
-// forget resets which flags and arguments were given, which the parser keeps from an earlier command line.
+// forget resets which flags and arguments were given: the parser keeps that from an earlier command line.
 func forget(node *kong.Node) {
 	node.Active = false
 	for _, flag := range node.Flags {

@@ -26,14 +26,14 @@ func (h ScanHistory) Transactions() bool { return h == ScanTransactions || h == 
 // Updates reports whether the updates of the network are read.
 func (h ScanHistory) Updates() bool { return h == ScanUpdates || h == ScanBoth }
 
-// Histories are those that a database has begun to hold, or a Scan service has.
+// Histories says which histories a database has begun to hold, or a Scan service has.
 type Histories struct{ Updates, Transactions bool }
 
-// Choose returns what is read where the flags leave it open, and why. What a database began with goes on, also with a service that does
-// not have it any more: the stream then says what to do. A database without either begins with the updates, or with the transaction
-// history where the service has only that. Empty: the service has neither.
+// Choose returns what is read if the flags leave it open, and why. A database continues with what it has begun to hold, even if the service
+// does not have that any more: the stream then says what to do. An empty database begins with the updates, or with the transaction history
+// if the service has only that. read is empty if the service has neither.
 //
-// Only for a database without either is served asked what the service has. Its error is the only one.
+// served is called only for an empty database. An error is always that of served.
 func Choose(begun Histories, served func() (Histories, error)) (read ScanHistory, because string, err error) {
 	switch {
 	case begun.Updates && begun.Transactions:
@@ -55,8 +55,8 @@ func Choose(begun Histories, served func() (Histories, error)) (read ScanHistory
 	return "", "", nil
 }
 
-// Begun returns what a database has begun to hold: of the transaction history in a pair of schemas, and of the updates in that of a
-// network.
+// Begun returns which histories a database has begun to hold: history is the pair of schemas of the transaction history, network that of the
+// updates of a network.
 func Begun(ctx context.Context, history, network *store.Store) (begun Histories, err error) {
 	if _, begun.Transactions, err = history.Begun(ctx); err != nil {
 		return Histories{}, fmt.Errorf("look whether a transaction history is stored: %w", err)

@@ -50,7 +50,7 @@ func (p *Parser) settings(parsed *kong.Context) Settings {
 	return list
 }
 
-// plain returns a value as JSON and YAML have it, without secrets.
+// plain returns a value in a form that JSON and YAML have, without secrets.
 func plain(value reflect.Value) any {
 	switch {
 	case value.Kind() == reflect.Pointer && value.IsNil():
