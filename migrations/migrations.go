@@ -32,9 +32,16 @@ func (a adapted) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	adapted := ledgerSchema.ReplaceAllString(string(text), "${2}"+a.views+"${1}")
+	adapted := string(text)
+	if a.views != "ledger" {
+		adapted = ledgerSchema.ReplaceAllString(adapted, "${2}"+a.views+"${1}")
+	}
 	if !strings.HasPrefix(name, first) {
 		adapted = strings.Replace(adapted, upMark, upMark+a.begin, 1)
+	}
+	if !strings.Contains(adapted, aloneMark) {
+		head, statements, _ := strings.Cut(adapted, upMark)
+		adapted = head + upMark + beginMark + strings.NewReplacer(beginMark, "", endMark, "").Replace(statements) + endMark
 	}
 	return adaptedFile{file, strings.NewReader(adapted)}, nil
 }
@@ -42,6 +49,11 @@ func (a adapted) Open(name string) (fs.File, error) {
 const (
 	first  = "00001_" // how the name of the first migration begins, which makes what begin needs
 	upMark = "\n-- +goose Up\n"
+
+	// A migration is sent as one statement: goose takes a buffer of 4 MB to each line of others.
+	beginMark = "-- +goose StatementBegin\n"
+	endMark   = "-- +goose StatementEnd\n"
+	aloneMark = "-- +goose NO TRANSACTION" // where each statement is its own transaction
 )
 
 type adaptedFile struct {
