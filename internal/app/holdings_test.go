@@ -56,7 +56,7 @@ func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "indexes a ledger of many transfers")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 43})
-	l.Grow(1500)
+	l.Grow(1000)
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
 	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}

@@ -54,7 +54,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 	faults := roughly(71, 15)
 	updates := 20_000
 	if brief.Run() {
-		updates = 9_000
+		updates = 5_000
 	}
 	_, scan := scanOf(72, updates, sandbox.ScanOptions{Release: "0.7.1", Latency: time.Millisecond, Fault: func(r *http.Request) *sandbox.Fault {
 		if strings.HasPrefix(r.URL.Path, "/v2/updates") {
@@ -85,7 +85,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "indexes two ledgers")
-	l, scan := scanOf(73, 1_500, sandbox.ScanOptions{})
+	l, scan := scanOf(73, 500, sandbox.ScanOptions{})
 	database := throwaway.Database(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope())
 	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
@@ -103,7 +103,7 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 
 	cfg.UntilCurrent = false
 	daemon := startIndexer(t, cfg)
-	l.Grow(300)
+	l.Grow(100)
 	want := scan.NetworkTruth()
 	eventuallyOf(t, daemon, "all updates are there", func() bool { return count(t, database, "network.updates") == len(want["updates"]) })
 	require.NoError(t, daemon.finish())
