@@ -61,8 +61,7 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 	if outcome.Contract == nil {
 		return nil // it can't be stored, and nothing else is to be said of it
 	}
-	numbers := names.Numbers{Templates: map[names.TemplateKey]int32{names.NewTemplateKey(contract.TemplateID, contract.PackageName, nil): 0}}
-	row, exact := rows.LookupRow(numbers, &outcome)
+	row, exact := rows.LookupRow(names.Numbers{Wanted: names.NewWanted()}, &outcome) // its template is compared by its names
 	fields, values := make([]string, len(exact.Rows)), make([][]byte, len(exact.Rows))
 	for i := range exact.Rows {
 		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact

@@ -62,29 +62,26 @@ func number(ref int32) string { return strconv.Itoa(int(ref)) }
 // resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can
 // have: the rows that should refer to it will differ.
 func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (names.Numbers, error) {
-	numbers := names.Numbers{
-		Templates: make(map[names.TemplateKey]int32, len(wanted.Templates)), Synchronizers: make(map[string]int32, len(wanted.Synchronizers)),
-		Wanted: wanted, Lists: make([]*int32, len(wanted.Lists)),
-	}
+	numbers := names.Numbers{Wanted: wanted, Lists: make([]*int32, len(wanted.Lists))}
 	next := int32(math.MinInt32)
 	unknown := func(kind, name string) int32 {
 		next++
 		d.names[kind][number(next)] = name
 		return next
 	}
-	for key := range wanted.Templates {
-		if ref, known := d.templates[key]; known {
-			numbers.Templates[key] = ref
-		} else {
-			numbers.Templates[key] = unknown(tables.Template, key.String())
+	for _, key := range wanted.Templates.Keys {
+		ref, known := d.templates[key]
+		if !known {
+			ref = unknown(tables.Template, key.String())
 		}
+		numbers.Templates = append(numbers.Templates, ref)
 	}
-	for id := range wanted.Synchronizers {
-		if ref, known := d.synchronizers[id]; known {
-			numbers.Synchronizers[id] = ref
-		} else {
-			numbers.Synchronizers[id] = unknown(tables.Synchronizer, id)
+	for _, id := range wanted.Synchronizers.Keys {
+		ref, known := d.synchronizers[id]
+		if !known {
+			ref = unknown(tables.Synchronizer, id)
 		}
+		numbers.Synchronizers = append(numbers.Synchronizers, ref)
 	}
 	missing, err := names.FindLists(ctx, d.queries, db, wanted.Lists, wanted.Places(), numbers.Lists)
 	if err != nil {
@@ -102,15 +99,15 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *name
 
 // check looks for the interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
 func (d *dictionaries) check(wanted *names.Wanted, found func(findings.Difference) error) error {
-	for key := range wanted.Views {
-		ref, known := d.templates[key.Template]
+	for _, view := range wanted.Views.Keys {
+		ref, known := d.templates[wanted.Templates.Keys[view.Template]]
 		if !known {
 			continue
 		}
-		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: ref, InterfaceID: key.InterfaceID}]; known {
+		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: ref, InterfaceID: view.InterfaceID}]; known {
 			continue
 		}
-		row := "template_ref " + number(ref) + ", interface_id " + key.InterfaceID
+		row := "template_ref " + number(ref) + ", interface_id " + view.InterfaceID
 		if err := found(findings.Difference{Kind: findings.Missing, Relation: "template_interfaces", Row: row}); err != nil {
 			return err
 		}

@@ -160,20 +160,18 @@ func EventsOf(updates []*ledger.Update, numbers names.Numbers) []Event {
 // archive nothing are added where acs_delta is not false: their contract is active, or should be.
 func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
 	offset := int64(u.Offset)
-	own := func(contractID string) Key {
-		key := Key{ContractID: contractID}
-		if u.SynchronizerID != nil {
-			key.SynchronizerRef = r.Synchronizer(*u.SynchronizerID)
-		}
-		return key
+	var synchronizer int32
+	if u.SynchronizerID != nil {
+		synchronizer = r.Synchronizer(*u.SynchronizerID)
 	}
+	own := func(contractID string) Key { return Key{contractID, synchronizer} }
 	assignments := rows.AssignmentsOf(u)
 	for i := range u.Created {
 		c := &u.Created[i]
 		numbers := r.Created(c)
 		event := Event{
 			key: own(c.ContractID), offset: offset, nodeID: c.NodeID, activates: true,
-			templateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), holding: numbers.Holding, stakeholders: numbers.Stakeholders,
+			templateRef: numbers.Template, holding: numbers.Holding, stakeholders: numbers.Stakeholders,
 		}
 		if c.Origin == ledger.OriginAssignment {
 			assigned := assignments[c.NodeID]

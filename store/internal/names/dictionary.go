@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -92,26 +91,29 @@ func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
 
 // Wanted collects what a batch needs numbers for, which of its templates show views of which interfaces, and what its contracts hold.
 type Wanted struct {
-	Templates     map[TemplateKey]struct{}
-	Synchronizers map[string]struct{}
-	Views         map[viewKey]struct{}
+	Templates     Places[TemplateKey]
+	Synchronizers Places[string]
+	Views         Places[View]
 	Lists         []List // of parties, by their places
 	placesByKey   map[listKey]ListPlace
 	places        map[listAddress]ListPlace               // by where lists are in memory
 	unions        map[[mostRemembered]ListPlace]ListPlace // of audiences
-	creations     map[*ledger.CreatedEvent]creation
+	creations     []creation
+	creationsOf   map[*ledger.CreatedEvent]int32 // their places
 	seenBy        map[*ledger.Update][3]ListPlace
 	Positions     map[PositionID]Position
 }
 
 // creation is what was collected of a creation event.
 type creation struct {
+	template                                                Place
 	signatories, observers, witnesses, stakeholders, seenBy ListPlace
 	holding                                                 *Holding
 }
 
-type viewKey struct {
-	Template    TemplateKey
+// View is an interface of which a template shows views.
+type View struct {
+	Template    Place
 	InterfaceID string
 }
 
@@ -127,9 +129,9 @@ func NewWanted() *Wanted {
 		return n
 	}
 	return &Wanted{
-		Templates: map[TemplateKey]struct{}{}, Synchronizers: map[string]struct{}{}, Views: map[viewKey]struct{}{},
+		Templates: newPlaces[TemplateKey](), Synchronizers: newPlaces[string](), Views: newPlaces[View](),
 		placesByKey: map[listKey]ListPlace{}, places: map[listAddress]ListPlace{}, unions: map[[mostRemembered]ListPlace]ListPlace{},
-		creations: map[*ledger.CreatedEvent]creation{}, seenBy: map[*ledger.Update][3]ListPlace{}, Positions: map[PositionID]Position{},
+		creationsOf: map[*ledger.CreatedEvent]int32{}, seenBy: map[*ledger.Update][3]ListPlace{}, Positions: map[PositionID]Position{},
 	}
 }
 
@@ -140,13 +142,15 @@ func (n *Wanted) Release() {
 	}
 	clear(n.Lists)
 	n.Lists = n.Lists[:0]
-	clear(n.Templates)
-	clear(n.Synchronizers)
-	clear(n.Views)
+	n.Templates.clear()
+	n.Synchronizers.clear()
+	n.Views.clear()
 	clear(n.placesByKey)
 	clear(n.places)
 	clear(n.unions)
 	clear(n.creations)
+	n.creations = n.creations[:0]
+	clear(n.creationsOf)
 	clear(n.seenBy)
 	clear(n.Positions)
 	wantedPool.Put(n)
@@ -154,59 +158,67 @@ func (n *Wanted) Release() {
 
 // Created collects the names of a creation event, and what it holds, if anything. It returns who may see the event.
 func (n *Wanted) Created(c *ledger.CreatedEvent, holding *Holding) (witnesses, stakeholders ListPlace) {
-	n.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID)
 	e := creation{
-		signatories: n.Parties(c.Signatories), observers: n.Parties(c.Observers), witnesses: n.Parties(c.WitnessParties), holding: holding,
-		seenBy: Nobody,
+		template: n.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), signatories: n.Parties(c.Signatories),
+		observers: n.Parties(c.Observers), witnesses: n.Parties(c.WitnessParties), seenBy: Nobody, holding: holding,
 	}
 	e.stakeholders = n.Union(Audience{}.With(e.signatories, e.observers))
 	if len(c.InterfaceViews) > 0 {
 		e.seenBy = n.Union(Audience{}.With(e.witnesses, e.stakeholders))
 	}
 	for i := range c.InterfaceViews {
-		template := NewTemplateKey(c.TemplateID, c.PackageName, c.RepresentativePackageID)
-		n.Views[viewKey{template, c.InterfaceViews[i].InterfaceID}] = struct{}{}
+		id := c.InterfaceViews[i].InterfaceID
+		n.Views.add(id, View{e.template, id})
 	}
-	n.creations[c] = e
+	n.creationsOf[c] = int32(len(n.creations))
+	n.creations = append(n.creations, e)
 	return e.witnesses, e.stakeholders
 }
 
 // Template collects a template.
-func (n *Wanted) Template(templateID, packageName string, representative *string) {
-	n.Templates[NewTemplateKey(templateID, packageName, representative)] = struct{}{}
+func (n *Wanted) Template(templateID, packageName string, representative *string) Place {
+	return n.Templates.add(templateID, NewTemplateKey(templateID, packageName, representative))
 }
 
 // Synchronizer collects a synchronizer.
-func (n *Wanted) Synchronizer(id string) { n.Synchronizers[id] = struct{}{} }
+func (n *Wanted) Synchronizer(id string) { n.Synchronizers.add(id, id) }
 
 // Numbers answers with numbers for every name that was collected.
 type Numbers struct {
-	Templates     map[TemplateKey]int32
-	Synchronizers map[string]int32
 	Wanted        *Wanted
-	Lists         []*int32 // of parties, by their places in wanted
+	Templates     []int32 // by their places in wanted
+	Synchronizers []int32
+	Lists         []*int32 // of parties
 }
 
-// Template is the number of a template that was collected.
+// Template is the number of a template that was collected; of others 0.
 func (r Numbers) Template(templateID, packageName string, representative *string) int32 {
-	return r.Templates[NewTemplateKey(templateID, packageName, representative)]
+	place, has := r.Wanted.Templates.find(templateID, NewTemplateKey(templateID, packageName, representative))
+	if !has {
+		return 0
+	}
+	return r.Templates[place]
 }
 
-// Synchronizer is the number of a synchronizer that was collected.
-func (r Numbers) Synchronizer(id string) int32 { return r.Synchronizers[id] }
+// Synchronizer is the number of a synchronizer that was collected; of others 0.
+func (r Numbers) Synchronizer(id string) int32 { return *r.OptionalSynchronizer(&id) }
 
 // OptionalSynchronizer is Synchronizer; nil for nil.
 func (r Numbers) OptionalSynchronizer(id *string) *int32 {
 	if id == nil {
 		return nil
 	}
-	ref := r.Synchronizers[*id]
-	return &ref
+	place, has := r.Wanted.Synchronizers.find(*id, *id)
+	if !has {
+		return new(int32)
+	}
+	return &r.Synchronizers[place]
 }
 
-// CreatedNumbers are the numbers of lists of parties of a creation event, each nil where the list was not served, and what it holds; nil
-// where that is nothing.
+// CreatedNumbers are the numbers of a creation event's template and of its lists of parties, each nil where the list was not served, and
+// what it holds; nil where that is nothing.
 type CreatedNumbers struct {
+	Template                          int32
 	Signatories, Observers, Witnesses *int32
 	Stakeholders                      *int32 // the signatories and observers
 	SeenBy                            *int32 // the witnesses and stakeholders, of one with interface views
@@ -215,13 +227,14 @@ type CreatedNumbers struct {
 
 // Created is what there is of a creation event that was collected.
 func (r Numbers) Created(c *ledger.CreatedEvent) CreatedNumbers {
-	e, has := r.Wanted.creations[c]
+	place, has := r.Wanted.creationsOf[c]
 	if !has {
 		return CreatedNumbers{}
 	}
+	e := &r.Wanted.creations[place]
 	return CreatedNumbers{
-		Signatories: r.at(e.signatories), Observers: r.at(e.observers), Witnesses: r.at(e.witnesses),
-		Stakeholders: r.at(e.stakeholders), SeenBy: r.at(e.seenBy), Holding: e.holding,
+		Template: r.Templates[e.template], Signatories: r.at(e.signatories), Observers: r.at(e.observers),
+		Witnesses: r.at(e.witnesses), Stakeholders: r.at(e.stakeholders), SeenBy: r.at(e.seenBy), Holding: e.holding,
 	}
 }
 
@@ -229,7 +242,6 @@ func (r Numbers) Created(c *ledger.CreatedEvent) CreatedNumbers {
 func (d *Dictionary) Resolve(ctx context.Context, wanted *Wanted) (Numbers, error) {
 	numbers, err := d.resolveNames(ctx, wanted)
 	if err == nil {
-		numbers.Wanted = wanted
 		numbers.Lists, err = d.lists.resolve(ctx, wanted.Lists)
 	}
 	if err == nil {
@@ -271,7 +283,7 @@ func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) (Numbers,
 
 // add gives names numbers, in the order of the names: the same batches make the same dictionaries.
 func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
-	for _, key := range slices.SortedFunc(maps.Keys(wanted.Templates), TemplateKey.compare) {
+	for _, key := range slices.SortedFunc(slices.Values(wanted.Templates.Keys), TemplateKey.compare) {
 		if _, known := d.templates[key]; known {
 			continue
 		}
@@ -290,7 +302,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 			return fmt.Errorf("add template %s: %w", key.TemplateID, err)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(wanted.Synchronizers)) {
+	for _, id := range slices.Sorted(slices.Values(wanted.Synchronizers.Keys)) {
 		if _, known := d.synchronizers[id]; known {
 			continue
 		}
@@ -298,26 +310,27 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 			return fmt.Errorf("add synchronizer %s: %w", id, err)
 		}
 	}
-	for key := range wanted.Views {
-		if d.knowsView(key) {
+	for _, view := range wanted.Views.Keys {
+		template := wanted.Templates.Keys[view.Template]
+		if d.knowsView(template, view.InterfaceID) {
 			continue
 		}
 		row := dbsqlc.TemplateInterfaceInsertParams{
-			InterfaceID: key.InterfaceID, TemplateID: key.Template.TemplateID, PackageName: key.Template.PackageName,
-			RepresentativePackageID: key.Template.OptionalRepresentative(),
+			InterfaceID: view.InterfaceID, TemplateID: template.TemplateID, PackageName: template.PackageName,
+			RepresentativePackageID: template.OptionalRepresentative(),
 		}
 		if err := d.queries.TemplateInterfaceInsert(ctx, tx, row); err != nil {
-			return fmt.Errorf("add interface %s of template %s: %w", key.InterfaceID, key.Template.TemplateID, err)
+			return fmt.Errorf("add interface %s of template %s: %w", view.InterfaceID, template.TemplateID, err)
 		}
 	}
 	return nil
 }
 
 // knowsView reports whether a template is known to show views of an interface.
-func (d *Dictionary) knowsView(key viewKey) bool {
-	ref, known := d.templates[key.Template]
+func (d *Dictionary) knowsView(template TemplateKey, interfaceID string) bool {
+	ref, known := d.templates[template]
 	if known {
-		_, known = d.interfaces[TemplateInterface{ref, key.InterfaceID}]
+		_, known = d.interfaces[TemplateInterface{ref, interfaceID}]
 	}
 	return known
 }
@@ -329,23 +342,25 @@ func (d *Dictionary) lookUp(wanted *Wanted) (found Numbers, complete bool) {
 	if !d.loaded {
 		return Numbers{}, false
 	}
-	for key := range wanted.Templates {
-		if _, known := d.templates[key]; !known {
+	for _, view := range wanted.Views.Keys {
+		if !d.knowsView(wanted.Templates.Keys[view.Template], view.InterfaceID) {
 			return Numbers{}, false
 		}
 	}
-	for id := range wanted.Synchronizers {
-		if _, known := d.synchronizers[id]; !known {
-			return Numbers{}, false
+	templates, known := numbersOf(wanted.Templates.Keys, d.templates)
+	synchronizers, alsoKnown := numbersOf(wanted.Synchronizers.Keys, d.synchronizers)
+	return Numbers{Wanted: wanted, Templates: templates, Synchronizers: synchronizers}, known && alsoKnown
+}
+
+// numbersOf are the numbers of names, by their places. complete is false where one is not known.
+func numbersOf[K comparable](names []K, known map[K]int32) (numbers []int32, complete bool) {
+	numbers = make([]int32, len(names))
+	for i, name := range names {
+		if numbers[i], complete = known[name]; !complete {
+			return nil, false
 		}
 	}
-	for key := range wanted.Views {
-		if !d.knowsView(key) {
-			return Numbers{}, false
-		}
-	}
-	// load replaces the maps as a whole, so they can be read on without the lock.
-	return Numbers{Templates: d.templates, Synchronizers: d.synchronizers}, true
+	return numbers, true
 }
 
 func (d *Dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {

@@ -30,7 +30,7 @@ func (n *Wanted) Union(of Audience) ListPlace {
 	switch {
 	case len(of) == 0:
 		return Nobody
-	case len(of) == 1:
+	case len(of) == 1 || len(of) == 2 && len(n.Lists[of[1]].Parties) == 0: // mostly there are no observers
 		return of[0]
 	case len(of) > mostRemembered:
 		return n.joined(of)

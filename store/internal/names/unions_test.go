@@ -60,13 +60,17 @@ func TestReleasedIsEmpty(t *testing.T) {
 	n.Holding(Position{Owner: []byte("a")}, "1", nil)
 	n.Release()
 	require.Empty(t, n.Lists)
-	require.Empty(t, n.Templates)
-	require.Empty(t, n.Synchronizers)
-	require.Empty(t, n.Views)
+	for _, left := range []any{
+		n.Templates.Keys, n.Templates.byKey, n.Templates.at, n.Synchronizers.Keys, n.Synchronizers.byKey, n.Synchronizers.at, n.Views.Keys, n.Views.byKey,
+		n.Views.at,
+	} {
+		require.Empty(t, left)
+	}
 	require.Empty(t, n.placesByKey)
 	require.Empty(t, n.places)
 	require.Empty(t, n.unions)
 	require.Empty(t, n.creations)
+	require.Empty(t, n.creationsOf)
 	require.Empty(t, n.seenBy)
 	require.Empty(t, n.Positions)
 }

@@ -41,36 +41,38 @@ func realisticUpdates(n int) []*ledger.Update {
 	return updates
 }
 
-// converted are the rows of updates, as they would be if the dictionaries were empty.
-func converted(updates []*ledger.Update) *Facts {
+// converted are the rows of updates, as they would be if the dictionaries were empty, and what was collected for them.
+func converted(updates []*ledger.Update) (*Facts, *names.Wanted) {
 	wanted := names.NewWanted()
 	for _, u := range updates {
 		UpdateNames(wanted, u)
 	}
-	numbers := names.Numbers{Templates: map[names.TemplateKey]int32{}, Synchronizers: map[string]int32{}, Wanted: wanted}
-	for key := range wanted.Templates {
-		numbers.Templates[key] = int32(len(numbers.Templates) + 1)
+	numbers := names.Numbers{Wanted: wanted}
+	for i := range wanted.Templates.Keys {
+		numbers.Templates = append(numbers.Templates, int32(i+1))
 	}
-	for id := range wanted.Synchronizers {
-		numbers.Synchronizers[id] = int32(len(numbers.Synchronizers) + 1)
+	for i := range wanted.Synchronizers.Keys {
+		numbers.Synchronizers = append(numbers.Synchronizers, int32(i+1))
 	}
 	for i := range len(wanted.Lists) {
 		number := int32(i + 1)
 		numbers.Lists = append(numbers.Lists, &number)
 	}
-	var facts Facts
+	facts := NewFacts()
 	facts.Grow(updates)
 	for _, u := range updates {
 		facts.Add(numbers, u)
 	}
-	return &facts
+	return &facts, wanted
 }
 
 func BenchmarkConvert(b *testing.B) {
 	updates := realisticUpdates(1000)
 	b.ReportAllocs()
 	for b.Loop() {
-		converted(updates)
+		facts, wanted := converted(updates)
+		facts.Release()
+		wanted.Release()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(updates)), "ns/update")
 }

@@ -22,8 +22,7 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 	numbers := r.Created(c)
 	return dbsqlc.Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
-		TemplateRef: r.Template(c.TemplateID, c.PackageName, c.RepresentativePackageID), SynchronizerRef: synchronizer,
-		CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
+		TemplateRef: numbers.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
 		ContractKeyHash: c.ContractKeyHash, SignatoriesRef: numbers.Signatories, ObserversRef: numbers.Observers,
 		WitnessPartiesRef: numbers.Witnesses, StakeholdersRef: numbers.Stakeholders, CreatedEventBlob: c.Blob, Extra: exact.Value(at, "extra", c.Extra),

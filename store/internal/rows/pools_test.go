@@ -12,7 +12,7 @@ import (
 // What is kept of rows that were written is bounded, and holds nothing of them.
 func TestRoomOfRowsIsEmpty(t *testing.T) {
 	t.Parallel()
-	facts := converted(realisticUpdates(10))
+	facts, _ := converted(realisticUpdates(10))
 	updates, created, archived := facts.updates, facts.Created, facts.archived
 	facts.Release()
 	require.Equal(t, Facts{}, *facts, "they can't be written again")
@@ -26,7 +26,7 @@ func TestRoomOfRowsIsEmpty(t *testing.T) {
 		Sender: ledger.Sender{Party: "alice"}, Receivers: []ledger.Receiver{{Party: "bob", Amount: "1.50"}},
 		BalanceChanges: []ledger.BalanceChange{{Party: "alice", InitialAmount: "1", HoldingFeesRate: "0"}},
 	}}
-	records.AddAll(names.Numbers{}, nil, 0, []ledger.Transaction{numbered})
+	records.AddAll(names.Numbers{Wanted: names.NewWanted()}, nil, 0, []ledger.Transaction{numbered})
 	records.ofParties.of(records.transfers, records.receivers)
 	written := records
 	records.Release()
