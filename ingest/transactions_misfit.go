@@ -145,7 +145,7 @@ func (r *transactionsRun) reread(ctx context.Context, why string) error {
 		Sleep(ctx, behindEvery)
 		return r.begin(ctx)
 	}
-	at, err := r.Sink.BeginGeneration(context.WithoutCancel(ctx), r.at)
+	at, err := r.Sink.BeginGeneration(context.WithoutCancel(ctx), r.stored) // more may have been read, and refused
 	if err == nil && at.Leftovers {
 		at, err = r.Sink.DropLeftovers(ctx, at)
 	}

@@ -164,6 +164,33 @@ func TestTheServiceChangesBetweenTwoPages(t *testing.T) {
 	}
 }
 
+// What comes again far behind its place is looked for among what is stored: whether it has a date, which is not later than others, or none.
+func TestARecordComesAgainFarBehindItsPlace(t *testing.T) {
+	for name, place := range map[string]int{"with a date": 1, "without one": 0} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				all := numbered("a", 3*transactionsWindow)
+				require.Equal(t, place > 0, all[place].Date.Valid)
+				l := newTransactionsLoop(t, all)
+				l.service.pageSize = 2 * transactionsOverlap
+				l.service.before = func(request string) error {
+					if len(l.memory.stored()) > transactionsWindow+transactionsOverlap && len(l.service.all()) == len(all) {
+						theirs := slices.Concat(all[:place], all[place+1:2*transactionsWindow], all[place:place+1], all[2*transactionsWindow:])
+						l.service.become(append(theirs, record("x", "")))
+					}
+					return nil
+				}
+				stop := l.run()
+				pass(settled)
+				require.NoError(t, stop())
+				require.Equal(t, count(l.service.all()), count(l.memory.stored()))
+				rereads, _, _ := l.memory.generations()
+				require.Equal(t, 1, rereads)
+			})
+		})
+	}
+}
+
 func TestAnEarlierEndIsWaitedFor(t *testing.T) {
 	all := append(numbered("a", 140), history("x x y")...)
 	for name, c := range map[string]struct {

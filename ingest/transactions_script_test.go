@@ -16,10 +16,15 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// record is a history record. Records are equal where id and content are.
+// record is a history record. Records are equal where id and content are. The date follows from the id, and mostly grows from "a" to "z".
 func record(id, content string) ledger.Transaction {
+	return dated(id, content, int(id[0]))
+}
+
+func dated(id, content string, second int) ledger.Transaction {
 	return ledger.Transaction{
 		EventID: id, Kind: ledger.TransactionMint, Mint: &ledger.OwnedAmount{Owner: content, Amount: "1"},
+		Date: ledger.Time{Time: time.Unix(int64(second), 0).UTC(), Valid: second%7 != 0},
 	}
 }
 
@@ -35,7 +40,7 @@ func history(words string) (records []ledger.Transaction) {
 // numbered is n records whose ids do not sort in their order.
 func numbered(prefix string, n int) (records []ledger.Transaction) {
 	for i := range n {
-		records = append(records, record(fmt.Sprintf("#%s%d:%d", prefix, (i*7919)%1000, i), ""))
+		records = append(records, dated(fmt.Sprintf("#%s%d:%d", prefix, (i*7919)%1000, i), "", i))
 	}
 	return records
 }
