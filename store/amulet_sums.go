@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/writing"
 )
 
 // AmuletSums say whether the sums of updates agree: what they archive and mint is what they create and burn.
@@ -52,15 +53,25 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 	}
 }
 
-// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others.
+// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others, or that
+// updates were rewritten meanwhile: then nothing is recorded.
 func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, err error) {
 	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rewrite, err := l.store.db.Queries.RewritesNewest(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("read the newest rewrite: %w", err)
+		}
 		before, err := l.store.checkedSums(ctx, tx)
 		if err != nil {
 			return err
 		}
 		sums, watermark, err := l.store.nextSums(ctx, tx, before)
 		if err != nil || sums == before {
+			return err
+		}
+		// Who rewrites updates forgets what is recorded, and must not be told the old sums afterwards.
+		if rewritten, err := writing.RewrittenSince(ctx, tx, rewrite); err != nil || rewritten {
+			more = rewritten
 			return err
 		}
 		more = sums.To < watermark
