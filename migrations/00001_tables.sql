@@ -69,6 +69,34 @@ CREATE TABLE leadership (
 COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
 INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('backfill', 0), ('repair', 0);
 
+-- What is locked are views that show nothing. Who may only read can't lock them against others, as he could with advisory locks; and vacuum,
+-- which would wait for who leads, passes views by.
+-- +goose StatementBegin
+DO $$
+DECLARE
+    lock record;
+BEGIN
+    FOR lock IN
+        SELECT 'lead_' || role AS name, 'Locked by the process that has the role.' AS use FROM leadership
+        UNION ALL SELECT 'turn_' || role, 'Locked by each transaction that writes in the role. Writers share it; a repair waits here for its turn.' FROM leadership
+        UNION ALL VALUES ('turn_lists', 'Locked by who adds lists of parties.'), ('turn_indexes', 'Locked by who makes or drops indexes of fields.')
+    LOOP
+        EXECUTE format('CREATE VIEW %I WITH (security_invoker = true) AS SELECT', lock.name);
+        EXECUTE format('COMMENT ON VIEW %I IS %L', lock.name, lock.use || ' Shows nothing.');
+    END LOOP;
+END
+$$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE FUNCTION lock_holders(lock regclass) RETURNS TABLE (pid integer) LANGUAGE sql STABLE
+BEGIN ATOMIC
+SELECT k.pid FROM pg_catalog.pg_locks k
+WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.relation = lock
+    AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database());
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION lock_holders(regclass) IS 'The sessions that have locked a view against all others.';
+
 CREATE TABLE checkpoints_both (
     stream        text NOT NULL,
     ledger_offset bigint,

@@ -140,6 +140,7 @@ BEGIN
         SELECT c.oid FROM pg_class c
         WHERE c.relkind = 'v' AND c.relname NOT IN ('my_lists', 'my_parties', 'my_positions', 'my_history', 'interface_names')
           AND c.relnamespace IN (SELECT x.relnamespace FROM pg_class x WHERE x.oid IN ('ledger.updates'::regclass, 'readers'::regclass))
+          AND coalesce('security_invoker=true' <> ALL (c.reloptions), true) -- that which the migrating session has locked has it
     LOOP
         EXECUTE format('ALTER VIEW %s SET (security_invoker = true)', made);
     END LOOP;

@@ -41,11 +41,6 @@ SELECT w.place::integer AS place,
         (SELECT min(p.party_list_ref + 0) FROM party_lists_copy p WHERE p.parties = w.list::text[] AND is_intact(p)), 0)::integer AS party_list_ref
 FROM (SELECT unnest(@places::integer[]) AS place, unnest(@lists::text[]) AS list) w;
 
--- name: PartyListsTurn :exec
--- Waits for the lock for adding lists of parties, and holds it until the transaction ends. It is an advisory lock: a lock on the
--- table would interrupt autovacuum again and again.
-SELECT pg_advisory_xact_lock(@class::integer, 0);
-
 -- name: PartyListsAdd :many
 -- Gives numbers, in order, to those lists of parties that have none, and returns these. The caller holds the lock for adding.
 WITH numbered AS (

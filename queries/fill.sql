@@ -33,11 +33,7 @@ SELECT FROM fill FOR SHARE;
 
 -- name: FillUnderWay :one
 -- Whether a process leads the filling in.
-SELECT EXISTS (
-    SELECT FROM pg_catalog.pg_locks k JOIN pg_catalog.pg_database d ON d.oid = k.database
-    WHERE d.datname = current_database() AND k.locktype = 'advisory' AND k.granted
-      AND k.classid::bigint = @class::bigint AND k.objid::bigint = @role_number::bigint AND k.objsubid = 2
-);
+SELECT EXISTS (SELECT FROM lock_holders(CAST(@lock::text AS regclass)));
 
 -- name: CoverageBelow :many
 -- The covered ranges that begin below an offset.

@@ -68,7 +68,4 @@ ORDER BY 1;
 -- name: InspectLock :many
 -- The session that holds a role's lock, if there is one.
 SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application
-FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
-  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-  AND l.classid::bigint = @class::bigint AND l.objid::bigint = @role_number::bigint;
+FROM lock_holders(CAST(@lock::text AS regclass)) l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid;

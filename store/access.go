@@ -47,7 +47,7 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 			return err
 		}
 		// Who numbers lists afterwards sees the reader, and adds them.
-		if err := s.db.Queries.PartyListsTurn(ctx, tx, names.ListsClass); err != nil {
+		if err := names.Turn(ctx, tx); err != nil {
 			return err
 		}
 		if err := s.db.Queries.ReaderListsAdd(ctx, tx, r.Role); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
 )
@@ -357,22 +357,65 @@ func TestEveryRelationIsDecidedOn(t *testing.T) {
 	}
 }
 
-// Readers can't take the locks that writers wait for, once they have no right to.
+// No lock that a reader can take holds the writers up, whatever he is granted, nor a session of his that has the name of a leader's: a term
+// ends, another process leads, and writes into a new partition, while his transaction stays open.
 func TestAttackByLocks(t *testing.T) {
 	t.Parallel()
-	a := newAttacked(t)
-	page, err := os.ReadFile("../docs/access.md")
-	require.NoError(t, err)
-	_, statement, found := strings.Cut(string(page), "    DO $$\n")
-	require.True(t, found)
-	statement, _, found = strings.Cut(statement, "    $$;\n")
-	require.True(t, found)
-	writer := a.newRole("_writer")
-	a.Exec("DO $$ " + strings.ReplaceAll(statement, "indexer", writer) + " $$")
-	for _, call := range []string{"pg_advisory_lock(19529, 1)", "pg_advisory_xact_lock(19529, 1)", "pg_try_advisory_lock_shared(19529, 1)", "pg_advisory_lock(1)"} {
-		require.Contains(t, a.try("SELECT "+call), "permission denied", call)
+	brief.Long(t, "tries every kind of lock as another role")
+	for name, grant := range map[string]Reader{"limited": {Parties: []string{"alice"}}, "all parties": {AllParties: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAttacked(t)
+			grant.Role = a.role
+			_, err := a.store().Grant(t.Context(), grant)
+			require.NoError(t, err)
+			require.Empty(t, a.Rows("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"),
+				"an advisory lock is everybody's")
+			for _, role := range session.Roles {
+				require.Empty(t, a.try("SET application_name = '"+session.DefaultSchemas.SessionPrefix(role)+"1'"))
+			}
+			taken := a.takeEveryLock()
+			require.Contains(t, taken, "ledger.updates ACCESS SHARE")
+			for _, lock := range taken {
+				require.True(t, strings.HasSuffix(lock, " ACCESS SHARE"), lock)
+			}
+
+			a.EndLock(RoleUpdates)
+			l := a.leadUpdates(a.store())
+			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 7_000_000)))
+			require.Equal(t, "7000000", a.Watermark())
+			a.EndLock(RoleTransactions)
+			a.leadTransactions(a.store())
+			a.lead(a.store(), RoleBackfill)
+			a.lead(a.store(), RoleRepair)
+			var still int
+			require.NoError(t, a.alice.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation' AND mode = 'AccessShareLock'").Scan(&still))
+			require.GreaterOrEqual(t, still, len(taken))
+		})
 	}
-	a.Exec("SET ROLE " + writer)
-	a.Exec("SELECT pg_advisory_lock(19529, 1), pg_advisory_unlock(19529, 1), pg_advisory_xact_lock_shared(1)")
-	a.Exec("RESET ROLE")
+}
+
+// takeEveryLock takes, in a transaction that stays open, each lock that she can of what there is, and returns which these are.
+func (a *attacked) takeEveryLock() (taken []string) {
+	a.T.Helper()
+	require.Empty(a.T, a.try("BEGIN"))
+	for _, relation := range a.Rows(`SELECT c.oid::regclass::text FROM pg_class c
+		WHERE c.relkind IN ('r', 'p', 'v') AND c.relnamespace IN ('indexer'::regnamespace, 'ledger'::regnamespace, 'pqs'::regnamespace) ORDER BY 1`) {
+		if !strings.Contains(relation, ".") {
+			relation = "indexer." + relation
+		}
+		for _, mode := range []string{
+			"ACCESS SHARE", "ROW SHARE", "ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE", "SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE",
+		} {
+			require.Empty(a.T, a.try("SAVEPOINT before"))
+			got := a.try("LOCK TABLE " + relation + " IN " + mode + " MODE NOWAIT")
+			if got == "" {
+				taken = append(taken, relation+" "+mode)
+				continue
+			}
+			require.Contains(a.T, got, "permission denied")
+			require.Empty(a.T, a.try("ROLLBACK TO before"))
+		}
+	}
+	return taken
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -26,8 +27,8 @@ func readableNames() []string { return tables.Names(tables.Readable()) }
 // settleAccess gives every reader the rights that it should have, and every table the policies: after a grant, and after relations were
 // made or replaced. What is as it should be is left alone, without a lock. It waits for others who change schemas.
 func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
-	if err := s.lockAccess(ctx, tx); err != nil {
-		return err
+	if _, err := tx.Exec(ctx, session.LockSchema.Alone()); err != nil {
+		return fmt.Errorf("wait for others who change schemas: %w", err)
 	}
 	if err := s.removeRenamed(ctx, tx); err != nil {
 		return err

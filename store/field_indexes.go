@@ -17,6 +17,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
 )
 
 // FieldSubject is a template or an interface that an index is for, or a choice of one.
@@ -75,8 +76,8 @@ func (s FieldSubject) tables(path string, key bool) fieldTables {
 const (
 	// fieldComment begins the comment of such an index. The description follows as JSON, and is stored nowhere else.
 	fieldComment = "Made by indexer index create: "
-	// fieldTurnTries is how often the lock is tried while another command has it, fieldTurnPause apart.
-	fieldTurnTries, fieldTurnPause = 20, 100 * time.Millisecond
+	// fieldTurnTries is how often the lock is tried: the session of an ended command may last a little longer.
+	fieldTurnTries = 20
 	// At most one of sameShare values, of the last sameSample, may be the most frequent one. A hash index keeps equal values in one
 	// chain, and walks it for each new one.
 	sameSample, sameShare = 10_000, 10
@@ -145,27 +146,21 @@ type fieldIndexWork struct {
 
 // alterFieldIndexes calls change while no other call changes indexes.
 func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWork) error) error {
+	lock, alone, err := s.db.Hold(ctx, session.LockIndexes, fieldTurnTries)
+	switch {
+	case pg.HasCode(err, pg.InsufficientPrivilege):
+		return notTheirOwner(err)
+	case err != nil:
+		return s.db.Unusable(fmt.Errorf("database %s: see whether others change indexes: %w", s.Address(), err))
+	case !alone:
+		return &ledger.Problem{What: "another command is making or dropping an index", Do: "repeat it when that has ended"}
+	}
+	defer pg.Rollback(ctx, lock)
 	conn, err := s.db.Connect(ctx, s.db.Conn)
 	if err != nil {
 		return s.db.Unusable(err)
 	}
 	defer pg.Close(ctx, conn)
-	// Don't wait for the lock within a statement: its holder waits for open transactions before it builds.
-	var alone bool
-	for try := 0; !alone; try++ {
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", s.db.Config.Schemas.FieldIndexLock()).Scan(&alone); err != nil {
-			return s.db.Unusable(fmt.Errorf("database %s: see whether others change indexes: %w", s.Address(), err))
-		}
-		switch {
-		case alone:
-		case try == fieldTurnTries:
-			return &ledger.Problem{What: "another command is making or dropping an index", Do: "repeat it when that has ended"}
-		default:
-			if err := wait(ctx, fieldTurnPause); err != nil { // the session of an ended command may last a little longer
-				return err
-			}
-		}
-	}
 	limits := fmt.Sprintf(`SELECT set_config(s.name, CASE s.name WHEN 'lock_timeout' THEN '%d' ELSE '0' END, false) FROM pg_settings s
 		WHERE s.name IN ('statement_timeout', 'transaction_timeout', 'lock_timeout')`, lockPatience.Milliseconds())
 	if _, err := conn.Exec(ctx, limits); err != nil {
@@ -173,9 +168,13 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 	}
 	err = change(&fieldIndexWork{store: s, conn: conn})
 	if pg.HasCode(err, pg.InsufficientPrivilege) {
-		return &ledger.Problem{What: "the role may not change the indexer's tables", Do: "use the role that owns them: the one that runs the indexer", Err: err}
+		return notTheirOwner(err)
 	}
 	return err
+}
+
+func notTheirOwner(err error) error {
+	return &ledger.Problem{What: "the role may not change the indexer's tables", Do: "use the role that owns them: the one that runs the indexer", Err: err}
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {

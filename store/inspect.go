@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
@@ -308,7 +307,7 @@ func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error
 	if leadership.Holder != nil {
 		lead.Holder = *leadership.Holder
 	}
-	locks, err := i.store.db.Queries.InspectLock(ctx, tx, dbsqlc.InspectLockParams{Class: session.LockClass, RoleNumber: int64(i.store.db.Config.Schemas.RoleNumber(role))})
+	locks, err := i.store.db.Queries.InspectLock(ctx, tx, string(role.Lead()))
 	if len(locks) > 0 {
 		lead.Held, lead.User = true, locks[0].Username
 	}

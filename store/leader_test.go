@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +13,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 )
 
@@ -147,10 +149,26 @@ func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, RoleUpdates))
 	require.NoError(t, err)
 	defer pg.Close(t.Context(), conn)
+	lock, ok, err := session.TryHold(t.Context(), conn, RoleUpdates.Lead(), 5*time.Second)
+	require.NoError(t, err)
+	require.True(t, ok)
 	var limit, name string
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('idle_session_timeout'), current_setting('application_name')").Scan(&limit, &name))
+	require.NoError(t, lock.QueryRow(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('application_name')").Scan(&limit, &name))
 	require.Equal(t, "5s", limit)
 	require.Equal(t, "ledgerindexer updates lock", name)
+	_, err = lock.Exec(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 1")
+	require.NoError(t, err)
+	d.WaitFor("SELECT NOT EXISTS (SELECT FROM indexer.lock_holders('indexer.lead_updates'))")
+	d.leadUpdates(s)
+}
+
+// The transaction that holds a lock keeps nothing in the database from being cleared away, and takes no part in replication.
+func TestALockHoldsNothingElseUp(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.started()
+	d.WaitFor(`SELECT a.state = 'idle in transaction' AND a.backend_xid IS NULL AND a.backend_xmin IS NULL AND a.application_name = 'ledgerindexer updates lock'
+		FROM indexer.lock_holders('indexer.lead_updates') h JOIN pg_stat_activity a USING (pid) WHERE a.query = '-- ping'`)
 }
 
 // A paused leader may hold a transaction open, in the middle of a batch or between two statements. Its successor ends

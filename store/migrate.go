@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
-	"github.com/pressly/goose/v3/lock"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/migrations"
@@ -23,7 +23,7 @@ import (
 )
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
-// processes may call it at once: a session lock lets one work. A database of a newer schema is a *ledger.Problem. Each migration waits for
+// processes may call it at once: a lock lets one work. A database of a newer schema is a *ledger.Problem. Each migration waits for
 // the writers' transactions, and ends the terms of the leaders: those of an older version can't lead again. It waits for its locks for a
 // moment only, and is tried again, so that readers and writers pass.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
@@ -46,14 +46,16 @@ func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	}
 	var applied []string
 	err = patiently(ctx, lockPatience, func() error {
-		results, err := provider.Up(ctx)
-		if partial := new(goose.PartialError); errors.As(err, &partial) {
-			results = partial.Applied
-		}
-		for _, result := range results {
-			applied = append(applied, result.Source.Path)
-		}
-		return err
+		return s.alone(ctx, func(pgx.Tx) error {
+			results, err := provider.Up(ctx)
+			if partial := new(goose.PartialError); errors.As(err, &partial) {
+				results = partial.Applied
+			}
+			for _, result := range results {
+				applied = append(applied, result.Source.Path)
+			}
+			return err
+		})
 	})
 	if err != nil {
 		return applied, s.db.Unusable(s.blocked(fmt.Errorf("migrate database %s: %w", s.Address(), err)))
@@ -78,7 +80,7 @@ func (s *Store) createSchema(ctx context.Context) error {
 		return fmt.Errorf("look for schemas %s and %s: %w", pair.Tables, pair.Views, err)
 	}
 	if slices.ContainsFunc(found, func(schema dbsqlc.InspectSchemasRow) bool { return schema.Name == pair.Tables }) {
-		return nil
+		return s.createSchemaLock(ctx)
 	}
 	if len(found) > 0 {
 		return &ledger.Problem{
@@ -105,6 +107,20 @@ func (s *Store) createSchema(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create schema %s: %w", pair.Tables, err)
 	}
+	return s.createSchemaLock(ctx)
+}
+
+// createSchemaLock makes what is locked by who migrates, where there is none yet.
+func (s *Store) createSchemaLock(ctx context.Context) error {
+	var exists bool
+	err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", string(session.LockSchema)).Scan(&exists)
+	if err == nil && !exists {
+		_, err = s.db.Pool.Exec(ctx, fmt.Sprintf(`CREATE VIEW %[1]s WITH (security_invoker = true) AS SELECT;
+			COMMENT ON VIEW %[1]s IS 'Shows nothing. It is locked by who changes schemas or rights.'`, session.LockSchema))
+	}
+	if err != nil && !pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // another process was faster
+		return fmt.Errorf("create the view that is locked while the schema changes: %w", err)
+	}
 	return nil
 }
 
@@ -124,19 +140,14 @@ func (s *Store) requireUTF8(ctx context.Context) error {
 }
 
 // migrationsOf returns the migrations of a pair of schemas.
-func migrationsOf(pair Schemas) fs.FS { return migrations.For(pair.Views, beginning(pair)) }
+func migrationsOf(pair Schemas) fs.FS { return migrations.For(pair.Views, beginning()) }
 
 func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error) {
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(pair.MigrationLock()),
-		lock.WithLockTimeout(1, 300), lock.WithUnlockTimeout(1, 60)) // seconds between tries, tries
-	if err != nil {
-		return nil, fmt.Errorf("migration lock: %w", err)
-	}
 	versions, err := database.NewStore(goose.DialectPostgres, pair.VersionTable())
 	if err != nil {
 		return nil, fmt.Errorf("migration table %s: %w", pair.VersionTable(), err)
 	}
-	provider, err := goose.NewProvider("", db, files, goose.WithStore(versions), goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider("", db, files, goose.WithStore(versions))
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded migrations: %w", err)
 	}
@@ -145,11 +156,11 @@ func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error)
 
 // beginning returns the first statements of each migration. They exclude all writers until it is committed, as a repair does, and end
 // their terms.
-func beginning(pair Schemas) string {
+func beginning() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SET LOCAL lock_timeout = %d;\n", lockPatience.Milliseconds())
-	for _, role := range []Role{RoleRepair, RoleBackfill, RoleUpdates, RoleTransactions} { // in the order of leadership.Term.Exclude
-		fmt.Fprintf(&b, "SELECT pg_advisory_xact_lock(%d, %d);\n", session.TurnClass, pair.RoleNumber(role))
+	for _, role := range session.Roles {
+		b.WriteString(role.Turn().Alone() + ";\n")
 	}
 	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
 	return b.String()

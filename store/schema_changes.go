@@ -9,26 +9,16 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
 )
-
-// lockAccess waits for others who change schemas or rights, and keeps them out until the transaction ends.
-func (s *Store) lockAccess(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", s.db.Config.Schemas.MigrationLock()); err != nil {
-		return fmt.Errorf("wait for others who change schemas: %w", err)
-	}
-	return nil
-}
 
 // alone calls change in a transaction beside which nobody migrates, or changes schemas or rights.
 func (s *Store) alone(ctx context.Context, change func(pgx.Tx) error) error {
-	tx, err := s.db.Pool.Begin(ctx)
+	tx, _, err := s.db.Hold(ctx, session.LockSchema, 0)
 	if err != nil {
 		return s.db.Unusable(err)
 	}
 	defer pg.Rollback(ctx, tx)
-	if err := s.lockAccess(ctx, tx); err != nil {
-		return err
-	}
 	if err := change(tx); err != nil {
 		return err
 	}

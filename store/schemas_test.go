@@ -38,19 +38,15 @@ func TestSchemasThatCannotBe(t *testing.T) {
 func TestSessionsAreTold(t *testing.T) {
 	t.Parallel()
 	prefixes := map[string]bool{}
-	numbers := map[int32]bool{}
 	pairs := []Schemas{session.DefaultSchemas, {Tables: "second"}, {Tables: strings.Repeat("a", 24)}, {Tables: strings.Repeat("a", 23) + "b"}}
 	for _, pair := range pairs {
-		for role := range session.RoleNumbers {
+		for _, role := range session.Roles {
 			prefix := pair.SessionPrefix(role)
 			require.LessOrEqual(t, len(prefix), 60)
 			prefixes[prefix] = true
-			require.Positive(t, pair.RoleNumber(role))
-			numbers[pair.RoleNumber(role)] = true
 		}
 	}
-	require.Len(t, prefixes, len(pairs)*len(session.RoleNumbers))
-	require.Len(t, numbers, len(pairs)*len(session.RoleNumbers))
+	require.Len(t, prefixes, len(pairs)*len(session.Roles))
 }
 
 // Whoever calls a function has a search path of their own.

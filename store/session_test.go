@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
@@ -56,7 +56,7 @@ func TestPoolerInSessionMode(t *testing.T) {
 	conn, err := second.db.Connect(ctx, second.db.Conn)
 	require.NoError(t, err)
 	defer pg.Close(ctx, conn)
-	require.NoError(t, conn.QueryRow(ctx, "SHOW idle_session_timeout").Scan(&limit))
+	require.NoError(t, conn.QueryRow(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&limit))
 	require.Equal(t, "0", limit)
 }
 
@@ -65,16 +65,11 @@ func TestPoolerFreesTheLockOfALeaderThatIsGone(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	s := d.open(d.behind(throwaway.PoolSessions), nil)
-	key := dbsqlc.LeadershipTryLockParams{Class: session.LockClass, RoleNumber: session.DefaultSchemas.RoleNumber(RoleUpdates)}
-	free := fmt.Sprintf("SELECT NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %d AND objid = %d"+
-		" AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))", key.Class, key.RoleNumber) // others' tests lock in theirs
-	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_session_timeout = 1"} {
+	free := "SELECT NOT EXISTS (SELECT FROM indexer.lock_holders('indexer.lead_updates'))"
+	for name, goes := range map[string]string{"it vanishes": "", "it is silent": "SET idle_in_transaction_session_timeout = 1"} {
 		conn, err := s.db.Connect(t.Context(), leadership.LockConfig(s.db, RoleUpdates))
 		require.NoError(t, err, name)
-		var limit string
-		require.NoError(t, conn.QueryRow(t.Context(), "SHOW idle_session_timeout").Scan(&limit), name)
-		require.Equal(t, "5s", limit, name)
-		locked, err := s.db.Queries.LeadershipTryLock(t.Context(), conn, key)
+		_, locked, err := session.TryHold(t.Context(), conn, RoleUpdates.Lead(), 5*time.Second)
 		require.NoError(t, err, name)
 		require.True(t, locked, name)
 		require.Equal(t, "false", d.Row(free), name)

@@ -51,8 +51,8 @@ func (r *Repairer) addNames(ctx context.Context, tx pgx.Tx, wanted *names.Wanted
 	if err := r.stored.db.Queries.DictionariesLock(ctx, tx); err != nil {
 		return fmt.Errorf("lock the dictionaries: %w", err)
 	}
-	if err := r.stored.db.Queries.PartyListsTurn(ctx, tx, names.ListsClass); err != nil {
-		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
+	if err := names.Turn(ctx, tx); err != nil {
+		return err
 	}
 	added, err := names.Add(ctx, r.stored.db.Queries, tx, wanted)
 	if err != nil || !added {

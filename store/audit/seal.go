@@ -156,7 +156,7 @@ func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64
 // sealing runs fn at this leader's epoch, and in one snapshot of the database: what is digested is what was compared.
 func (w *writer) sealing(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	for try := 1; ; try++ {
-		err := w.term.Transact(ctx, leadership.WriteTimeout, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, fn)
+		err := w.term.Transact(ctx, leadership.WriteTimeout, "BEGIN ISOLATION LEVEL REPEATABLE READ", fn)
 		if !pg.HasCode(err, pg.SerializationFailure) || try == sealTries {
 			return err
 		}

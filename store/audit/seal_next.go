@@ -44,7 +44,7 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *finding
 	}
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		// What it brought goes bit by bit while history is filled in, and would have to be read again each time.
-		filling, err := s.db.Queries.FillUnderWay(ctx, tx, dbsqlc.FillUnderWayParams{Class: session.LockClass, RoleNumber: int64(s.db.Config.Schemas.RoleNumber(session.RoleBackfill))})
+		filling, err := s.db.Queries.FillUnderWay(ctx, tx, string(session.RoleBackfill.Lead()))
 		if err != nil || filling {
 			return err
 		}

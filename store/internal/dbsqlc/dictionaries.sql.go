@@ -105,17 +105,6 @@ func (q *Queries) PartyListsFind(ctx context.Context, db DBTX, arg PartyListsFin
 	return items, nil
 }
 
-const partyListsTurn = `-- name: PartyListsTurn :exec
-SELECT pg_advisory_xact_lock($1::integer, 0)
-`
-
-// Waits for the lock for adding lists of parties, and holds it until the transaction ends. It is an advisory lock: a lock on the
-// table would interrupt autovacuum again and again.
-func (q *Queries) PartyListsTurn(ctx context.Context, db DBTX, class int32) error {
-	_, err := db.Exec(ctx, partyListsTurn, class)
-	return err
-}
-
 const synchronizerInsert = `-- name: SynchronizerInsert :exec
 INSERT INTO synchronizers_both (synchronizer_ref, synchronizer_id, is_copy, digest)
 SELECT r.synchronizer_ref, r.synchronizer_id, c.is_copy, row_digest(r)

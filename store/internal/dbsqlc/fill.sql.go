@@ -404,21 +404,12 @@ func (q *Queries) FillTurn(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const fillUnderWay = `-- name: FillUnderWay :one
-SELECT EXISTS (
-    SELECT FROM pg_catalog.pg_locks k JOIN pg_catalog.pg_database d ON d.oid = k.database
-    WHERE d.datname = current_database() AND k.locktype = 'advisory' AND k.granted
-      AND k.classid::bigint = $1::bigint AND k.objid::bigint = $2::bigint AND k.objsubid = 2
-)
+SELECT EXISTS (SELECT FROM lock_holders(CAST($1::text AS regclass)))
 `
 
-type FillUnderWayParams struct {
-	Class      int64 `db:"class"`
-	RoleNumber int64 `db:"role_number"`
-}
-
 // Whether a process leads the filling in.
-func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, arg FillUnderWayParams) (bool, error) {
-	row := db.QueryRow(ctx, fillUnderWay, arg.Class, arg.RoleNumber)
+func (q *Queries) FillUnderWay(ctx context.Context, db DBTX, lock string) (bool, error) {
+	row := db.QueryRow(ctx, fillUnderWay, lock)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err

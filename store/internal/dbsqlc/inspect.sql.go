@@ -13,16 +13,8 @@ import (
 
 const inspectLock = `-- name: InspectLock :many
 SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application
-FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
-  AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-  AND l.classid::bigint = $1::bigint AND l.objid::bigint = $2::bigint
+FROM lock_holders(CAST($1::text AS regclass)) l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
 `
-
-type InspectLockParams struct {
-	Class      int64 `db:"class"`
-	RoleNumber int64 `db:"role_number"`
-}
 
 type InspectLockRow struct {
 	Pid         int32  `db:"pid"`
@@ -31,8 +23,8 @@ type InspectLockRow struct {
 }
 
 // The session that holds a role's lock, if there is one.
-func (q *Queries) InspectLock(ctx context.Context, db DBTX, arg InspectLockParams) ([]InspectLockRow, error) {
-	rows, err := db.Query(ctx, inspectLock, arg.Class, arg.RoleNumber)
+func (q *Queries) InspectLock(ctx context.Context, db DBTX, lock string) ([]InspectLockRow, error) {
+	rows, err := db.Query(ctx, inspectLock, lock)
 	if err != nil {
 		return nil, err
 	}

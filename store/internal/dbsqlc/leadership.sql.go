@@ -11,42 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const leadershipEndAbandoned = `-- name: LeadershipEndAbandoned :many
-SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
-WHERE a.datname = current_database()
-  AND CASE WHEN starts_with(a.application_name, $1::text) THEN pg_try_advisory_xact_lock($2::int, $3::int) ELSE false END
-`
-
-type LeadershipEndAbandonedParams struct {
-	ApplicationNamePrefix string `db:"application_name_prefix"`
-	Class                 int32  `db:"class"`
-	RoleNumber            int32  `db:"role_number"`
-}
-
-// Ends the sessions of a role's leader that has lost its lock. It holds the lock meanwhile, so that no other process takes it.
-func (q *Queries) LeadershipEndAbandoned(ctx context.Context, db DBTX, arg LeadershipEndAbandonedParams) ([]bool, error) {
-	rows, err := db.Query(ctx, leadershipEndAbandoned, arg.ApplicationNamePrefix, arg.Class, arg.RoleNumber)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []bool
-	for rows.Next() {
-		var ended bool
-		if err := rows.Scan(&ended); err != nil {
-			return nil, err
-		}
-		items = append(items, ended)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const leadershipEndOlder = `-- name: LeadershipEndOlder :many
 SELECT pg_terminate_backend(a.pid) AS ended FROM pg_catalog.pg_stat_activity a
-WHERE a.datname = current_database() AND starts_with(a.application_name, $1::text) AND a.pid <> pg_backend_pid()
+WHERE a.datname = current_database() AND a.usename = session_user AND starts_with(a.application_name, $1::text)
+    AND a.pid <> pg_backend_pid()
 `
 
 // Ends the sessions of earlier leaders, one of which may be paused in the middle of a transaction. The caller holds the role's lock,
@@ -82,20 +50,13 @@ func (q *Queries) LeadershipEndTerm(ctx context.Context, db DBTX, role string) e
 }
 
 const leadershipExclude = `-- name: LeadershipExclude :one
-WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock($2::int, $3::int))
-UPDATE leadership l SET epoch = l.epoch FROM turn WHERE l.role = $1 RETURNING l.epoch
+UPDATE leadership l SET epoch = l.epoch WHERE l.role = $1 RETURNING l.epoch
 `
-
-type LeadershipExcludeParams struct {
-	Role       string `db:"role"`
-	TurnClass  int32  `db:"turn_class"`
-	RoleNumber int32  `db:"role_number"`
-}
 
 // Waits for the transactions of the role's leader, and keeps later ones waiting until this transaction ends. Those that read in one
 // snapshot then fail and are repeated, because the snapshot may be older than what this transaction writes.
-func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, arg LeadershipExcludeParams) (int64, error) {
-	row := db.QueryRow(ctx, leadershipExclude, arg.Role, arg.TurnClass, arg.RoleNumber)
+func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, role string) (int64, error) {
+	row := db.QueryRow(ctx, leadershipExclude, role)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
@@ -119,26 +80,18 @@ func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (Lead
 }
 
 const leadershipHold = `-- name: LeadershipHold :one
-WITH turn AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared($3::int, $4::int))
-SELECT l.epoch FROM turn, leadership l WHERE l.role = $1 AND l.epoch = $2 FOR SHARE OF l
+SELECT l.epoch FROM leadership l WHERE l.role = $1 AND l.epoch = $2 FOR SHARE
 `
 
 type LeadershipHoldParams struct {
-	Role       string `db:"role"`
-	Epoch      int64  `db:"epoch"`
-	TurnClass  int32  `db:"turn_class"`
-	RoleNumber int32  `db:"role_number"`
+	Role  string `db:"role"`
+	Epoch int64  `db:"epoch"`
 }
 
 // Keeps the epoch from being raised until the transaction ends. No row: another process leads. Row locks have no queue: writers that
-// share one would keep a repair waiting for ever. So each takes the advisory lock first, which has a queue.
+// share one would keep a repair waiting for ever. So each takes its turn first, which has a queue.
 func (q *Queries) LeadershipHold(ctx context.Context, db DBTX, arg LeadershipHoldParams) (int64, error) {
-	row := db.QueryRow(ctx, leadershipHold,
-		arg.Role,
-		arg.Epoch,
-		arg.TurnClass,
-		arg.RoleNumber,
-	)
+	row := db.QueryRow(ctx, leadershipHold, arg.Role, arg.Epoch)
 	var epoch int64
 	err := row.Scan(&epoch)
 	return epoch, err
@@ -157,21 +110,17 @@ func (q *Queries) LeadershipLockSession(ctx context.Context, db DBTX) (int32, er
 }
 
 const leadershipLocked = `-- name: LeadershipLocked :one
-SELECT count(*) > 0 AS locked FROM pg_catalog.pg_locks k
-WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 AND k.pid = $1::int
-  AND k.classid::bigint = $2::bigint AND k.objid::bigint = $3::bigint
-  AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+SELECT EXISTS (SELECT FROM lock_holders(CAST($1::text AS regclass)) h WHERE h.pid = $2::int) AS locked
 `
 
 type LeadershipLockedParams struct {
-	Pid        int32 `db:"pid"`
-	Class      int64 `db:"class"`
-	RoleNumber int64 `db:"role_number"`
+	Lock string `db:"lock"`
+	Pid  int32  `db:"pid"`
 }
 
-// Whether a session still holds the role's lock, which has two keys.
+// Whether a session still holds the role's lock.
 func (q *Queries) LeadershipLocked(ctx context.Context, db DBTX, arg LeadershipLockedParams) (bool, error) {
-	row := db.QueryRow(ctx, leadershipLocked, arg.Pid, arg.Class, arg.RoleNumber)
+	row := db.QueryRow(ctx, leadershipLocked, arg.Lock, arg.Pid)
 	var locked bool
 	err := row.Scan(&locked)
 	return locked, err
@@ -205,34 +154,17 @@ func (q *Queries) LeadershipRaise(ctx context.Context, db DBTX, arg LeadershipRa
 	return epoch, err
 }
 
-const leadershipTryLock = `-- name: LeadershipTryLock :one
-SELECT pg_try_advisory_lock($1::int, $2::int) AS locked
+const leadershipSessions = `-- name: LeadershipSessions :one
+SELECT EXISTS (
+    SELECT FROM pg_catalog.pg_stat_activity a
+    WHERE a.datname = current_database() AND a.usename = session_user AND starts_with(a.application_name, $1::text)
+)
 `
 
-type LeadershipTryLockParams struct {
-	Class      int32 `db:"class"`
-	RoleNumber int32 `db:"role_number"`
-}
-
-func (q *Queries) LeadershipTryLock(ctx context.Context, db DBTX, arg LeadershipTryLockParams) (bool, error) {
-	row := db.QueryRow(ctx, leadershipTryLock, arg.Class, arg.RoleNumber)
-	var locked bool
-	err := row.Scan(&locked)
-	return locked, err
-}
-
-const leadershipUnlock = `-- name: LeadershipUnlock :one
-SELECT pg_advisory_unlock($1::int, $2::int) AS unlocked
-`
-
-type LeadershipUnlockParams struct {
-	Class      int32 `db:"class"`
-	RoleNumber int32 `db:"role_number"`
-}
-
-func (q *Queries) LeadershipUnlock(ctx context.Context, db DBTX, arg LeadershipUnlockParams) (bool, error) {
-	row := db.QueryRow(ctx, leadershipUnlock, arg.Class, arg.RoleNumber)
-	var unlocked bool
-	err := row.Scan(&unlocked)
-	return unlocked, err
+// Whether a role has sessions of leaders. Those of other users don't count, who may give theirs any name.
+func (q *Queries) LeadershipSessions(ctx context.Context, db DBTX, applicationNamePrefix string) (bool, error) {
+	row := db.QueryRow(ctx, leadershipSessions, applicationNamePrefix)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }

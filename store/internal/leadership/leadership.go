@@ -1,5 +1,5 @@
-// Package leadership gives a process a role, and lets it write only as long as it has it: an advisory lock on a session of its own, and
-// the row of the role's epoch in each transaction.
+// Package leadership gives a process a role, and lets it write only as long as it has it: a lock that a transaction of its own holds, and
+// the row of the role's epoch in each transaction that writes.
 package leadership
 
 import (
@@ -46,7 +46,7 @@ type Term struct {
 	db       *session.Database
 	role     session.Role
 	epoch    int64
-	lockConn *pgx.Conn
+	lock     pgx.Tx // holds the role's lock
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	lost     chan struct{}
@@ -71,18 +71,15 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 			pg.Close(ctx, conn)
 		}
 	}()
-	locked, err := db.Queries.LeadershipTryLock(ctx, conn, dbsqlc.LeadershipTryLockParams{Class: session.LockClass, RoleNumber: db.Config.Schemas.RoleNumber(role)})
-	if err != nil {
-		return nil, false, db.Unusable(fmt.Errorf("lock role %s: %w", role, err))
+	lock, locked, err := session.TryHold(ctx, conn, role.Lead(), lockIdleLimit)
+	if err != nil || !locked {
+		return nil, false, db.Unusable(err)
 	}
-	if !locked {
-		return nil, false, nil
-	}
-	epoch, err := raiseEpoch(ctx, db, conn, role)
+	epoch, err := raiseEpoch(ctx, db, role)
 	if err != nil {
 		return nil, false, err
 	}
-	erased, err := redacted.Read(ctx, db.Queries, conn) // after the epoch was raised: what is redacted from now on ends the term
+	erased, err := redacted.Read(ctx, db.Queries, db.Pool) // after the epoch was raised: what is redacted from now on ends the term
 	if err != nil {
 		return nil, false, db.Unusable(err)
 	}
@@ -96,7 +93,7 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &Term{
-		db: db, role: role, epoch: epoch, Pool: pool, lockConn: conn,
+		db: db, role: role, epoch: epoch, Pool: pool, lock: lock,
 		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}), Redacted: erased,
 	}
 	t.Dictionary = names.New(db.Queries, pool, t.WriteAhead)
@@ -111,9 +108,6 @@ func (t *Term) Role() session.Role { return t.role }
 
 // Epoch is the number of the term; a later term of the role has a greater one.
 func (t *Term) Epoch() int64 { return t.epoch }
-
-// roleNumber is that of the role's locks.
-func (t *Term) roleNumber() int32 { return t.db.Config.Schemas.RoleNumber(t.role) }
 
 // Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
 // then says why.
@@ -138,27 +132,36 @@ func (t *Term) Close() {
 
 func (t *Term) keepLock(ctx context.Context) {
 	defer close(t.stopped)
-	defer pg.Close(ctx, t.lockConn)
+	defer pg.Close(ctx, t.lock.Conn())
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			t.unlock(ctx)
+			// So the role is free for the next leader before Close returns: the server notices later that the connection has ended.
+			pg.Rollback(ctx, t.lock)
 			return
 		case <-ticker.C:
 		}
-		// Not ended by Close: that would end the connection, and the lock could not be freed over it.
+		// Not ended by Close: that would cut the connection off, and the server would notice its end later.
 		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
-		now, err := t.db.Queries.LeadershipGet(pingCtx, t.lockConn, string(t.role))
+		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			t.lose(fmt.Errorf("%w: lost the lock of role %s: %w", session.ErrNotLeader, t.role, err))
 			return
 		}
-		if err == nil && now.Epoch != t.epoch { // the lock is still held, and is given up by Close
-			t.lose(fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader))
-		}
+		t.watchEpoch(ctx)
+	}
+}
+
+// watchEpoch says that the role is lost where a repair has ended the term: the lock is still held, and is given up by Close. An error is that
+// of a connection; each write reads the epoch itself.
+func (t *Term) watchEpoch(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, pingEvery)
+	defer cancel()
+	if now, err := t.db.Queries.LeadershipGet(ctx, t.db.Pool, string(t.role)); err == nil && now.Epoch != t.epoch {
+		t.lose(fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader))
 	}
 }
 
@@ -170,27 +173,24 @@ func (t *Term) lose(err error) {
 	})
 }
 
-// unlock frees the role for the next leader before Close returns. The end of the connection would do so too, but later:
-// the server notices it when it comes to it. So an error here does no harm.
-func (t *Term) unlock(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
-	defer cancel()
-	_, _ = t.db.Queries.LeadershipUnlock(ctx, t.lockConn, dbsqlc.LeadershipUnlockParams{Class: session.LockClass, RoleNumber: t.roleNumber()})
-}
-
-func raiseEpoch(ctx context.Context, db *session.Database, conn *pgx.Conn, role session.Role) (int64, error) {
-	if _, err := db.Queries.LeadershipEndOlder(ctx, conn, db.Config.Schemas.SessionPrefix(role)); err != nil {
-		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s (the database user must be the one they use): %w", role, err)
+// raiseEpoch ends the terms of earlier leaders. It does so beside the transaction that holds the lock, which stays open.
+func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (epoch int64, err error) {
+	if _, err := db.Queries.LeadershipEndOlder(ctx, db.Pool, db.Config.Schemas.SessionPrefix(role)); err != nil {
+		return 0, fmt.Errorf("end the sessions of earlier leaders of role %s: %w", role, err)
 	}
-	if _, err := conn.Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
-		return 0, fmt.Errorf("set lock_timeout: %w", err)
-	}
-	if err := endAbandonedRepair(ctx, db, conn); err != nil {
+	if err := endAbandonedRepair(ctx, db); err != nil {
 		return 0, err
 	}
-	epoch, err := db.Queries.LeadershipRaise(ctx, conn, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &db.Config.Holder})
+	err = pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
+			return fmt.Errorf("set lock_timeout: %w", err)
+		}
+		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &db.Config.Holder})
+		return err
+	})
 	if pg.HasCode(err, pg.LockNotAvailable) {
-		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, holds a transaction open (trying again waits for it): %w", role, err)
+		return 0, fmt.Errorf("a repair, or a session of an earlier leader of role %s, of which the database user may be another one, holds a transaction open"+
+			" (trying again waits for it): %w", role, err)
 	}
 	if err != nil {
 		return 0, db.Unusable(fmt.Errorf("raise the epoch of role %s: %w", role, err))
@@ -200,21 +200,32 @@ func raiseEpoch(ctx context.Context, db *session.Database, conn *pgx.Conn, role 
 
 // endAbandonedRepair ends the transaction of a repairer that is paused or has vanished, and so has lost its lock: the writers
 // would wait for it without an end. One that holds its lock is at work.
-func endAbandonedRepair(ctx context.Context, d *session.Database, db dbsqlc.DBTX) error {
-	_, err := d.Queries.LeadershipEndAbandoned(ctx, db, dbsqlc.LeadershipEndAbandonedParams{
-		ApplicationNamePrefix: d.Config.Schemas.SessionPrefix(session.RoleRepair), Class: session.LockClass, RoleNumber: d.Config.Schemas.RoleNumber(session.RoleRepair),
-	})
+func endAbandonedRepair(ctx context.Context, db *session.Database) error {
+	prefix := db.Config.Schemas.SessionPrefix(session.RoleRepair)
+	err := func() error {
+		there, err := db.Queries.LeadershipSessions(ctx, db.Pool, prefix)
+		if err != nil || !there {
+			return err
+		}
+		lock, ok, err := session.TryHold(ctx, db.Pool, session.RoleRepair.Lead(), lockIdleLimit) // so that no other process takes it meanwhile
+		if err != nil || !ok {
+			return err
+		}
+		defer pg.Rollback(ctx, lock)
+		_, err = db.Queries.LeadershipEndOlder(ctx, db.Pool, prefix)
+		return err
+	}()
 	if err != nil {
-		return fmt.Errorf("end the sessions of a repair that was abandoned (the database user must be the one that it uses): %w", err)
+		return fmt.Errorf("end the sessions of a repair that was abandoned: %w", err)
 	}
 	return nil
 }
 
-// LockConfig configures the connection that holds a role's lock: the server ends its session after lockIdleLimit of silence.
+// LockConfig configures the connection that holds a role's lock. Its statements leave no portal behind, which would keep a snapshot.
 func LockConfig(db *session.Database, role session.Role) *pgx.ConnConfig {
 	config := db.Conn.Copy()
 	config.RuntimeParams["application_name"] = db.Config.Schemas.Program() + " " + string(role) + " lock"
-	config.RuntimeParams["idle_session_timeout"] = fmt.Sprint(lockIdleLimit.Milliseconds())
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	return config
 }
 
@@ -243,7 +254,7 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pgcopy.RegisterArrays(conn.TypeMap())
 		locked, err := db.Queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
-			Pid: lockSession, Class: session.LockClass, RoleNumber: int64(db.Config.Schemas.RoleNumber(role)),
+			Pid: lockSession, Lock: string(role.Lead()),
 		})
 		if err == nil && !locked {
 			err = fmt.Errorf("role %s, epoch %d: the session that holds its lock has ended: %w", role, epoch, session.ErrNotLeader)
@@ -280,21 +291,24 @@ func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(contex
 
 // WriteWithin is Write with another limit.
 func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(context.Context, pgx.Tx) error) error {
-	return t.Transact(ctx, limit, pgx.TxOptions{}, fn)
+	return t.Transact(ctx, limit, "BEGIN", fn)
 }
 
 // WriteAhead is Write for rows that count for nothing before a later transaction of this term: names, and facts above the watermark. It does
 // not wait for the disk, because the commit of that later transaction does, with all that was committed before it. What the database loses
 // in a crash ends the term (see writerPool).
 func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
-	return t.Transact(ctx, WriteTimeout, pgx.TxOptions{BeginQuery: "BEGIN; SET LOCAL synchronous_commit = off"}, fn)
+	return t.Transact(ctx, WriteTimeout, "BEGIN; SET LOCAL synchronous_commit = off", fn)
 }
 
-// Transact is WriteWithin for a transaction with options.
-func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.TxOptions, fn func(context.Context, pgx.Tx) error) error {
+// Transact is WriteWithin for a transaction that begins with these statements.
+func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, fn func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tx, err := t.Pool.BeginTx(ctx, options)
+	tx, err := t.Pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + t.role.Turn().Shared()})
+	if pg.HasCode(err, pg.LockNotAvailable) {
+		return t.heldUp(ctx, err)
+	}
 	if err != nil {
 		err = t.db.Unusable(fmt.Errorf("begin transaction: %w", err))
 		if errors.Is(err, session.ErrNotLeader) {
@@ -303,17 +317,14 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.Tx
 		return err
 	}
 	defer pg.Rollback(ctx, tx)
-	_, err = t.db.Queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{
-		Role: string(t.role), Epoch: t.epoch, TurnClass: session.TurnClass, RoleNumber: t.roleNumber(),
-	})
+	_, err = t.db.Queries.LeadershipHold(ctx, tx, dbsqlc.LeadershipHoldParams{Role: string(t.role), Epoch: t.epoch})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader)
 		t.lose(err) // a repair may have ended the term: the lock is still held, and has to be taken again
 		return err
 	}
 	if pg.HasCode(err, pg.LockNotAvailable) {
-		err = errors.Join(fmt.Errorf("a repair, or a new leader, holds a transaction open (trying again waits for it): %w", err),
-			endAbandonedRepair(ctx, t.db, t.db.Pool))
+		return t.heldUp(ctx, err)
 	}
 	if err != nil {
 		return t.db.Unusable(fmt.Errorf("hold leadership of role %s: %w", t.role, err))
@@ -329,6 +340,12 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, options pgx.Tx
 	return nil
 }
 
+// heldUp is the error of a transaction that did not get its turn, after it has ended who holds it up for nothing.
+func (t *Term) heldUp(ctx context.Context, err error) error {
+	return t.db.Unusable(errors.Join(
+		fmt.Errorf("hold leadership of role %s: a repair, or a new leader, holds a transaction open (trying again waits for it): %w", t.role, err), endAbandonedRepair(ctx, t.db)))
+}
+
 // Resolve gives names their numbers, and adds those that are new. What a batch is made of is not looked for any longer than it is
 // written.
 func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers, error) {
@@ -341,9 +358,10 @@ func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers
 // order history, updates, transactions, so that no two wait for one another.
 func (t *Term) Exclude(ctx context.Context, tx pgx.Tx, roles ...session.Role) error {
 	for _, role := range roles {
-		_, err := t.db.Queries.LeadershipExclude(ctx, tx, dbsqlc.LeadershipExcludeParams{
-			Role: string(role), TurnClass: session.TurnClass, RoleNumber: t.db.Config.Schemas.RoleNumber(role),
-		})
+		_, err := tx.Exec(ctx, role.Turn().Alone())
+		if err == nil {
+			_, err = t.db.Queries.LeadershipExclude(ctx, tx, string(role))
+		}
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("the database has no role %s", role)
 		}

@@ -13,13 +13,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
 )
 
 // Lists of parties are numbered as templates are, and there may be as many as there are users: the lists of a batch are
 // looked for in what is remembered, and the rest in the database, all of them at once.
 
-// ListsClass is the class of the advisory lock of those who add lists: the one after those of package lead.
-const ListsClass = 0x4c4b
+// Turn waits for others who add lists of parties, and keeps them out until the transaction ends.
+func Turn(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, session.LockLists.Alone()); err != nil {
+		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
+	}
+	return nil
+}
 
 // listKey identifies a list of parties. It is a digest, in which each party stands behind its length: lists are long.
 type listKey [sha256.Size]byte
@@ -179,8 +185,8 @@ func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []L
 
 // addLists numbers lists, but for those that others have numbered meanwhile, and finds the numbers.
 func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, places []int, found []*int32) error {
-	if err := q.PartyListsTurn(ctx, tx, ListsClass); err != nil {
-		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
+	if err := Turn(ctx, tx); err != nil {
+		return err
 	}
 	added, err := q.PartyListsAdd(ctx, tx, dbsqlc.PartyListsAddParams(placedLists(lists, places)))
 	if err != nil {

@@ -11,12 +11,5 @@ const (
 	RoleRepair       Role = "repair"
 )
 
-// RoleNumbers distinguish the advisory locks of the roles. See Schemas.RoleNumber.
-var RoleNumbers = map[Role]int32{RoleUpdates: 1, RoleTransactions: 2, RoleBackfill: 3, RoleRepair: 4}
-
-// The first keys of advisory locks.
-const (
-	LockClass = 0x4c49 // "LI": keeps clear of other programs' advisory locks in the same database
-	// TurnClass is that of the locks in whose queue the writers of a role and repairs wait for their turn.
-	TurnClass = LockClass + 1
-)
+// Roles are all of them, in the order in which their turns are locked.
+var Roles = []Role{RoleRepair, RoleBackfill, RoleUpdates, RoleTransactions}

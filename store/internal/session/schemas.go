@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"hash/fnv"
 	"regexp"
 	"strings"
 )
@@ -65,20 +64,3 @@ func (s Schemas) Program() string {
 
 // SessionPrefix begins the names of the sessions of a role's leaders, and no others.
 func (s Schemas) SessionPrefix(role Role) string { return s.Program() + " " + string(role) + " epoch " }
-
-// lockNumber distinguishes the locks of one pair's tables from those of another's, as far as a number can: pairs that happen to share theirs
-// would wait for one another. The last three bits are left for the role.
-func (s Schemas) lockNumber() int32 {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(s.Tables)) // it never fails
-	return int32(hash.Sum32() & 0x7ffffff8)
-}
-
-// RoleNumber is the second key of a role's advisory locks; the first is LockClass or TurnClass.
-func (s Schemas) RoleNumber(role Role) int32 { return s.lockNumber() | RoleNumbers[role] }
-
-// MigrationLock is the key of the lock under which a pair is migrated.
-func (s Schemas) MigrationLock() int64 { return LockClass<<32 | int64(s.lockNumber()) }
-
-// FieldIndexLock is the key of the lock under which indexes of fields are made and dropped.
-func (s Schemas) FieldIndexLock() int64 { return (TurnClass+1)<<32 | int64(s.lockNumber()) }

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/pg"
+)
+
+// Lock is a view of the tables' schema that shows nothing, and is there to be locked. Only who may write to it can lock it: a login that reads
+// can't hold anybody up, which it could with an advisory lock. It is a view because vacuum, which would wait for the lock, passes views by.
+type Lock string
+
+const (
+	// LockLists is held by who adds lists of parties: a lock of their table would interrupt autovacuum again and again.
+	LockLists Lock = "turn_lists"
+	// LockSchema is held by who migrates, or changes schemas or rights. It is made with the schema, before the first migration.
+	LockSchema Lock = "turn_schema"
+	// LockIndexes is held by who makes or drops indexes of fields.
+	LockIndexes Lock = "turn_indexes"
+)
+
+// Lead is the lock of the process that has the role.
+func (r Role) Lead() Lock { return Lock("lead_" + string(r)) }
+
+// Turn is the lock in whose queue the writers of the role, which share it, and repairs wait for their turn.
+func (r Role) Turn() Lock { return Lock("turn_" + string(r)) }
+
+// Alone is the statement that waits for the lock, and holds it until the transaction ends.
+func (l Lock) Alone() string { return "LOCK TABLE " + string(l) + " IN EXCLUSIVE MODE" }
+
+// Shared is Alone for a lock that others may share.
+func (l Lock) Shared() string { return "LOCK TABLE " + string(l) + " IN SHARE MODE" }
+
+// TryHold takes a lock and returns the transaction that holds it, in which the session may be idle for a time; 0: without a limit. A
+// transaction that does nothing else has neither a snapshot nor a number, so vacuum and CREATE INDEX CONCURRENTLY don't wait for it however
+// long it stays open. ok is false if another session has the lock.
+func TryHold(ctx context.Context, db interface {
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
+}, lock Lock, idle time.Duration) (tx pgx.Tx, ok bool, err error) {
+	if tx, err = db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}); err != nil {
+		return nil, false, fmt.Errorf("begin the transaction that holds lock %s: %w", lock, err)
+	}
+	limits := fmt.Sprintf(`SELECT set_config(name, CASE name WHEN 'transaction_timeout' THEN '0' ELSE '%d' END, true) FROM pg_settings
+		WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')`, idle.Milliseconds())
+	if _, err = tx.Exec(ctx, limits); err == nil {
+		_, err = tx.Exec(ctx, lock.Alone()+" NOWAIT")
+	}
+	if err == nil {
+		return tx, true, nil
+	}
+	pg.Rollback(ctx, tx)
+	if pg.HasCode(err, pg.LockNotAvailable) {
+		return nil, false, nil
+	}
+	return nil, false, fmt.Errorf("take lock %s: %w", lock, err)
+}
+
+// holdPause is the time between two tries of Hold.
+const holdPause = 100 * time.Millisecond
+
+// Hold tries to take a lock until it has it, or has tried that often; 0: without an end. Without a limit on the time that the session is idle.
+// It does not wait for the lock within a statement: that may have a snapshot, for whose end a holder who builds an index waits.
+func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, ok bool, err error) {
+	for try := 1; ; try++ {
+		if tx, ok, err = TryHold(ctx, d.Pool, lock, 0); ok || err != nil || try == tries {
+			return tx, ok, err
+		}
+		select {
+		case <-time.After(holdPause):
+		case <-ctx.Done():
+			return nil, false, fmt.Errorf("wait for lock %s: %w", lock, ctx.Err())
+		}
+	}
+}
