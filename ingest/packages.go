@@ -33,16 +33,7 @@ type Packages struct {
 func (p *Packages) Run(ctx context.Context) {
 	t := newTask(TaskReport{Name: TaskPackages, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch})
 	t.each, t.retry.Rest, t.retry.Final = true, p.Every, lastingOrNotOffered
-	t.run(ctx, func(ctx context.Context, worked func()) error {
-		for ctx.Err() == nil {
-			if err := p.read(ctx); err != nil {
-				return err
-			}
-			worked()
-			Sleep(ctx, p.Every)
-		}
-		return nil
-	})
+	t.runEvery(ctx, p.Every, p.read)
 }
 
 func (p *Packages) read(ctx context.Context) error {

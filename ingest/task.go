@@ -85,6 +85,11 @@ func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Contex
 	newTask(report).run(ctx, run)
 }
 
+// RunEvery is RunTask for a task that does something at once, and then at an interval.
+func RunEvery(ctx context.Context, report TaskReport, interval time.Duration, do func(ctx context.Context) error) {
+	newTask(report).runEvery(ctx, interval, do)
+}
+
 // task is a background task. Its failures never end the stream: they go to log, database and metrics, without repetitions.
 type task struct {
 	TaskReport
@@ -102,6 +107,19 @@ func needsOperator(err error) bool { return !unusable(err) && lastingOrNotOffere
 func (t *task) run(ctx context.Context, run func(ctx context.Context, worked func()) error) {
 	t.retry.Failed = func(err error, again time.Duration) { t.failed(ctx, err, again) }
 	_ = t.retry.Do(ctx, func(ctx context.Context) error { return run(ctx, func() { t.worked(ctx) }) }) // it ends with ctx
+}
+
+func (t *task) runEvery(ctx context.Context, interval time.Duration, do func(ctx context.Context) error) {
+	t.run(ctx, func(ctx context.Context, worked func()) error {
+		for ctx.Err() == nil {
+			if err := do(ctx); err != nil {
+				return err
+			}
+			worked()
+			Sleep(ctx, interval)
+		}
+		return nil
+	})
 }
 
 func (t *task) failing() bool { return t.reason != "" }

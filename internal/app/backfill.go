@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -115,25 +116,26 @@ func seed(
 
 // awaitBoth waits until the database and the source of its updates answer, and checks that they are of the same ledger.
 func awaitBoth(ctx context.Context, db *store.Store, from source, logger *slog.Logger) (known identity, err error) {
-	silent := func(error) {}
-	err = retryUntilDone(ctx, logger, "waiting for the database", func(ctx context.Context) error {
+	err = await(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		applied, err := db.Migrate(ctx)
 		if len(applied) > 0 {
 			logger.InfoContext(ctx, "migrated", "migrations", applied)
 		}
 		return err
-	}, silent)
+	})
 	if err != nil {
 		return known, err
 	}
-	err = retryUntilDone(ctx, logger, "waiting for "+from.name(), func(ctx context.Context) (err error) {
+	err = await(ctx, logger, "waiting for "+from.name(), func(ctx context.Context) (err error) {
 		known, err = checkSameLedger(ctx, db, from)
 		return err
-	}, silent)
-	if err == nil {
-		err = ctx.Err()
-	}
+	})
 	return known, err
+}
+
+// await tries until fn succeeds (nil), its error is Lasting, or ctx ends.
+func await(ctx context.Context, logger *slog.Logger, state string, fn func(context.Context) error) error {
+	return cmp.Or(retryUntilDone(ctx, logger, state, fn, func(error) {}), ctx.Err())
 }
 
 // checkSameLedger asks a source for its identity, and checks that the database holds the same ledger in the same scope.

@@ -214,24 +214,13 @@ func (d *derivedHistory) Close() {}
 // sumsEvery is how often the amulets of new updates are added up.
 const sumsEvery = time.Minute
 
-// startSums starts adding up the amulets of the updates that records follow from. end stops it.
-func (h *transactions) startSums(ctx context.Context, leader *store.TransactionsWriter) (end func()) {
-	if h.derived == nil || h.cfg.UntilCurrent {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() {
-		for ctx.Err() == nil {
-			if err := h.checkSums(ctx, leader); err != nil && ctx.Err() == nil {
-				h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again", "wait", sumsEvery.String(), "error", err)
-			}
-			ingest.Sleep(ctx, sumsEvery)
+// keepSums adds up the amulets of the updates that records follow from, until ctx ends.
+func (h *transactions) keepSums(ctx context.Context, leader *store.TransactionsWriter) {
+	for ctx.Err() == nil {
+		if err := h.checkSums(ctx, leader); err != nil && ctx.Err() == nil {
+			h.logger.WarnContext(ctx, "the amulets of updates could not be added up; it is tried again", "wait", sumsEvery.String(), "error", err)
 		}
-	})
-	return func() {
-		cancel()
-		_ = waitOrAbandon(running.Wait)
+		ingest.Sleep(ctx, sumsEvery)
 	}
 }
 

@@ -52,15 +52,12 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 		}
 		return err
 	}
-	err = retryUntilDone(ctx, logger, "waiting for the database", func(ctx context.Context) error {
+	err = await(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		if _, err := db.Migrate(ctx); err != nil {
 			return err
 		}
 		return check(ctx)
-	}, func(error) {})
-	if err == nil {
-		err = ctx.Err()
-	}
+	})
 	if err != nil {
 		return loaded, err
 	}
@@ -111,16 +108,13 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, logger *slo
 			return nil, err
 		}
 		defer client.Close()
-		err = retryUntilDone(ctx, logger, "downloading bulk files", func(ctx context.Context) error {
+		err = await(ctx, logger, "downloading bulk files", func(ctx context.Context) error {
 			return scan.NewUpdates(client).DownloadFiles(ctx, folder, func(n, of int) {
 				if n == of {
 					logger.InfoContext(ctx, "the bulk files are there", "folder", folder, "files", of)
 				}
 			})
-		}, func(error) {})
-		if err == nil {
-			err = ctx.Err()
-		}
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -60,13 +58,10 @@ func (n *networkUpdates) Close() {
 	waitOrAbandon(n.store.Close)
 }
 
-// ping asks for the service's release. A service that does not return it has answered too.
+// ping asks for the service's release.
 func (n *networkUpdates) ping(ctx context.Context) error {
 	_, err := n.Version(ctx)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return nil
-	}
-	return err
+	return reachable(err)
 }
 
 // startTasks implements origin. No package can be read. A Scan service has no look-ups, so all that are wanted get the answer that the
@@ -84,9 +79,6 @@ const lookupsAtOnce = 1000
 
 // release implements origin.
 func (n *networkUpdates) release(ctx context.Context) string {
-	release, err := n.Version(ctx)
-	if err != nil { // ping says so
-		return ""
-	}
+	release, _ := n.Version(ctx) // ping says what is wrong
 	return release
 }

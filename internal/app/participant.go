@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/ledger"
@@ -27,13 +26,10 @@ func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
 	return &participantUpdates{x, from, start}, nil
 }
 
-// ping asks for the ledger's end. A server without this operation is reachable: that is no error.
+// ping asks for the ledger's end.
 func (u *participantUpdates) ping(ctx context.Context) error {
 	_, err := u.LedgerEnd(ctx)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return nil
-	}
-	return err
+	return reachable(err)
 }
 
 // release implements origin.

@@ -35,26 +35,25 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 	})
 }
 
-// startSealing starts sealing the transaction history. end stops it.
-func (h *transactions) startSealing(ctx context.Context, leader *store.Leader) (end func()) {
-	if h.cfg.VerifyRate == 0 {
-		return func() {}
-	}
-	if h.derived != nil && h.derived.pruned(ctx) {
-		return func() {}
-	}
+// startTasks starts what runs beside the reading of the transaction history: sealing it, and adding up amulets. end stops both.
+func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() {
-		h.seal(ctx, ingest.TaskTransactionsVerification, leader, func(s *verify.Seals) {
-			db := newAudited(h.store)
-			s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader))
+	if h.cfg.VerifyRate > 0 && (h.derived == nil || !h.derived.pruned(ctx)) {
+		running.Go(func() {
+			h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, func(s *verify.Seals) {
+				db := newAudited(h.store)
+				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
+			})
 		})
-	})
+	}
+	if h.derived != nil && !h.cfg.UntilCurrent {
+		running.Go(func() { h.keepSums(ctx, leader) })
+	}
 	return func() {
 		cancel()
 		if waitOrAbandon(running.Wait) != nil {
-			h.logger.WarnContext(ctx, "the verification of the transaction history does not end; it is not waited for")
+			h.logger.WarnContext(ctx, "a background task of the transaction history does not end; it is not waited for")
 		}
 		h.metrics.TasksEnded(ingest.TaskTransactionsVerification)
 	}

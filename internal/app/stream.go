@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/admin"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -259,6 +260,14 @@ func retryUntilDone(ctx context.Context, logger *slog.Logger, state string, fn f
 		return err
 	}
 	return nil
+}
+
+// reachable returns the error of a request that only asks whether a server answers. A server without the operation has answered.
+func reachable(err error) error {
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return nil
+	}
+	return err
 }
 
 // waitOrAbandon calls fn and waits until it returns, but not longer than shutdownGrace: then it returns a channel that is closed

@@ -54,21 +54,15 @@ func newTransactions(x *indexer) (*transactions, error) {
 	return &transactions{indexer: x, service: service}, nil
 }
 
-// ping asks for the service's release. A service that does not offer that has answered too.
+// ping asks for the service's release.
 func (h *transactions) ping(ctx context.Context) error {
 	_, err := h.service.Version(ctx)
-	if errors.Is(err, ledger.ErrNotOffered) {
-		return nil
-	}
-	return err
+	return reachable(err)
 }
 
 // release implements role.
 func (h *transactions) release(ctx context.Context) string {
-	release, err := h.service.Version(ctx)
-	if err != nil { // ping says so
-		return ""
-	}
+	release, _ := h.service.Version(ctx) // ping says what is wrong
 	return release
 }
 
@@ -151,10 +145,9 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
-	endSealing, endSums := h.startSealing(ctx, leader.Leader), h.startSums(ctx, leader)
+	endTasks := h.startTasks(ctx, leader)
 	err = loop.Run(ctx)
-	endSealing()
-	endSums()
+	endTasks()
 	if err == nil && h.cfg.UntilCurrent {
 		err = h.checkSums(ctx, leader)
 	}
