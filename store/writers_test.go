@@ -26,7 +26,7 @@ func TestWritersShareNothingButTheLeader(t *testing.T) {
 			owner[method.Name] = writer
 		}
 	}
-	for _, name := range []string{"Append", "Project", "Reset", "WriteSnapshotPage", "AppendTransactions", "Fill"} {
+	for _, name := range []string{"Append", "MoveWatermark", "Reset", "WriteSnapshotPage", "AppendTransactions", "Fill"} {
 		require.Contains(t, owner, name)
 	}
 }

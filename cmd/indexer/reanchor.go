@@ -61,7 +61,7 @@ func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 
 func printParting(out io.Writer, p *app.Reanchored) error {
 	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From, p.To)
-	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", placed(p.Stored), placed(p.Served))
+	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", describeRef(p.Stored), describeRef(p.Served))
 	table := newTable(out, fmt.Sprintf("AFTER OFFSET %d", p.To), "UPDATES")
 	row(table, "both have, at other offsets", fmt.Sprint(p.Moved))
 	row(table, "both have, at the same offset", fmt.Sprint(p.Kept))
@@ -77,13 +77,13 @@ func printParting(out io.Writer, p *app.Reanchored) error {
 		if i == 0 {
 			fmt.Fprintf(out, "\n%d that only the database has are lost with it; the first are\n", p.Lost-p.Later)
 		}
-		fmt.Fprintf(out, "  %s\n", placed(&p.Missing[i]))
+		fmt.Fprintf(out, "  %s\n", describeRef(&p.Missing[i]))
 	}
 	return nil
 }
 
-// placed tells an update from others.
-func placed(u *ledger.UpdateRef) string {
+// describeRef describes an update in a report.
+func describeRef(u *ledger.UpdateRef) string {
 	if u == nil {
 		return "none"
 	}
