@@ -42,8 +42,8 @@ type UpdateSink interface {
 // SnapshotSource is what the snapshot loop needs of a participant, or a Scan service.
 type SnapshotSource interface {
 	ServedSource
-	// SnapshotOffset returns the highest offset up to another one at which there is a snapshot. The error is a *ledger.Problem where there
-	// is none.
+	// SnapshotOffset returns the highest offset up to another one at which there is a snapshot. The error is a *ledger.Problem, which wraps
+	// ledger.ErrNotOffered, if there is none.
 	SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error)
 	// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first.
 	ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error)

@@ -9,24 +9,11 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// UpdateSource is what verification needs of a participant. LedgerEnd and PrunedOffset return ledger.ErrNotOffered if the server
-// can't report that.
+// UpdateSource is what verification needs of a participant, or a Scan service.
 type UpdateSource interface {
-	LedgerEnd(ctx context.Context) (ledger.Offset, error)
-	PrunedOffset(ctx context.Context) (ledger.Offset, error)
-	// ReadUpdates reads on after an offset, as far as one request brings, at most up to `to`, which is not beyond the
-	// ledger's end.
-	ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error)
-	// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first.
-	ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error)
-	// SnapshotOffset returns the highest offset up to another one at which there is a snapshot. The error is ledger.ErrNotOffered where
-	// there is none.
-	SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error)
-	// UpdateOfScope reads an update by its id, as the stream shows it. The error is ledger.ErrNotFound where it does not show
-	// it, and ledger.ErrNotOffered where it can't look updates up.
-	UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)
-	// ContractByID looks a contract up, as the parties; the error may be ledger.ErrNotFound.
-	ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error)
+	ingest.UpdateReader
+	ingest.SnapshotSource
+	ingest.LookupSource
 }
 
 // inRanges is an UpdateSource that reads updates through ingest.Ranges.
@@ -46,6 +33,7 @@ type Found = func(findings.Difference) error
 
 // UpdateDatabase is the stored updates and what follows from them. Its methods only read.
 type UpdateDatabase interface {
+	ingest.StoredUpdates
 	// Bounds returns floors and watermark, as recorded. started is false if nothing was indexed.
 	Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error)
 	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to it yet.
@@ -57,11 +45,6 @@ type UpdateDatabase interface {
 	// CompareCoverage compares the watermark with the ledger's end (nil: not known).
 	// holes are the ranges between the history floor and the watermark without a coverage row.
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found Found) (holes []ledger.Range, err error)
-	// LastUpdate returns the last stored update at or below an offset. at is 0 if there is none. The id is empty if the update had
-	// none that could be read.
-	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
-	// Compare compares the facts of a page's range with the page.
-	Compare(ctx context.Context, page ledger.Page, found Found) error
 	// CompareDerived compares the tables that follow from the facts with the facts, and looks for facts outside of the coverage. It
 	// calls step with what it compares next.
 	CompareDerived(ctx context.Context, step func(what string), found Found) error

@@ -53,13 +53,21 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 
 // RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service.
 func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
-	if len(cfg.ScanURL) == 0 {
-		return ledger.SnapshotProgress{}, &config.UsageError{Err: errors.New("--scan-url is missing")}
+	if err := requireScan(cfg.Scan); err != nil {
+		return ledger.SnapshotProgress{}, err
 	}
 	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
-	open := func() (source, error) { return newNetworkSource(cfg.Scan, logger, observation{}) }
+	open := func() (source, error) { return newNetwork(cfg.Scan, logger, observation{}) }
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
+}
+
+// requireScan refuses a configuration without a Scan service.
+func requireScan(cfg config.Scan) error {
+	if len(cfg.ScanURL) == 0 {
+		return &config.UsageError{Err: errors.New("--scan-url is missing")}
+	}
+	return nil
 }
 
 // refuseNetworkSchemas refuses the pair of schemas of a network.

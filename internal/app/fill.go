@@ -30,7 +30,7 @@ type Fill struct {
 // NetworkFill is the configuration of a history backfill of a network.
 type NetworkFill struct {
 	config.Database
-	config.Network
+	config.Scan
 	config.Fill
 	config.Files
 	config.Pace
@@ -53,13 +53,16 @@ func RunFill(ctx context.Context, cfg Fill, logger *slog.Logger) (ingest.Filled,
 
 // RunNetworkFill is RunFill for the updates of a network.
 func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (ingest.Filled, error) {
+	if err := requireScan(cfg.Scan); err != nil {
+		return ingest.Filled{}, err
+	}
 	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
-	open := func(ledger.Scope) (source, error) { return newNetworkSource(cfg.Scan(), logger, observation{}) }
+	open := func(ledger.Scope) (source, error) { return newNetwork(cfg.Scan, logger, observation{}) }
 	var files *scan.Files
 	if cfg.Files.Files != "" {
 		var err error
-		if files, err = fetchFiles(ctx, cfg.Scan(), cfg.Files.Files, logger); err != nil {
+		if files, err = fetchFiles(ctx, cfg.Scan, cfg.Files.Files, logger); err != nil {
 			return ingest.Filled{}, err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // schemas of its own.
 type networkUpdates struct {
 	*indexer
-	*networkSource
+	*Network
 }
 
 // networkLogger returns a logger whose lines say that they are of a network's updates.
@@ -25,7 +25,7 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	if x.cfg.LedgerURL != "" { // whose updates are shown
 		x.cfg.Show = nil
 	}
-	from, err := newNetworkSource(x.cfg.Scan(), x.logger, observed(other.metrics))
+	from, err := newNetwork(x.cfg.Scan(), x.logger, observed(other.metrics))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (n *networkUpdates) streams() []*stream {
 
 // Close closes the service's connections and the store.
 func (n *networkUpdates) Close() {
-	n.networkSource.Close()
+	n.Network.Close()
 	waitOrAbandon(n.store.Close)
 }
 

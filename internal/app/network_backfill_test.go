@@ -28,7 +28,7 @@ func networkBackfillFor(databaseURL, scanURL string, at int64) NetworkBackfill {
 }
 
 func networkFillFor(databaseURL, scanURL string) NetworkFill {
-	return NetworkFill{Database: config.Database{DatabaseURL: databaseURL}, Network: config.Network{ScanURL: []string{scanURL}}}
+	return NetworkFill{Database: config.Database{DatabaseURL: databaseURL}, Scan: config.Scan{ScanURL: []string{scanURL}}}
 }
 
 // networkOffsetAt is the offset of the update that comes after a part of a network's updates.

@@ -181,7 +181,7 @@ func TestANodeThatLagsBehindWhatIsStoredAhead(t *testing.T) {
 	client, err := scan.New(scan.Config{URL: url})
 	require.NoError(t, err)
 	defer client.Close()
-	source := &networkSource{scan.NewUpdates(client)}
+	source := &Network{scan.NewUpdates(client)}
 	identity, err := source.identify(t.Context())
 	require.NoError(t, err)
 	db, err := store.Open(config.StoreOf(database, config.NetworkSchemas, nil))

@@ -91,41 +91,21 @@ func (p *participantSource) refusal(err error, _ string) error { return err }
 
 func (p *participantSource) resumes(ledger.Offset) {}
 
-// networkSource implements source.
-type networkSource struct{ scan.Source }
+// Network reads the updates of a network from its Scan services. It implements source.
+type Network struct{ scan.Source }
 
-// Network is the Scan services of a network.
-type Network struct{ from *networkSource }
-
-// OpenNetwork returns the services that a configuration names. It sends nothing.
+// OpenNetwork returns the network whose services a configuration names. It sends nothing.
 func OpenNetwork(cfg config.Scan, logger *slog.Logger) (*Network, error) {
-	from, err := newNetworkSource(cfg, logger, observation{})
-	if err != nil {
-		return nil, err
-	}
-	return &Network{from}, nil
+	return newNetwork(cfg, logger, observation{})
 }
-
-// Close ends all requests.
-func (n *Network) Close() { n.from.Close() }
 
 // SameNetwork refuses services of another network than that of the database.
 func (n *Network) SameNetwork(ctx context.Context, db *store.Store) error {
-	_, err := checkSameLedger(ctx, db, n.from)
+	_, err := checkSameLedger(ctx, db, n)
 	return err
 }
 
-// UpdateOfScope reads an update by its id; see [scan.Source].
-func (n *Network) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
-	return n.from.UpdateOfScope(ctx, updateID)
-}
-
-// PrunedOffset returns ledger.ErrNotOffered.
-func (n *Network) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
-	return n.from.PrunedOffset(ctx)
-}
-
-func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*networkSource, error) {
+func newNetwork(cfg config.Scan, logger *slog.Logger, seen observation) (*Network, error) {
 	var services []*scan.Updates
 	for _, url := range cfg.ScanURL {
 		client, err := newScanClient(url, cfg.ScanAccess, logger, seen)
@@ -138,9 +118,9 @@ func newNetworkSource(cfg config.Scan, logger *slog.Logger, seen observation) (*
 		services = append(services, scan.NewUpdates(client))
 	}
 	if len(services) == 1 {
-		return &networkSource{services[0]}, nil
+		return &Network{services[0]}, nil
 	}
-	return &networkSource{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger, Passed: seen.passed})}, nil
+	return &Network{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger, Passed: seen.passed})}, nil
 }
 
 func newScanClient(url string, access config.Access, logger *slog.Logger, seen observation) (*scan.Client, error) {
@@ -163,10 +143,10 @@ func newScanClient(url string, access config.Access, logger *slog.Logger, seen o
 	return client, nil
 }
 
-func (n *networkSource) name() string { return "the Scan service" }
+func (n *Network) name() string { return "the Scan service" }
 
 // identify implements source. The network's party is in the place of a participant, and the scope is what it sees.
-func (n *networkSource) identify(ctx context.Context) (identity, error) {
+func (n *Network) identify(ctx context.Context) (identity, error) {
 	party, err := n.Party(ctx)
 	if err != nil {
 		return identity{}, err
@@ -180,7 +160,7 @@ func identityOf(party string) identity {
 }
 
 // refusal implements source. A problem that has a cause is the database's own.
-func (n *networkSource) refusal(err error, database string) error {
+func (n *Network) refusal(err error, database string) error {
 	var problem *ledger.Problem
 	if !errors.As(err, &problem) || problem.Err != nil {
 		return err
@@ -198,10 +178,10 @@ func otherNetwork(err error, database, of, flag string) error {
 }
 
 // resumes implements source. A Scan service that has not come as far as what is stored lags behind, and is no fork.
-func (n *networkSource) resumes(stored ledger.Offset) { n.Expect(stored) }
+func (n *Network) resumes(stored ledger.Offset) { n.Expect(stored) }
 
 // LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.
-func (n *networkSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
+func (n *Network) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	end, err := n.Source.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return 0, &ledger.Problem{
@@ -214,6 +194,6 @@ func (n *networkSource) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 }
 
 // ContractByID returns ledger.ErrNotFound: a Scan service can't be asked for a contract by its id.
-func (n *networkSource) ContractByID(context.Context, string, []string) (ledger.Contract, ledger.JSON, error) {
+func (n *Network) ContractByID(context.Context, string, []string) (ledger.Contract, ledger.JSON, error) {
 	return ledger.Contract{}, nil, ledger.ErrNotFound
 }

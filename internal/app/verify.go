@@ -265,7 +265,7 @@ func (v *verification) updates(ctx context.Context) error {
 		Source: stored, Database: v.db, Scope: scope, Selection: v.cfg.Selection(),
 		Found: v.found, Progress: v.progress, Logger: v.logger,
 	}
-	if network, ok := from.(*networkSource); ok {
+	if network, ok := from.(*Network); ok {
 		updates.Stretches = network.Stretches
 	}
 	if v.repairer != nil {
@@ -280,7 +280,7 @@ func (v *verification) updates(ctx context.Context) error {
 // open returns the source of the updates in the database.
 func (v *verification) open(scope ledger.Scope) (source, error) {
 	if v.cfg.OfNetwork() {
-		return newNetworkSource(v.cfg.Scan(), v.logger, observation{})
+		return newNetwork(v.cfg.Scan(), v.logger, observation{})
 	}
 	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.logger, observation{})
 }

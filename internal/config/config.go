@@ -105,24 +105,6 @@ type Scan struct {
 	ScanAccess Access   `embed:"" prefix:"scan-"`
 }
 
-// Network selects the Scan services that the updates of a network are read from.
-type Network struct {
-	ScanURL    []string `required:"" sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
-	ScanAgree  int      `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
-	ScanAccess Access   `embed:"" prefix:"scan-"`
-}
-
-// Scan returns the service.
-func (n Network) Scan() Scan { return Scan(n) }
-
-// Validate refuses what that of Scan refuses, and an empty URL.
-func (n Network) Validate() error {
-	if len(n.ScanURL) == 0 {
-		return errors.New("--scan-url is missing")
-	}
-	return n.Scan().Validate()
-}
-
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
 	LedgerURL    string   `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
