@@ -81,31 +81,31 @@ func NewSeveral(services []*Updates, cfg SeveralConfig) *Several {
 	return s
 }
 
-// Close implements Source.
+// Close closes the clients of the services.
 func (s *Several) Close() {
 	for _, m := range s.peers {
 		m.Close()
 	}
 }
 
-// Version implements Source.
+// Version returns the release of the first service that answers.
 func (s *Several) Version(ctx context.Context) (string, error) {
 	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) (string, error) { return m.Version(ctx) }, firstReply[string](s))
 }
 
-// Expect implements Source.
+// Expect is [Updates.Expect] for each service.
 func (s *Several) Expect(offset ledger.Offset) {
 	for _, m := range s.peers {
 		m.Expect(offset)
 	}
 }
 
-// PrunedOffset implements Source.
+// PrunedOffset is [Updates.PrunedOffset] of several services.
 func (s *Several) PrunedOffset(context.Context) (ledger.Offset, error) {
 	return 0, ledger.ErrNotOffered
 }
 
-// Changes implements Source. It grows when an answer is used of a service that was not used before, or whose own count of changes has
+// Changes is [Updates.Changes] of several services. It grows when an answer is used of a service that was not used before, or whose own count of changes has
 // grown since it was last used.
 func (s *Several) Changes() int64 {
 	s.mu.Lock()
@@ -179,7 +179,7 @@ func (s *Several) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.LedgerEnd(ctx) }, s.lowest)
 }
 
-// SnapshotOffset implements Source. Services take their snapshots at the same times.
+// SnapshotOffset is [Updates.SnapshotOffset] of several services. Services take their snapshots at the same times.
 func (s *Several) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
 	return askServices(ctx, s, s.agree, func(ctx context.Context, m *peer) (ledger.Offset, error) { return m.SnapshotOffset(ctx, upTo) }, s.lowest)
 }
@@ -193,17 +193,17 @@ func (s *Several) lowest(got []reply[ledger.Offset], _ waitState) (ledger.Offset
 	return slices.MinFunc(got, func(a, b reply[ledger.Offset]) int { return cmp.Compare(a.value, b.value) }).value, true, nil
 }
 
-// Stretches implements Source.
+// Stretches is [Updates.Stretches] of several services.
 func (s *Several) Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error) {
 	return askServices(ctx, s, 1, func(ctx context.Context, m *peer) ([]ledger.Range, error) { return m.Stretches(ctx, r) }, firstReply[[]ledger.Range](s))
 }
 
-// ReadUpdates implements Source. The error is a *ledger.Problem where all services answer and too few agree.
+// ReadUpdates is [Updates.ReadUpdates] of several services. The error is a *ledger.Problem where all services answer and too few agree.
 func (s *Several) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page, error) { return m.ReadUpdates(ctx, after, to) })
 }
 
-// ReadUpdatesWithin implements Source. Each of the answers has the limit.
+// ReadUpdatesWithin is [Updates.ReadUpdatesWithin] of several services. Each of the answers has the limit.
 func (s *Several) ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error) {
 	return s.readUpdates(ctx, after, func(ctx context.Context, m *peer) (ledger.Page, error) {
 		return m.ReadUpdatesWithin(ctx, after, to, maxBytes)
@@ -220,7 +220,7 @@ func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func
 	})
 }
 
-// TailUpdates implements Source. Each poll asks as many services as have to agree, and the others too if too few of these have new
+// TailUpdates is [Updates.TailUpdates] of several services. Each poll asks as many services as have to agree, and the others too if too few of these have new
 // updates.
 func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
@@ -280,7 +280,7 @@ type found struct {
 	err    error
 }
 
-// UpdateOfScope implements Source. An update counts as not known only after all services were asked.
+// UpdateOfScope is [Updates.UpdateOfScope] of several services. An update counts as not known only after all services were asked.
 func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
 	ask := func(ctx context.Context, m *peer) (found, error) {
 		update, raw, err := m.UpdateOfScope(ctx, updateID)
@@ -323,7 +323,7 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 	return *got.update, got.raw, nil
 }
 
-// ReadSnapshot implements Source. The first page is that of the first service that has it; later ones come from the same.
+// ReadSnapshot is [Updates.ReadSnapshot] of several services. The first page is that of the first service that has it; later ones come from the same.
 func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	value, of, _ := strings.Cut(token.Value, "@")
 	read := func(ctx context.Context, m *peer) (ledger.SnapshotPage, error) {

@@ -92,7 +92,22 @@ func (p *participantSource) refusal(err error, _ string) error { return err }
 func (p *participantSource) resumes(ledger.Offset) {}
 
 // Network reads the updates of a network from its Scan services. It implements source.
-type Network struct{ scan.Source }
+type Network struct{ networkReader }
+
+// networkReader reads the updates of a network: from one Scan service ([scan.Updates]) or from several ([scan.Several]).
+type networkReader interface {
+	ingest.UpdateSource
+	ingest.SnapshotSource
+	// Party returns the party that operates the network.
+	Party(ctx context.Context) (string, error)
+	// Expect says that an update at or above an offset was served before.
+	Expect(offset ledger.Offset)
+	// Stretches returns the parts of a range in which there are updates.
+	Stretches(ctx context.Context, r ledger.Range) ([]ledger.Range, error)
+	// Version returns the release of the service, of the first one that answers if there are several.
+	Version(ctx context.Context) (string, error)
+	Close()
+}
 
 // OpenNetwork returns the network whose services a configuration names. It sends nothing.
 func OpenNetwork(cfg config.Scan, logger *slog.Logger) (*Network, error) {
@@ -182,7 +197,7 @@ func (n *Network) resumes(stored ledger.Offset) { n.Expect(stored) }
 
 // LedgerEnd returns the offset of the newest update. A service without updates is a *ledger.Problem: it can't be read without its end.
 func (n *Network) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
-	end, err := n.Source.LedgerEnd(ctx)
+	end, err := n.networkReader.LedgerEnd(ctx)
 	if errors.Is(err, ledger.ErrNotOffered) {
 		return 0, &ledger.Problem{
 			What: fmt.Sprintf("the Scan service does not serve the updates of its network (POST /v2/updates): %v", err),
