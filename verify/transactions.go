@@ -37,12 +37,12 @@ const (
 	leastOfAnother = 5
 )
 
-// TransactionsResult is what was compared.
+// TransactionsResult is what was compared. Its JSON form is for scripts.
 type TransactionsResult struct {
-	Records   int64    // that the service showed and that are stored
-	Repaired  int64    // how often something was written again
-	Remaining int64    // differences that are still there after they were to be repaired
-	Notes     []string // what was not compared, and why
+	Records   int64    `json:"records"` // that the service showed and that are stored
+	Repaired  int64    `json:"repairs"` // how often something was written again
+	Remaining int64    `json:"-"`       // differences that a repair has left
+	Notes     []string `json:"-"`       // what was not compared, and why
 }
 
 // errTransactionsChanged is the error for a service that changed while it was read.

@@ -51,18 +51,18 @@ type Updates struct {
 	undecided bool // a note says that a fork can't be ruled out
 }
 
-// UpdatesResult is what was compared.
+// UpdatesResult is what was compared. Its JSON form is for scripts.
 type UpdatesResult struct {
-	Bounds    ledger.Bounds
-	ActiveAt  ledger.Offset // where the active set was compared
-	Updates   int64         // that were read again
-	Active    int64         // entries of the snapshot that were compared
-	Carried   int64         // entries of the carried snapshot that were compared
-	Lookups   int64         // contracts that were looked up again
-	Repaired  int64         // windows that were written again
-	Remaining int64         // differences that a repair has left
-	Seed      uint64        // of the random places that were read; 0: none were
-	Notes     []string      // what was not compared, and why
+	ledger.Bounds
+	ActiveAt  ledger.Offset `json:"active_at,omitempty"` // where the active set was compared
+	Updates   int64         `json:"updates"`             // that were read again
+	Active    int64         `json:"active_contracts"`    // entries of the snapshot that were compared
+	Carried   int64         `json:"carried_entries"`     // entries of the carried snapshot that were compared
+	Lookups   int64         `json:"-"`                   // contracts that were looked up again
+	Repaired  int64         `json:"repairs"`             // windows that were written again
+	Remaining int64         `json:"-"`                   // differences that a repair has left
+	Seed      uint64        `json:"seed,omitempty"`      // of the random offsets that were read; 0: none were
+	Notes     []string      `json:"-"`                   // what was not compared, and why
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.

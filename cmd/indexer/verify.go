@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/terminal"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store"
+	"ledgerindexer/verify"
 )
 
 type verifyCommand struct {
@@ -41,36 +41,20 @@ func (c *verifyCommand) Validate() error {
 
 // verifyReport is what the command prints; its JSON form is for scripts.
 type verifyReport struct {
-	Result      result                `json:"result"` // equal, repaired, different or not_compared
-	Error       string                `json:"error,omitempty"`
-	Updates     *verifiedUpdates      `json:"updates"`
-	History     *verifiedHistory      `json:"transactions"`
-	Amulets     *store.AmuletSums     `json:"amulet_sums,omitempty"` // of the network's updates
-	Sealed      int64                 `json:"sealed_windows"`
-	Found       int64                 `json:"differences_found"`
-	Remaining   int64                 `json:"differences_remaining"`
-	Relations   []relationDifference  `json:"by_relation"`
-	Differences []findings.Difference `json:"differences"` // the first of them
-	Notes       []string              `json:"not_compared"`
+	Result      result                     `json:"result"` // equal, repaired, different or not_compared
+	Error       string                     `json:"error,omitempty"`
+	Updates     *verify.UpdatesResult      `json:"updates"`
+	History     *verify.TransactionsResult `json:"transactions"`
+	Amulets     *store.AmuletSums          `json:"amulet_sums,omitempty"` // of the network's updates
+	Sealed      int64                      `json:"sealed_windows"`
+	Found       int64                      `json:"differences_found"`
+	Remaining   int64                      `json:"differences_remaining"`
+	Relations   []relationDifference       `json:"by_relation"`
+	Differences []findings.Difference      `json:"differences"` // the first of them
+	Notes       []string                   `json:"not_compared"`
 
 	RedactedContracts int64 `json:"redacted_contracts"` // compared without what was erased
 	RedactedUpdates   int64 `json:"redacted_updates"`
-}
-
-type verifiedUpdates struct {
-	Floor     ledger.Offset `json:"history_floor"`
-	Watermark ledger.Offset `json:"watermark"`
-	Updates   int64         `json:"updates"`
-	ActiveAt  ledger.Offset `json:"active_at,omitempty"`
-	Active    int64         `json:"active_contracts"`
-	Carried   int64         `json:"carried_entries"`
-	Repaired  int64         `json:"repairs"`
-	Seed      uint64        `json:"seed,omitempty"`
-}
-
-type verifiedHistory struct {
-	Records  int64 `json:"records"`
-	Repaired int64 `json:"repairs"`
 }
 
 type relationDifference struct {
@@ -126,6 +110,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 
 func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
 	r.Found, r.Sealed, r.Remaining, r.Amulets = v.Differences, v.Sealed, v.Remaining(c.Repair), v.Amulets
+	r.Updates, r.History = v.Updates, v.History
 	r.Notes = append(r.Notes, v.Notes...)
 	r.RedactedContracts, r.RedactedUpdates = v.RedactedContracts, v.RedactedUpdates
 	switch {
@@ -139,15 +124,6 @@ func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
 		r.Result = resultNotCompared
 	default:
 		r.Result = resultEqual
-	}
-	if u := v.Updates; u != nil {
-		r.Updates = &verifiedUpdates{
-			Floor: u.Bounds.Floor, Watermark: u.Bounds.Watermark, Updates: u.Updates, ActiveAt: u.ActiveAt, Active: u.Active,
-			Carried: u.Carried, Repaired: u.Repaired, Seed: u.Seed,
-		}
-	}
-	if h := v.History; h != nil {
-		r.History = &verifiedHistory{Records: h.Records, Repaired: h.Repaired}
 	}
 }
 
