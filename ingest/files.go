@@ -25,7 +25,7 @@ type feed struct {
 	done    bool
 }
 
-// newFeed returns a feed of ranges, as far as the source reaches.
+// newFeed returns a feed of ranges. What lies beyond the end of the source is left out.
 func newFeed(source PageSource, missing []ledger.Range) *feed {
 	f := &feed{source: source}
 	for _, r := range missing {

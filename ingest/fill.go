@@ -41,7 +41,7 @@ type Fill struct {
 	NewestFirst bool           // downwards, so that the history floor goes down with each window
 	// Snapshot, if set, carries a snapshot at From, so that the active contracts are known from there on. Fill sets its offset.
 	Snapshot *Snapshot
-	// Files, if set, are read first, as far as they reach; only what is missing then is requested.
+	// Files, if set, are read first, up to their end. Only what is missing then is requested from Source.
 	Files PageSource
 	// Check, if set, checks before each try that source and sink belong together.
 	Check func(context.Context) error
@@ -58,7 +58,7 @@ type Filled struct {
 	Range   ledger.Range // to be filled in; From is not less than To if there was nothing to do
 	Changed int64        // offsets that were read again because the scope was changed
 	Updates int64
-	Bounds  ledger.Bounds // afterwards, as far as the run came
+	Bounds  ledger.Bounds // after the run
 	// Snapshot is the carried snapshot; nil: none was requested, or it was not needed.
 	Snapshot *ledger.SnapshotProgress
 }

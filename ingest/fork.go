@@ -274,7 +274,7 @@ func (c *forkCheck) noteAccepted(page *ledger.Page) {
 	c.noteEmpty(ledger.Range{From: from, To: page.To})
 }
 
-// noteEmpty records a range in which no update came, as far as it lies above the anchor.
+// noteEmpty records a range in which no update came; only its part above the anchor.
 func (c *forkCheck) noteEmpty(empty ledger.Range) {
 	var kept []ledger.Range
 	i, _ := slices.BinarySearchFunc(c.empty, empty.From, func(e ledger.Range, from ledger.Offset) int { return cmp.Compare(e.From, from) })

@@ -39,17 +39,17 @@ type TypesSink interface {
 	CompletablePackages(ctx context.Context) ([]string, error)
 	// PackageContent returns the content of a stored package; ledger.ErrNotFound: it is not stored.
 	PackageContent(ctx context.Context, id string) ([]byte, error)
-	// SavePackage stores a package and what it says of types, in place of what was stored of it.
+	// SavePackage stores a package and its types, in place of what was stored of it.
 	SavePackage(ctx context.Context, p *ledger.Package) error
 	// MissPackage notes that a package can't be had and why. It is wanted again after a long wait.
 	MissPackage(ctx context.Context, id, failure string) error
 }
 
-// Types is the background task that stores each package that is referred to, once, with what it says of types. It is used once.
+// Types is the background task that stores each package that events refer to, with its types. It is used once.
 type Types struct {
 	Source TypesSource
 	Sink   TypesSink
-	// Read computes what a package says of types, with the others that are stored.
+	// Read computes the types of a package. It may use other packages that are stored.
 	Read func(id string, content []byte) (ledger.Package, error)
 	// Forget, if set, is called after some packages, to free what Read remembers.
 	Forget func()

@@ -48,7 +48,7 @@ func (t *Transaction) Cursor() TransactionsCursor { return TransactionsCursor(t.
 type TransactionsMark struct {
 	Cursor      TransactionsCursor
 	Fingerprint int64 // see [Transaction.Fingerprint]
-	Unique      bool  // no other record has this cursor, as far as the history was read
+	Unique      bool  // no other record that was read has this cursor
 }
 
 // Is reports whether a record is the stored one, or equal to it.

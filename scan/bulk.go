@@ -38,7 +38,7 @@ type bulkRequest struct {
 	Token string `json:"next_page_token,omitzero"`
 }
 
-// bulkRef is what a service says of a bulk file.
+// bulkRef is a bulk file in a service's list.
 type bulkRef struct {
 	URL    string `json:"url"`
 	Digest string `json:"digest"` // sha256 of the file, in hexadecimal digits

@@ -51,7 +51,7 @@ func (c *creations) get(of creation) (ledger.ContractEntry, bool) {
 	return entry, found
 }
 
-// add adds what an update says of a contract, and reports whether it creates it.
+// add adds the creation of a contract from an update, and reports whether the update has it.
 func (c *creations) add(update *ledger.Update, of creation) bool {
 	entry, ok := entryOf(update, of.contractID)
 	if ok {

@@ -56,7 +56,7 @@ type Parting struct {
 const (
 	mostMissing = 5
 	refsBatch   = 10_000
-	// An open-ended read of a server that does not report its end asks for so many updates, and ends when none has come for so long.
+	// If the server does not report its end, reads are open-ended: for this many updates, or until none has come for this long.
 	openLimit = 200
 	openIdle  = time.Second
 )
@@ -216,7 +216,7 @@ func (p *parting) agree(ctx context.Context, within ledger.Range, all []ledger.U
 		return nil, err
 	}
 	served := p.inCovered(all)
-	stored = p.inCovered(stored) // the indexer may go on meanwhile
+	stored = p.inCovered(stored) // without what the indexer stores meanwhile
 	n := 0
 	for n < len(served) && n < len(stored) && served[n].Offset == stored[n].Offset && served[n].Equal(stored[n].UpdateKey) {
 		n++

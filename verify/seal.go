@@ -158,14 +158,14 @@ func (s *Seals) step(ctx context.Context) (bool, error) {
 		if !w.Full && sealing.To == w.To {
 			m.shortAt = time.Now()
 		}
-		s.tell(ctx, sealing)
+		s.report(ctx, sealing)
 		return true, nil
 	}
 	return false, nil
 }
 
-// tell logs and reports a sealed window.
-func (s *Seals) tell(ctx context.Context, sealing Sealing) {
+// report logs a sealed window, and passes it to Sealed.
+func (s *Seals) report(ctx context.Context, sealing Sealing) {
 	switch {
 	case !sealing.Shown:
 		if s.unseen {

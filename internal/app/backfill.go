@@ -109,11 +109,11 @@ func seed(
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.RecordProgress, logger, show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, logger, show)
 	defer endRecording()
 	loop := ingest.Snapshot{
 		Source: from, Sink: leader, Scope: known.scope, ParticipantID: known.id, At: snapshot.Offset(), Restart: snapshot.Restart,
-		Logger: logger, Wrote: wrote, Progress: tell,
+		Logger: logger, Wrote: wrote, Progress: report,
 	}
 	progress, err := loop.Run(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -78,7 +78,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
 	defer endRecording()
 	loop := ingest.Files{
 		Source: files, Sink: updatesSink{leader, audit.New(db), &hosting{}}, Scope: of.scope, ParticipantID: of.id, Logger: logger,
@@ -90,7 +90,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 		},
 		Watch: ingest.Watch{
 			Committed: func(_, _ ledger.Offset, n int) { loaded.Updates += int64(n) },
-			Progress:  tell,
+			Progress:  report,
 		},
 	}
 	loaded.Watermark, err = loop.Run(ctx)

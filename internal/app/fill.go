@@ -145,11 +145,11 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	defer leader.Close()
 	ctx, endTerm := whileLeading(ctx, leader.Leader)
 	defer endTerm()
-	tell, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
 		Source: f.from, Past: f.past, Sink: newFillSink(f.db, leader), Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
-		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: tell,
+		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: report,
 		Check: func(ctx context.Context) error {
 			_, err := checkSameLedger(ctx, f.db, f.from)
 			return err
@@ -159,7 +159,7 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 		loop.Files = f.cfg.files
 	}
 	if f.cfg.WithSnapshot {
-		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: tell}
+		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: report}
 	}
 	filled, err := loop.Run(ctx)
 	if errors.Is(err, context.Canceled) {

@@ -33,7 +33,7 @@ func (w *viewsWork) addServed(ctx context.Context) error {
 	return nil
 }
 
-// withServedChoices adds to a template that no package has the arguments of its choices, as far as exercises name them.
+// withServedChoices adds to a template that no package has the arguments of those of its choices that were exercised.
 func (w *viewsWork) withServedChoices(ctx context.Context, subjects []*typed.Subject) ([]*typed.Subject, error) {
 	of := subjects[0]
 	if !w.cfg.Infer || len(subjects) > 1 || of.Kind != typed.Template || of.Known() {

@@ -96,9 +96,9 @@ func part(ctx context.Context, db *store.Store, cfg *Reanchor, logger *slog.Logg
 	}
 	stored := newPast(db, from, scope, open)
 	defer stored.Close()
-	tell, end := meterSteps(ctx, logger, cfg.Show)
+	report, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
-	if done.Parting, err = verify.FindParting(ctx, stored, db, since, tell, logger); err != nil {
+	if done.Parting, err = verify.FindParting(ctx, stored, db, since, report, logger); err != nil {
 		return done, fmt.Errorf("compare the updates of the participant with those that are stored: %w", err)
 	}
 	if !done.Parted {

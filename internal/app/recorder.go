@@ -28,24 +28,24 @@ type recorder struct {
 	running  sync.WaitGroup
 }
 
-// startRecording starts to record with write, which is Leader.RecordProgress, the progress that is reported to tell. end records the
-// last report and stops.
+// startRecording starts to record the progress that report is called with. write is Leader.RecordProgress. end records the last report
+// and stops.
 func startRecording(
 	ctx context.Context, write func(context.Context, ledger.Progress) error, logger *slog.Logger, show func(ledger.Progress),
-) (tell func(ledger.Progress), end func()) {
+) (report func(ledger.Progress), end func()) {
 	r := &recorder{
 		write: write, logger: logger, show: show,
 		news: map[string]ledger.Progress{}, underWay: map[string]bool{}, turned: make(chan struct{}, 1),
 	}
 	ctx, stop := context.WithCancel(ctx)
 	r.running.Go(func() { r.run(ctx) })
-	return r.tell, func() {
+	return r.report, func() {
 		stop()
 		r.running.Wait()
 	}
 }
 
-func (r *recorder) tell(p ledger.Progress) {
+func (r *recorder) report(p ledger.Progress) {
 	if r.show != nil {
 		r.show(p)
 	}

@@ -49,21 +49,21 @@ func TestProgressIsRecorded(t *testing.T) {
 		t.Helper()
 		eventually(t, fmt.Sprint("recorded: ", wanted), func() bool { return slices.Equal(wanted, recorded()) })
 	}
-	tell, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), show)
-	tell(at)
+	report, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), show)
+	report(at)
 	until([]int64{7})
 	at.Position = 9
-	tell(at)
+	report(at)
 	end()
 	require.Equal(t, []int64{9}, recorded(), "what was not recorded when the work ended")
 	require.Len(t, shown, 2)
 	require.Equal(t, at, shown[1])
 
-	tell, end = startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
+	report, end = startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
 	defer end()
-	tell(at)
+	report(at)
 	at.Ended = true
-	tell(at)
+	report(at)
 	until(nil)
 }
 
@@ -76,8 +76,8 @@ func TestProgressThatCantBeRecorded(t *testing.T) {
 	leader, _, err := db.LeadUpdates(t.Context())
 	require.NoError(t, err)
 	leader.Close()
-	tell, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
-	tell(ledger.Progress{Stream: "updates", Position: 7})
+	report, end := startRecording(t.Context(), leader.RecordProgress, testLogger(t), nil)
+	report(ledger.Progress{Stream: "updates", Position: 7})
 	end()
 	status, err := db.Status(t.Context())
 	require.NoError(t, err)
@@ -99,13 +99,13 @@ func TestTheEndOfWorkIsRecordedAtTheEndOfATerm(t *testing.T) {
 			written = append(written, p)
 			return nil
 		}
-		tell, end := startRecording(t.Context(), write, testLogger(t), nil)
+		report, end := startRecording(t.Context(), write, testLogger(t), nil)
 		under := ledger.Progress{Stream: "updates", Position: 7}
-		tell(under)
+		report(under)
 		synctest.Wait()
 		ended := under
 		ended.Ended = true
-		tell(ended)
+		report(ended)
 		synctest.Wait() // it is being written
 		end()
 		require.Equal(t, []ledger.Progress{under, {}, ended}, written)

@@ -39,7 +39,7 @@ type transactions struct {
 	derived *derivedHistory // which is the service; nil: a Scan service is
 
 	known    bool            // the service last reported a release or a network, so it is a Scan
-	absent   *ledger.Problem // there is no history; nil: there is, as far as is known
+	absent   *ledger.Problem // why there was no history at the last request; nil: there was one, or none was made yet
 	askAt    time.Time       // when to ask again
 	patience ingest.Backoff  // for a service that is not known to be a Scan
 	network  bool            // the service last reported its network
@@ -135,9 +135,9 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 			h.metrics.TasksEnded(s.name())
 		}
 	}()
-	tell, endRecording := startRecording(ctx, leader.RecordProgress, h.logger, h.cfg.Show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, h.logger, h.cfg.Show)
 	watch := t.watch(ctx)
-	watch.Progress = tell
+	watch.Progress = report
 	loop := ingest.Transactions{
 		Source: h.service, Sink: transactionsSink{leader, h},
 		Check: func(ctx context.Context, service ledger.TransactionsService) error {
@@ -304,7 +304,7 @@ func (t *transactionsTerm) noteRead(ctx context.Context) {
 	t.report.Note(ctx, "")
 }
 
-// transactionsSink tells the metrics of what it has stored. Its window has only records that can come again.
+// transactionsSink counts what it stores in the metrics. Its window has only records that the service can still serve.
 type transactionsSink struct {
 	*store.TransactionsWriter
 	of *transactions

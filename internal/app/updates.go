@@ -115,7 +115,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	s.set(admin.Leads, true, "leading")
 	taskCtx, endTasks := context.WithCancel(ctx)
 	defer endTasks()
-	tell, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
+	report, endRecording := startRecording(ctx, leader.RecordProgress, u.logger, u.cfg.Show)
 	now := u.identity.Load()
 	u.hosting.participant, u.hosting.logger, u.hosting.count = now.id, u.logger, u.metrics.HostingChanged
 	stored := newPast(u.store, u.origin, now.scope, u.open)
@@ -150,7 +150,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 				u.metrics.UpdatesRecovered()
 				s.set(admin.Leads, true, "leading")
 			},
-			Progress: tell,
+			Progress: report,
 		},
 	}
 	err = loop.Run(ctx)

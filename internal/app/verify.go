@@ -80,11 +80,11 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 	}
 	defer db.Close()
 	v := verification{cfg: cfg, logger: logger, db: newAudited(db), reported: map[sameness]string{}}
-	tell, end := meterSteps(ctx, logger, cfg.Show)
+	report, end := meterSteps(ctx, logger, cfg.Show)
 	defer end()
 	v.progress = func(p verify.Progress) {
 		v.step = p.Step
-		tell(p)
+		report(p)
 	}
 	v.found = func(d findings.Difference) error {
 		if v.reportedBefore(d) {
@@ -299,8 +299,9 @@ func resume(ctx context.Context, db *store.Store, from source) error {
 	return nil
 }
 
-// meterSteps logs each step when it begins, and measures its progress. end ends the last one.
-func meterSteps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (tell func(verify.Progress), end func()) {
+// meterSteps returns a function that takes the progress of a verification: it logs each step when it begins, and measures it. end ends the
+// last step.
+func meterSteps(ctx context.Context, logger *slog.Logger, show func(ledger.Progress)) (report func(verify.Progress), end func()) {
 	var now verify.Progress
 	var meter *ingest.Meter
 	end = func() {
@@ -337,7 +338,7 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 	return err
 }
 
-// derivedHistory compares the records that follow from the updates of a network with these, as far as they are all there.
+// derivedHistory compares the records that follow from the updates of a network with these updates, if all of them are stored.
 func (v *verification) derivedHistory(ctx context.Context) error {
 	derived := newDerivedHistory(v.db.Store, nil)
 	below, err := derived.beginsBelow(ctx)
