@@ -82,7 +82,7 @@ type TransactionsSink interface {
 	// oldest first: TransactionsWindowLimit of them, or all.
 	TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error)
 	// AppendTransactions stores records after the position, all of them or none, and returns the position after them, which is
-	// at.After(len(batch.Records)). order is their place among concurrent writes; nil: there are none. The error may be a
+	// at.After(batch.Records). order is their place among concurrent writes; nil: there are none. The error may be a
 	// *ledger.KnownEventIDError.
 	AppendTransactions(ctx context.Context, at ledger.TransactionsPosition, order CommitOrder, batch ledger.TransactionsBatch) (ledger.TransactionsPosition, error)
 	// BeginGeneration begins a generation, which is not shown yet, to read the history from its beginning. It gives up an earlier

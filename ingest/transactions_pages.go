@@ -169,12 +169,12 @@ func (p *TransactionPages) askAfter(ctx context.Context, index int) (page []ledg
 	return nil, true, nil
 }
 
-// Take adds the new records of a page to the window. fresh are the event ids that no known record has. pending reports whether an
+// Take adds the new records of a page to the window. fresh are those with an event id that no known record has. pending reports whether an
 // event id is known of a record that is not in the window any more.
 //
 // The error is a *ledger.KnownEventIDError if an event id is that of a known record which did not come again on this page: a
 // service that serves old records after the window has another order.
-func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (fresh []string, err error) {
+func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (fresh []*ledger.Transaction, err error) {
 	near, far := map[string]bool{}, map[string]bool{}
 	for i, mark := range p.Window {
 		if i > f.after {
@@ -184,7 +184,7 @@ func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (f
 		}
 	}
 	times := make(map[string]int, len(f.Records))
-	fresh = make([]string, 0, len(f.Records))
+	fresh = make([]*ledger.Transaction, 0, len(f.Records))
 	for i := range f.Records {
 		id := f.Records[i].EventID
 		if times[id]++; times[id] > 1 || near[id] || p.doubled[id] {
@@ -193,7 +193,7 @@ func (p *TransactionPages) Take(f TransactionPage, pending func(string) bool) (f
 		if far[id] || pending(id) {
 			return nil, &ledger.KnownEventIDError{EventID: id}
 		}
-		fresh = append(fresh, id)
+		fresh = append(fresh, &f.Records[i])
 	}
 	for i := range p.Window {
 		p.Window[i].Unique = p.Window[i].Unique && times[string(p.Window[i].Cursor)] == 0

@@ -313,7 +313,7 @@ func (m *transactionsMemory) AppendTransactions(
 			m.ahead += len(batch.Records) - len(eventIDs(batch.Records))
 		}
 		m.records = append(m.records, slices.Clone(batch.Records)...)
-		m.at = m.at.After(len(batch.Records))
+		m.at = m.at.After(batch.Records)
 		return nil
 	})
 }

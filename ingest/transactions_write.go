@@ -32,13 +32,15 @@ func (r *transactionsRun) take(f TransactionPage) error {
 	if len(r.batch.Records) == 0 {
 		r.from, r.batch.Records, r.room = r.at, r.room, nil
 	}
-	for _, id := range fresh {
-		r.pending[id] = true
+	for _, record := range fresh {
+		r.pending[record.EventID] = true
+		if r.at.MayHave(record) {
+			r.batch.New = append(r.batch.New, record.EventID)
+		}
 	}
-	r.batch.New = append(r.batch.New, fresh...)
 	r.batch.Records = append(r.batch.Records, f.Records...)
 	r.batch.Cursor = r.pages.Cursor()
-	r.at = r.from.After(len(r.batch.Records))
+	r.at = r.from.After(r.batch.Records)
 	return nil
 }
 
@@ -100,8 +102,8 @@ func (r *transactionsRun) collect(ctx context.Context) error {
 			return write.err
 		}
 		r.writing = r.writing[1:]
-		for _, id := range write.New {
-			delete(r.pending, id)
+		for i := range write.Records {
+			delete(r.pending, write.Records[i].EventID)
 		}
 		r.stored = write.stored
 		if r.Watch.Committed != nil {

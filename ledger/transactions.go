@@ -20,6 +20,7 @@ type TransactionsPosition struct {
 	ShownAfter, ShownTo int64 // the seqs of the shown generation: after one, up to the other
 	ReadAfter, LastSeq  int64 // the seqs of the generation that is read: after one, up to the other
 	Leftovers           bool  // there may be rows of generations that are neither shown nor read
+	LatestDate          int64 // no record of any generation has a later date; microseconds since 1970
 }
 
 // Rereading reports that the generation that is read is not the shown one, and will replace it when it is complete.
@@ -28,14 +29,25 @@ func (p *TransactionsPosition) Rereading() bool { return p.ReadAfter != p.ShownA
 // Records returns the number of records of the generation that is read.
 func (p *TransactionsPosition) Records() int64 { return p.LastSeq - p.ReadAfter }
 
-// After returns the position after n more records are stored in one write.
-func (p TransactionsPosition) After(n int) TransactionsPosition {
+// After returns the position after more records are stored in one write.
+func (p TransactionsPosition) After(records []Transaction) TransactionsPosition {
 	if !p.Rereading() {
-		p.ShownTo += int64(n)
+		p.ShownTo += int64(len(records))
 	}
-	p.LastSeq += int64(n)
+	p.LastSeq += int64(len(records))
 	p.Revision++
+	for i := range records {
+		if date := records[i].Date; date.Valid {
+			p.LatestDate = max(p.LatestDate, date.Time.UnixMicro())
+		}
+	}
 	return p
+}
+
+// MayHave reports whether a record may be stored: it is not if its date, which is the same wherever it is served, is later than all stored
+// ones.
+func (p *TransactionsPosition) MayHave(record *Transaction) bool {
+	return !record.Date.Valid || record.Date.Time.UnixMicro() <= p.LatestDate
 }
 
 // TransactionsCursor is a position in a service's history, opaque to everybody else. The empty one is the beginning.
@@ -59,7 +71,7 @@ func (m TransactionsMark) Is(record *Transaction) bool {
 // TransactionsBatch is consecutive records to be stored.
 type TransactionsBatch struct {
 	Records []Transaction
-	New     []string           // their event ids that no record stored before them in the generation may have
+	New     []string           // their event ids to look for: no record stored before them in the generation may have one
 	Cursor  TransactionsCursor // the newest unique one, after them; empty: there is none
 }
 

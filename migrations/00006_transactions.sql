@@ -26,6 +26,7 @@ CREATE TABLE transactions_position_both (
     read_after  bigint  NOT NULL, -- the generation that is being read has the seqs after this one ...
     last_seq    bigint  NOT NULL, -- ... up to this one
     leftovers   boolean NOT NULL, -- rows of other generations may be stored
+    latest_date bigint  NOT NULL, -- no record, of any generation, has a later date; microseconds since 1970
     is_copy     boolean NOT NULL DEFAULT false,
     digest      bytea,
     PRIMARY KEY (only_row, is_copy),
@@ -36,9 +37,9 @@ CREATE TABLE transactions_position_both (
 ) PARTITION BY LIST (is_copy);
 CREATE TABLE transactions_position PARTITION OF transactions_position_both FOR VALUES IN (false);
 CREATE TABLE transactions_position_copy PARTITION OF transactions_position_both FOR VALUES IN (true);
-INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, latest_date, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
-FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0 AS read_after, 0 AS last_seq, false AS leftovers) r,
+FROM (SELECT true AS only_row, 0 AS revision, 0 AS shown_after, 0 AS shown_to, 0 AS read_after, 0 AS last_seq, false AS leftovers, 0 AS latest_date) r,
     unnest('{f,t}'::boolean[]) c (is_copy);
 COMMENT ON TABLE transactions_position IS 'How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.';
 

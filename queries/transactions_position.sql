@@ -1,6 +1,6 @@
 -- name: TransactionsPositionGet :one
 -- The row, or its copy if the row is damaged: the next write depends on it.
-SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
+SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers, h.latest_date
 FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
 
 -- name: TransactionsPositionHold :many
@@ -8,12 +8,14 @@ FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1;
 SELECT revision FROM transactions_position WHERE revision = @revision FOR UPDATE;
 
 -- name: TransactionsPositionPut :exec
-INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
+INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, latest_date, is_copy, digest)
 SELECT r.*, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, @revision::bigint AS revision, @shown_after::bigint AS shown_after, @shown_to::bigint AS shown_to,
-    @read_after::bigint AS read_after, @last_seq::bigint AS last_seq, @leftovers::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
+    @read_after::bigint AS read_after, @last_seq::bigint AS last_seq, @leftovers::boolean AS leftovers,
+    @latest_date::bigint AS latest_date) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
-    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, digest = excluded.digest;
+    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, latest_date = excluded.latest_date,
+    digest = excluded.digest;
 
 -- name: TransactionsMarks :many
 -- The marks of the records after one seq up to another, and whether each one's event id is unique in the generation that begins after

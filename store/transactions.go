@@ -77,6 +77,9 @@ func (l *TransactionsWriter) StoredTransactions(ctx context.Context, at ledger.T
 }
 
 func (s *Store) storedIDs(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition, eventIDs []string) ([]string, error) {
+	if len(eventIDs) == 0 {
+		return nil, nil
+	}
 	list, err := s.db.Queries.TransactionsIDsStored(ctx, db, dbsqlc.TransactionsIDsStoredParams{
 		EventIds: eventIDs, FromExclusive: at.ReadAfter, ToInclusive: at.LastSeq,
 	})

@@ -31,7 +31,7 @@ func (l *TransactionsWriter) AppendTransactions(
 	if err != nil {
 		return at, err
 	}
-	next, list := at.After(len(batch.Records)), rows.NewRecords()
+	next, list := at.After(batch.Records), rows.NewRecords()
 	list.AddAll(numbers, l.term.Redacted, at.LastSeq, batch.Records)
 	err = l.term.WriteInTurn(ctx, turn, func(ctx context.Context, tx pgx.Tx) error {
 		first := turn == nil || turn.First()

@@ -20,7 +20,7 @@ func TestRecordsAreWrittenBehindOthers(t *testing.T) {
 	h := newHistory(t)
 	h.append("a")
 	first, second := storetest.Payments(1, 3), storetest.Payments(2, 250)
-	at := h.at.After(len(first))
+	at := h.at.After(first)
 	written, stored := make(chan struct{}), make(chan struct{})
 	var behind ledger.TransactionsPosition
 	var failed error
@@ -50,11 +50,12 @@ func TestNothingIsStoredBehindRecordsThatAreNot(t *testing.T) {
 	h := newHistory(t)
 	h.append("a")
 	failed := errors.New("the others failed")
-	at, err := h.l.AppendTransactions(t.Context(), h.at.After(3), behindAnother(func() error { return failed }), storetest.BatchOf(storetest.Payments(2, 3)))
+	before := h.at.After(storetest.Payments(1, 3))
+	at, err := h.l.AppendTransactions(t.Context(), before, behindAnother(func() error { return failed }), storetest.BatchOf(storetest.Payments(2, 3)))
 	require.ErrorIs(t, err, failed)
 	require.EqualValues(t, 4, at.LastSeq)
 	turn := behindAnother(func() error { return nil })
-	_, err = h.l.AppendTransactions(t.Context(), h.at.After(3), turn, storetest.BatchOf(storetest.Payments(2, 3)))
+	_, err = h.l.AppendTransactions(t.Context(), before, turn, storetest.BatchOf(storetest.Payments(2, 3)))
 	require.ErrorIs(t, err, ErrPositionMoved, "they were not there")
 	for _, table := range []string{"transfers", "party_transfers", "balance_totals", "latest_totals"} {
 		require.Equal(t, "0", h.Row("SELECT count(*) FROM indexer."+table), table)

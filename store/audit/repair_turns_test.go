@@ -128,7 +128,7 @@ func TestARepairPassesWritesInTurn(t *testing.T) {
 				return err
 			}
 			second = func(turn store.CommitOrder) error {
-				_, err := h.l.AppendTransactions(t.Context(), at.After(len(one)), turn, storetest.BatchOf(two))
+				_, err := h.l.AppendTransactions(t.Context(), at.After(one), turn, storetest.BatchOf(two))
 				return err
 			}
 			return h.testDB, h.l.store, h.l.term, first, second

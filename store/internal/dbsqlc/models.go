@@ -2827,6 +2827,7 @@ type TransactionsPosition struct {
 	ReadAfter  int64  `db:"read_after"`
 	LastSeq    int64  `db:"last_seq"`
 	Leftovers  bool   `db:"leftovers"`
+	LatestDate int64  `db:"latest_date"`
 	IsCopy     bool   `db:"is_copy"`
 	Digest     []byte `db:"digest"`
 }
@@ -2839,6 +2840,7 @@ type TransactionsPositionBoth struct {
 	ReadAfter  int64  `db:"read_after"`
 	LastSeq    int64  `db:"last_seq"`
 	Leftovers  bool   `db:"leftovers"`
+	LatestDate int64  `db:"latest_date"`
 	IsCopy     bool   `db:"is_copy"`
 	Digest     []byte `db:"digest"`
 }
@@ -2851,6 +2853,7 @@ type TransactionsPositionCopy struct {
 	ReadAfter  int64  `db:"read_after"`
 	LastSeq    int64  `db:"last_seq"`
 	Leftovers  bool   `db:"leftovers"`
+	LatestDate int64  `db:"latest_date"`
 	IsCopy     bool   `db:"is_copy"`
 	Digest     []byte `db:"digest"`
 }

@@ -144,7 +144,7 @@ func (q *Queries) TransactionsMarks(ctx context.Context, db DBTX, arg Transactio
 }
 
 const transactionsPositionGet = `-- name: TransactionsPositionGet :one
-SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers
+SELECT h.revision, h.shown_after, h.shown_to, h.read_after, h.last_seq, h.leftovers, h.latest_date
 FROM transactions_position_both h WHERE is_intact(h) ORDER BY h.is_copy LIMIT 1
 `
 
@@ -155,6 +155,7 @@ type TransactionsPositionGetRow struct {
 	ReadAfter  int64 `db:"read_after"`
 	LastSeq    int64 `db:"last_seq"`
 	Leftovers  bool  `db:"leftovers"`
+	LatestDate int64 `db:"latest_date"`
 }
 
 // The row, or its copy if the row is damaged: the next write depends on it.
@@ -168,6 +169,7 @@ func (q *Queries) TransactionsPositionGet(ctx context.Context, db DBTX) (Transac
 		&i.ReadAfter,
 		&i.LastSeq,
 		&i.Leftovers,
+		&i.LatestDate,
 	)
 	return i, err
 }
@@ -198,12 +200,14 @@ func (q *Queries) TransactionsPositionHold(ctx context.Context, db DBTX, revisio
 }
 
 const transactionsPositionPut = `-- name: TransactionsPositionPut :exec
-INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, is_copy, digest)
-SELECT r.only_row, r.revision, r.shown_after, r.shown_to, r.read_after, r.last_seq, r.leftovers, c.is_copy, row_digest(r)
+INSERT INTO transactions_position_both (only_row, revision, shown_after, shown_to, read_after, last_seq, leftovers, latest_date, is_copy, digest)
+SELECT r.only_row, r.revision, r.shown_after, r.shown_to, r.read_after, r.last_seq, r.leftovers, r.latest_date, c.is_copy, row_digest(r)
 FROM (SELECT true AS only_row, $1::bigint AS revision, $2::bigint AS shown_after, $3::bigint AS shown_to,
-    $4::bigint AS read_after, $5::bigint AS last_seq, $6::boolean AS leftovers) r, unnest('{f,t}'::boolean[]) c (is_copy)
+    $4::bigint AS read_after, $5::bigint AS last_seq, $6::boolean AS leftovers,
+    $7::bigint AS latest_date) r, unnest('{f,t}'::boolean[]) c (is_copy)
 ON CONFLICT (only_row, is_copy) DO UPDATE SET revision = excluded.revision, shown_after = excluded.shown_after, shown_to = excluded.shown_to,
-    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, digest = excluded.digest
+    read_after = excluded.read_after, last_seq = excluded.last_seq, leftovers = excluded.leftovers, latest_date = excluded.latest_date,
+    digest = excluded.digest
 `
 
 type TransactionsPositionPutParams struct {
@@ -213,6 +217,7 @@ type TransactionsPositionPutParams struct {
 	ReadAfter  int64 `db:"read_after"`
 	LastSeq    int64 `db:"last_seq"`
 	Leftovers  bool  `db:"leftovers"`
+	LatestDate int64 `db:"latest_date"`
 }
 
 func (q *Queries) TransactionsPositionPut(ctx context.Context, db DBTX, arg TransactionsPositionPutParams) error {
@@ -223,6 +228,7 @@ func (q *Queries) TransactionsPositionPut(ctx context.Context, db DBTX, arg Tran
 		arg.ReadAfter,
 		arg.LastSeq,
 		arg.Leftovers,
+		arg.LatestDate,
 	)
 	return err
 }
