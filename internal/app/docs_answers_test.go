@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"time"
 
 	"ledgerindexer/sandbox"
@@ -20,8 +21,11 @@ type answer struct {
 // What follows counts and adds up rows of the model.
 
 func text(v any) string {
-	if n, ok := v.(json.Number); ok {
-		return n.String()
+	switch v := v.(type) {
+	case json.Number:
+		return v.String()
+	case string:
+		return v
 	}
 	return fmt.Sprint(v)
 }
@@ -30,7 +34,11 @@ func whole(v any) int64 { return rational(v).Num().Int64() }
 
 // rational is an exact number, 0 for NULL.
 func rational(v any) *big.Rat {
-	n, ok := new(big.Rat).SetString(text(v))
+	written := text(v)
+	if n, err := strconv.ParseInt(written, 10, 64); err == nil { // as most are
+		return new(big.Rat).SetInt64(n)
+	}
+	n, ok := new(big.Rat).SetString(written)
 	if !ok {
 		return new(big.Rat)
 	}
@@ -49,8 +57,13 @@ func is(column string, value any) func(sandbox.Row) bool {
 	return func(r sandbox.Row) bool { return r[column] == value }
 }
 
-func only(rows []sandbox.Row, fits func(sandbox.Row) bool) []sandbox.Row {
-	return slices.DeleteFunc(slices.Clone(rows), func(r sandbox.Row) bool { return !fits(r) })
+func only(rows []sandbox.Row, fits func(sandbox.Row) bool) (found []sandbox.Row) {
+	for _, r := range rows {
+		if fits(r) {
+			found = append(found, r)
+		}
+	}
+	return found
 }
 
 func columnsOf(r sandbox.Row, columns ...string) []any {

@@ -8,8 +8,12 @@ import (
 
 // received are the receivers of transfers, with who sent.
 func (d *documented) received() (rows []sandbox.Row) {
+	transfers := map[any]sandbox.Row{}
+	for _, t := range d.rows["transfers"] {
+		transfers[t["seq"]] = t
+	}
 	for _, r := range d.rows["transfer_receivers"] {
-		t := only(d.rows["transfers"], is("seq", r["seq"]))[0]
+		t := transfers[r["seq"]]
 		rows = append(rows, sandbox.Row{"seq": r["seq"], "date": t["date"], "sender": t["sender"], "party": r["party"], "amount": r["amount"],
 			"fee": r["receiver_fee"], "net": new(big.Rat).Sub(rational(r["amount"]), rational(r["receiver_fee"])).RatString()})
 	}
@@ -19,9 +23,12 @@ func (d *documented) received() (rows []sandbox.Row) {
 // transfersOf are a party's rows of ledger.party_transfers, the latest first.
 func (d *documented) transfersOf(party string) []sandbox.Row {
 	var rows []sandbox.Row
-	receivers := d.received()
+	receivers := map[any][]sandbox.Row{}
+	for _, r := range d.received() {
+		receivers[r["seq"]] = append(receivers[r["seq"]], r)
+	}
 	for _, t := range d.rows["transfers"] {
-		of := only(receivers, is("seq", t["seq"]))
+		of := receivers[t["seq"]]
 		if t["sender"] == party {
 			var to []any
 			for _, g := range groups(of, by("party")) {

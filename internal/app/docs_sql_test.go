@@ -65,7 +65,7 @@ func document(t *testing.T) *documented {
 	for relation, rows := range scan.Truth() {
 		d.rows[relation] = rows
 	}
-	d.rows["events"] = eventsOf(d.rows)
+	d.rows["events"], d.rows["token_events"] = eventsOf(d.rows), l.TokenEvents(d.scope, l.End())
 
 	cfg := indexerFor(d.database, serve(t, l, sandbox.ServerOptions{}), effects())
 	cfg.ScanURL = []string{serveScan(t, scan)}
@@ -115,18 +115,18 @@ func eventsOf(rows map[string][]sandbox.Row) (events []sandbox.Row) {
 func (d *documented) variables(t *testing.T) map[string]string {
 	t.Helper()
 	first := func(relation string, fits func(sandbox.Row) bool) sandbox.Row {
-		found := only(d.rows[relation], fits)
-		require.NotEmpty(t, found, "the ledger has none of %s", relation)
-		return found[0]
+		found := slices.IndexFunc(d.rows[relation], fits)
+		require.GreaterOrEqual(t, found, 0, "the ledger has none of %s", relation)
+		return d.rows[relation][found]
 	}
 	has := func(relation, column string) func(sandbox.Row) bool {
-		return func(r sandbox.Row) bool { return len(only(d.rows[relation], is(column, r["contract_id"]))) > 0 }
+		return func(r sandbox.Row) bool { return slices.ContainsFunc(d.rows[relation], is(column, r["contract_id"])) }
 	}
 	tree := first("exercised_events", func(r sandbox.Row) bool { return whole(r["node_id"]) == 0 && whole(r["last_descendant_node_id"]) > 2 })
 	child := first("events", func(r sandbox.Row) bool { return r["kind"] == "created" && r["parent_node_id"] != nil })
 	tap := first("taps", func(sandbox.Row) bool { return true })
 	receiver := first("transfer_receivers", func(r sandbox.Row) bool {
-		return len(only(d.rows["holdings"], is("owner", r["party"]))) > 0 && len(only(d.rows["transfers"], is("sender", r["party"]))) > 0
+		return slices.ContainsFunc(d.rows["holdings"], is("owner", r["party"])) && slices.ContainsFunc(d.rows["transfers"], is("sender", r["party"]))
 	})
 	key, err := json.Marshal(first("created_events", func(r sandbox.Row) bool { return r["entity_name"] == "Account" })["contract_key"])
 	require.NoError(t, err)
