@@ -153,15 +153,16 @@ func TestAttackByConditions(t *testing.T) {
 	for relation, columns := range a.relations() {
 		require.NotContains(t, a.requireNothing("SELECT * FROM "+relation), "ERROR", relation)
 		require.NotContains(t, a.requireNothing("SELECT count(*) FROM "+relation), "ERROR", relation)
+		var anything []string
 		for _, column := range columns {
-			name := pgx.Identifier{column}.Sanitize()
-			got := a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell(x.%s)", relation, name))
+			name := "x." + pgx.Identifier{column}.Sanitize()
+			anything = append(anything, "hers.tell_any("+name+")")
+			// The planner places each condition by itself. They are true of whatever is not NULL; the cast fails at the first row.
+			got := a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell(%[2]s) AND hers.tell(%[2]s::text) AND %[2]s::text OPERATOR(hers.<<<) 'x'", relation, name))
 			seen = seen || strings.Contains(got, "alice")
-			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell(x.%s::text)", relation, name))
-			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE hers.tell_any(x.%s)", relation, name))
-			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE x.%s::text OPERATOR(hers.<<<) 'x'", relation, name))
-			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE x.%s::text::integer > 0", relation, name))
+			a.requireNothing(fmt.Sprintf("SELECT 1 FROM %s x WHERE %s::text::integer > 0", relation, name))
 		}
+		a.requireNothing("SELECT 1 FROM " + relation + " x WHERE " + strings.Join(anything, " AND ")) // not strict, which leaves outer joins as they are
 		first := pgx.Identifier{columns[0]}.Sanitize()
 		a.requireNothing(fmt.Sprintf("SELECT x.%[2]s FROM %[1]s x GROUP BY 1 HAVING hers.tell(x.%[2]s::text)", relation, first))
 		a.requireNothing(fmt.Sprintf("SELECT 1 FROM %[1]s x JOIN %[1]s y ON hers.tell(x.%[2]s::text || y.%[2]s::text)", relation, first))

@@ -185,6 +185,7 @@ func TestAttackByFunctions(t *testing.T) {
 			continue // it waits, and tells the watermark only
 		}
 		for _, kinds := range forms {
+			asked := map[string]bool{}
 			for turn := range 28 { // every two values of the first types meet
 				var his, anybodys []string
 				for i, kind := range kinds {
@@ -196,16 +197,21 @@ func TestAttackByFunctions(t *testing.T) {
 					his = append(his, mine[n%len(mine)]+"::"+kind)
 					anybodys = append(anybodys, other[n%len(other)]+"::"+kind)
 				}
-				if turn > 0 && len(kinds) == 0 {
-					break
-				}
 				query := "SELECT x::text FROM " + name + "(" + strings.Join(his, ", ") + ") x"
+				if asked[query] {
+					continue
+				}
+				asked[query] = true
+				called++
 				got := a.try(query)
 				require.NotContains(t, got, "77.77", query)
+				if !strings.Contains(query, secret) {
+					require.NotContains(t, got, secret, query)
+					continue
+				}
 				want := a.try("SELECT x::text FROM " + name + "(" + strings.Join(anybodys, ", ") + ") x")
 				require.NotContains(t, want, secret, query)
 				require.Equal(t, strings.ReplaceAll(want, nobodys, secret), got, query)
-				called++
 			}
 			_ = a.try("SELECT pqs.set_latest(NULL), pqs.set_oldest(NULL)")
 		}
