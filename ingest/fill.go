@@ -23,10 +23,20 @@ type FillSink interface {
 	// FillState takes a step towards a lower state floor, where updates are filled in from the beginning of the ledger or from a
 	// snapshot on. It returns the offset that was reached, and the one at which it ends for now.
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
-	// EarlierScope returns the ranges that are stored in an earlier scope than the one in force, in order.
-	EarlierScope(ctx context.Context) ([]ledger.Range, error)
-	// Refill makes a page's range, which is the upper end of what is stored in an earlier scope, complete for the scope in force.
+	// EarlierScope returns what is stored in a scope that lacks something of the one in force, in order.
+	EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error)
+	// Refill makes a page's range, which is the upper end of what is stored in an earlier scope, complete for the scope in force. The page
+	// was read in scope, which shows both.
 	Refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error
+	// RefillSnapshot makes the carried rows of a page of the carried snapshot, behind a number of entries, those of the page. Behind the
+	// last one the snapshot is of that scope. It comes when all updates above are complete.
+	RefillSnapshot(ctx context.Context, scope ledger.Scope, at ledger.Offset, before int64, page ledger.SnapshotPage) error
+}
+
+// ScopedSource reads a ledger in one scope.
+type ScopedSource interface {
+	UpdateSource
+	SnapshotSource
 }
 
 // Fill is the loop that reads the updates below the history floor, while the indexer continues above. It is used once. A later run
@@ -45,6 +55,8 @@ type Fill struct {
 	Files PageSource
 	// Check, if set, checks before each try that source and sink belong together.
 	Check func(context.Context) error
+	// In returns a source that reads in a scope; nil: Source reads in the only one.
+	In func(context.Context, ledger.Scope) (ScopedSource, error)
 	// Past, if set, reads what is stored in the scope in which it was read, to detect a fork; nil: Source.
 	Past UpdateReader
 	// MaxRequests limits the requests in flight; 0 means DefaultMaxRequests.
@@ -126,13 +138,13 @@ func (r *fillRun) work(ctx context.Context) error {
 		}
 		r.chosen = true
 	}
+	if err := r.refill(ctx); err != nil {
+		return err
+	}
 	if err := r.carry(ctx, bounds); err != nil {
 		return err
 	}
 	if err := r.fill(ctx); err != nil {
-		return err
-	}
-	if err := r.refill(ctx); err != nil {
 		return err
 	}
 	return r.lowerStateFloor(ctx)

@@ -50,7 +50,11 @@ func (s fillSink) LastUpdate(context.Context, ledger.Offset) (ledger.Offset, str
 	return 0, "", nil
 }
 
-func (s fillSink) EarlierScope(context.Context) ([]ledger.Range, error) { return nil, nil }
+func (s fillSink) EarlierScope(context.Context) ([]ledger.EarlierRange, error) { return nil, nil }
+
+func (s fillSink) RefillSnapshot(context.Context, ledger.Scope, ledger.Offset, int64, ledger.SnapshotPage) error {
+	return nil
+}
 
 func (s fillSink) Refill(context.Context, ledger.Scope, ledger.Page) error {
 	panic("nothing is of an earlier scope")

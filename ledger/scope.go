@@ -18,8 +18,8 @@ const (
 	ShapeLedgerEffects Shape = "ledger-effects"
 )
 
-// Scope is what is read of the ledger. Rows are complete for it, not beyond it. A database holds one scope; after it was changed, what
-// was stored before is of the earlier one until it has been read in the new one.
+// Scope is what is read of the ledger. Rows are complete for it, not beyond it. A database has one scope in force; after it was changed,
+// what was stored before is of the earlier one, until it has been read again as far as that lacks something.
 type Scope struct {
 	Parties       []string `json:"parties"`    // empty: any party, which needs the right to read as any
 	Templates     []string `json:"templates"`  // "#package-name:Module:Entity"; with Interfaces empty too: all
@@ -53,6 +53,51 @@ func (s Scope) Hash() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// EarlierRange is a range that is stored in a scope that lacks something of the one in force.
+type EarlierRange struct {
+	Range
+	Scope    Scope // in which it is to be read again: it shows what is stored there, and what the scope in force shows
+	Snapshot bool  // of the carried snapshot, which is at Range.From and Range.To
+}
+
+// Union is the scope that shows what each of two scopes of the same form shows.
+func (s Scope) Union(other Scope) Scope {
+	all := func(list, other []string) []string {
+		if len(list) == 0 || len(other) == 0 {
+			return nil
+		}
+		return slices.Concat(list, other)
+	}
+	s.Parties, s.Templates = all(s.Parties, other.Parties), all(s.Templates, other.Templates)
+	s.Interfaces = slices.Concat(s.Interfaces, other.Interfaces)
+	return s
+}
+
+// OtherForm names the settings, as flags, by which what two scopes both show is not shown in the same form.
+func (s Scope) OtherForm(other Scope) (flags []string) {
+	return named([]setting{
+		{"--shape", s.Shape == other.Shape},
+		{"--blobs", s.Blobs == other.Blobs},
+		{"--reassignments", s.Reassignments == other.Reassignments},
+		{"--topology", s.Topology == other.Topology},
+	})
+}
+
+// setting is one of a scope, as a flag, and whether it is as it should be.
+type setting struct {
+	flag string
+	ok   bool
+}
+
+func named(settings []setting) (flags []string) {
+	for _, s := range settings {
+		if !s.ok {
+			flags = append(flags, s.flag)
+		}
+	}
+	return flags
+}
+
 // Lacks names the settings by which a scope does not show all that another one shows, as flags; empty: it shows all of that, in the
 // same form. A scope may show more only by further parties, templates and interfaces.
 func (s Scope) Lacks(of Scope) (flags []string) {
@@ -62,21 +107,9 @@ func (s Scope) Lacks(of Scope) (flags []string) {
 	all := func(list, other []string) bool { // an empty list shows all
 		return len(list) == 0 || len(other) > 0 && holds(list, other)
 	}
-	for _, c := range []struct {
-		flag string
-		ok   bool
-	}{
+	return append(named([]setting{
 		{"--parties", all(s.Parties, of.Parties)},
 		{"--templates", all(s.Templates, of.Templates)},
 		{"--interfaces", holds(s.Interfaces, of.Interfaces)},
-		{"--shape", s.Shape == of.Shape},
-		{"--blobs", s.Blobs == of.Blobs},
-		{"--reassignments", s.Reassignments == of.Reassignments},
-		{"--topology", s.Topology == of.Topology},
-	} {
-		if !c.ok {
-			flags = append(flags, c.flag)
-		}
-	}
-	return flags
+	}), s.OtherForm(of)...)
 }

@@ -166,7 +166,7 @@ CREATE TABLE floors_copy PARTITION OF floors_both FOR VALUES IN (true);
 COMMENT ON TABLE floors IS 'From where events are complete, and from where the active set is known at every offset (NULL: nowhere).';
 COMMENT ON COLUMN floors.waiting_snapshot IS 'The snapshot that will lower the state floor to its offset. It is being read, or waits for the history above it to be filled in. Its carried rows are not shown yet. NULL: no snapshot waits.';
 COMMENT ON COLUMN floors.pruned_to IS 'The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.';
-COMMENT ON COLUMN floors.changed_to IS 'The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.';
+COMMENT ON COLUMN floors.changed_to IS 'The scope in force, while some of the coverage is of another one, from before the scope was changed. NULL: all of it is of one scope.';
 
 -- Dictionaries: long names and lists of parties are stored once ------------------------------------------------
 
@@ -596,45 +596,3 @@ CREATE TABLE lifetimes (
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
 COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';
 
--- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. It orders the
--- events of an update by node id, and those with the same node id by kind, as below.
--- +goose StatementBegin
-CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
-RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
-    reassignment_counter bigint, deactivated_offset bigint)
-LANGUAGE sql STABLE PARALLEL SAFE
-BEGIN ATOMIC
-SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.ledger_offset, t.node_id, t.reassignment_counter, t.ended
-FROM (
-    SELECT e.*, lead(e.ledger_offset) OVER (
-        PARTITION BY e.contract_id COLLATE "C", e.synchronizer_ref ORDER BY e.ledger_offset, e.node_id, e.kind
-    ) AS ended
-    FROM (
-        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
-            c.reassignment_counter, true AS activates
-        FROM shown_created c
-        WHERE c.reassignment_counter IS NOT NULL
-        UNION ALL
-        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true
-        FROM created c
-        LEFT JOIN reassignments r
-            ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
-        WHERE c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
-        UNION ALL
-        SELECT a.contract_id, coalesce(a.synchronizer_ref, 0), a.ledger_offset, a.node_id, 2, NULL, NULL, false
-        FROM archived a
-        WHERE a.ledger_offset > from_exclusive AND a.ledger_offset <= to_inclusive
-        UNION ALL
-        SELECT x.contract_id, coalesce(x.synchronizer_ref, 0), x.ledger_offset, x.node_id, 3, NULL, NULL, false
-        FROM exercised x
-        WHERE x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive AND x.consuming
-        UNION ALL
-        SELECT r.contract_id, r.source_ref, r.ledger_offset, r.node_id, 4, NULL, NULL, false
-        FROM reassignments r
-        WHERE r.ledger_offset > from_exclusive AND r.ledger_offset <= to_inclusive AND r.kind = 'unassigned'
-    ) e
-) t
-WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
-END;
--- +goose StatementEnd
-COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Each activation of a contract on a synchronizer (0: not served) by a carried row or by an event of a range, and the offset at which it ended (deactivated_offset; NULL: it is active). Without those that ended up to ended_after. active_contracts and lifetimes must equal this.';

@@ -62,7 +62,6 @@ SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_
 FROM coverage c
 WHERE c.from_exclusive < ledger.latest_offset();
 COMMENT ON VIEW ledger.coverage IS 'Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(). Those below it were filled in, and there is still a gap above them.';
-COMMENT ON COLUMN ledger.coverage.in_force IS 'Whether the scope is the one in force. False: the events are complete for an earlier scope that shows less, until `backfill history` has read them in the new one.';
 COMMENT ON COLUMN ledger.coverage.stream IS 'updates.';
 COMMENT ON COLUMN ledger.coverage.scope IS 'Hash of the scope: parties, templates, interfaces, shape and so on.';
 COMMENT ON COLUMN ledger.coverage.from_exclusive IS 'The range begins after this offset.';

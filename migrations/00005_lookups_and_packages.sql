@@ -274,3 +274,124 @@ CREATE TABLE tasks (
     failure      text
 );
 COMMENT ON TABLE tasks IS 'When each stream and background task last succeeded, and when and why it last failed.';
+
+-- What leaves the scope ------------------------------------------------------------------------------------------
+-- A scope that was changed to one that shows less ends, at that offset, what only the one before showed: its events are not read any more.
+-- This follows from the coverage and the creations, so nothing of it is stored.
+
+CREATE FUNCTION scope_shows(scope jsonb, other jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (scope -> 'parties' = '[]' OR other -> 'parties' <> '[]' AND scope -> 'parties' @> (other -> 'parties'))
+    AND (scope -> 'templates' = '[]' OR other -> 'templates' <> '[]' AND scope -> 'templates' @> (other -> 'templates'))
+    AND scope -> 'interfaces' @> (other -> 'interfaces')
+    AND scope - '{parties,templates,interfaces}'::text[] = other - '{parties,templates,interfaces}'::text[];
+COMMENT ON FUNCTION scope_shows(jsonb, jsonb) IS 'Whether a scope shows all that another one shows, in the same form. Empty parties and templates are all. Scope.Lacks in Go says the same.';
+
+-- +goose StatementBegin
+CREATE FUNCTION scope_has(scope jsonb, template_ref integer, stakeholders_ref integer, created_at bigint, created_node integer) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (scope -> 'parties' = '[]' OR scope_has.stakeholders_ref IS NULL
+        OR EXISTS (SELECT FROM party_lists p WHERE p.party_list_ref = scope_has.stakeholders_ref AND scope -> 'parties' ?| p.parties))
+    AND (scope -> 'templates' = '[]'
+        OR EXISTS (
+            SELECT FROM templates t
+            WHERE t.template_ref = scope_has.template_ref
+              AND scope -> 'templates' ?| ARRAY[t.template_id, '#' || t.package_name || ':' || t.module_name || ':' || t.entity_name])
+        OR scope -> 'interfaces' <> '[]' AND EXISTS (
+            SELECT FROM (
+                SELECT v.ledger_offset, v.node_id, v.interface_id FROM interface_views v
+                UNION ALL
+                SELECT v.ledger_offset, v.node_id, v.interface_id FROM shown_interface_views v
+            ) v
+            CROSS JOIN jsonb_array_elements_text(scope -> 'interfaces') a (asked)
+            LEFT JOIN packages k ON k.package_id = split_part(v.interface_id, ':', 1) AND k.package_name <> ''
+            WHERE v.ledger_offset = created_at AND v.node_id = created_node
+              AND substr(a.asked, strpos(a.asked, ':')) = substr(v.interface_id, strpos(v.interface_id, ':'))
+              AND split_part(a.asked, ':', 1) IN (split_part(v.interface_id, ':', 1), '#' || coalesce(k.package_name, substr(split_part(a.asked, ':', 1), 2)))));
+-- +goose StatementEnd
+COMMENT ON FUNCTION scope_has(jsonb, integer, integer, bigint, integer) IS 'Whether a scope shows the contract of a creation event. A contract whose stakeholders were not served counts as shown. An interface whose package has no known name is told by module and entity.';
+
+CREATE VIEW covered_scopes AS
+SELECT c.stream, c.scope, c.from_exclusive, c.to_inclusive, s.definition,
+       f.changed_to IS NULL OR c.scope = f.changed_to OR coalesce(scope_shows(s.definition, n.definition), false) AS complete
+FROM (
+    SELECT v.stream, v.scope, v.from_exclusive, v.to_inclusive FROM coverage v
+    UNION ALL
+    SELECT 'snapshot', k.scope, k.snapshot_offset, k.snapshot_offset FROM snapshots k
+    WHERE k.finished_at IS NOT NULL AND k.snapshot_offset IS DISTINCT FROM (SELECT w.waiting_snapshot FROM floors w WHERE w.stream = 'updates')
+) c
+JOIN floors f ON f.stream = 'updates'
+LEFT JOIN scopes s ON s.scope = c.scope
+LEFT JOIN scopes n ON n.scope = f.changed_to;
+COMMENT ON VIEW covered_scopes IS 'coverage, and the snapshot whose rows are shown (stream snapshot), with their scope. complete: that shows all that the scope in force shows.';
+
+CREATE VIEW scope_ends AS
+SELECT r.ledger_offset, n.definition
+FROM (
+    SELECT c.definition, least(c.to_inclusive, watermark()) AS ledger_offset, lead(c.scope, 1, f.changed_to) OVER (ORDER BY c.from_exclusive) AS next
+    FROM covered_scopes c JOIN floors f ON f.stream = c.stream
+    WHERE c.stream = 'updates' AND f.changed_to IS NOT NULL AND c.from_exclusive >= f.history_floor AND c.from_exclusive < watermark()
+) r
+JOIN scopes n ON n.scope = r.next
+WHERE NOT scope_shows(n.definition, r.definition);
+COMMENT ON VIEW scope_ends IS 'The offsets at which a scope ends that shows more than the next one, with the next one.';
+
+CREATE VIEW departures AS
+SELECT e.ledger_offset, 2147483647 AS node_id, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref
+FROM scope_ends e
+JOIN created c ON c.ledger_offset <= e.ledger_offset
+WHERE (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
+  AND NOT scope_has(e.definition, c.template_ref, c.stakeholders_ref, c.ledger_offset, c.node_id)
+UNION ALL
+SELECT e.ledger_offset, 2147483647, c.contract_id, coalesce(c.synchronizer_ref, 0)
+FROM scope_ends e
+JOIN shown_created c ON c.ledger_offset <= e.ledger_offset
+WHERE c.reassignment_counter IS NOT NULL
+  AND NOT scope_has(e.definition, c.template_ref, c.stakeholders_ref, c.ledger_offset, c.node_id);
+COMMENT ON VIEW departures IS 'Where contracts leave the scope, behind all events of the offset: what is read from there on does not show them. Contracts that had ended before are there too.';
+
+-- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. It orders the
+-- events of an update by node id, and those with the same node id by kind, as below.
+-- +goose StatementBegin
+CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
+RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
+    reassignment_counter bigint, deactivated_offset bigint)
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.ledger_offset, t.node_id, t.reassignment_counter, t.ended
+FROM (
+    SELECT e.*, lead(e.ledger_offset) OVER (
+        PARTITION BY e.contract_id COLLATE "C", e.synchronizer_ref ORDER BY e.ledger_offset, e.node_id, e.kind
+    ) AS ended
+    FROM (
+        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.ledger_offset, c.node_id, 0 AS kind, c.template_ref,
+            c.reassignment_counter, true AS activates
+        FROM shown_created c
+        WHERE c.reassignment_counter IS NOT NULL
+        UNION ALL
+        SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.ledger_offset, c.node_id, 1, c.template_ref, coalesce(r.reassignment_counter, 0), true
+        FROM created c
+        LEFT JOIN reassignments r
+            ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
+        WHERE c.ledger_offset > from_exclusive AND c.ledger_offset <= to_inclusive AND (c.origin = 'assignment' OR c.acs_delta IS NOT FALSE)
+        UNION ALL
+        SELECT a.contract_id, coalesce(a.synchronizer_ref, 0), a.ledger_offset, a.node_id, 2, NULL, NULL, false
+        FROM archived a
+        WHERE a.ledger_offset > from_exclusive AND a.ledger_offset <= to_inclusive
+        UNION ALL
+        SELECT x.contract_id, coalesce(x.synchronizer_ref, 0), x.ledger_offset, x.node_id, 3, NULL, NULL, false
+        FROM exercised x
+        WHERE x.ledger_offset > from_exclusive AND x.ledger_offset <= to_inclusive AND x.consuming
+        UNION ALL
+        SELECT r.contract_id, r.source_ref, r.ledger_offset, r.node_id, 4, NULL, NULL, false
+        FROM reassignments r
+        WHERE r.ledger_offset > from_exclusive AND r.ledger_offset <= to_inclusive AND r.kind = 'unassigned'
+        UNION ALL
+        SELECT d.contract_id, d.synchronizer_ref, d.ledger_offset, d.node_id, 5, NULL, NULL, false
+        FROM departures d
+        WHERE d.ledger_offset > from_exclusive AND d.ledger_offset <= to_inclusive
+    ) e
+) t
+WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
+END;
+-- +goose StatementEnd
+COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Each activation of a contract on a synchronizer (0: not served) by a carried row or by an event of a range, and the offset at which it ended (deactivated_offset; NULL: it is active). Without those that ended up to ended_after. active_contracts and lifetimes must equal this.';

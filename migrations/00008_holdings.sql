@@ -263,6 +263,9 @@ FROM (
     SELECT r.ledger_offset, r.node_id, 5, r.contract_id, r.source_ref, 0, false, NULL
     FROM reassignments r
     WHERE r.kind = 'unassigned'
+    UNION ALL
+    SELECT d.ledger_offset, d.node_id, 6, d.contract_id, d.synchronizer_ref, 0, false, NULL
+    FROM departures d
 ) e
 LEFT JOIN LATERAL (
     SELECT y.position_id, y.amount, y.locked FROM holding_events y

@@ -38,7 +38,7 @@ COMMENT ON COLUMN ledger.contract_lifetimes.module_name IS 'Module of the templa
 COMMENT ON COLUMN ledger.contract_lifetimes.entity_name IS 'Name of the template.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from IS 'Offset of the creation, or of the assignment to the synchronizer: active from this offset on.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_from_node_id IS 'Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.';
-COMMENT ON COLUMN ledger.contract_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.';
+COMMENT ON COLUMN ledger.contract_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not active at this offset any more. Or, without an event, the offset at which the contract''s parties, template or interfaces were taken away from the scope: what became of it is not known. NULL: active now.';
 COMMENT ON COLUMN ledger.contract_lifetimes.payload IS 'Create arguments. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contract_lifetimes.contract_key IS 'Contract key. NULL: it has none. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contract_lifetimes.signatories IS 'Signatories. Costs a look-up per row.';
@@ -287,7 +287,7 @@ RETURN coalesce((
     SELECT range_agg(int8range(c.from_exclusive, c.to_inclusive)) @> int8range(is_complete.from_exclusive, is_complete.to_inclusive) FROM ledger.coverage c
     WHERE c.in_force
 ), false);
-COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event of the scope in force after the first offset up to the second is stored. After the scope was changed this is false of what was stored before, until `backfill history` has read it in the new scope. False where one of them is NULL; an error where the second is lower.';
+COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event of the scope in force after the first offset up to the second is stored. After something was added to the scope this is false of what was stored before, until `backfill history` has read it again. ledger.coverage says for which parties a range is complete. False where one of them is NULL; an error where the second is lower.';
 
 -- VOLATILE: each of its statements sees what was committed before that statement.
 -- +goose StatementBegin

@@ -129,7 +129,7 @@ CREATE VIEW my_positions AS
 SELECT p.position_id FROM position_stakeholders p WHERE get_bit((SELECT m.bits FROM my_lists m), p.stakeholders_ref) <> 0;
 
 -- With the rights of who reads --------------------------------------------------------------------------------------
--- Only views that policies read, and views that show nothing about parties from tables that do, keep their owner's rights.
+-- Only views that policies read, and views that show nothing about other parties from tables that do, keep their owner's rights.
 
 -- +goose StatementBegin
 DO $$
@@ -147,6 +147,32 @@ BEGIN
 END
 $$;
 -- +goose StatementEnd
+
+CREATE VIEW scope_ranges AS
+SELECT c.stream, c.scope, c.from_exclusive, c.to_inclusive,
+       f.changed_to IS NULL OR c.scope = f.changed_to OR coalesce(scope_shows(s.definition, n.definition), false) AS complete,
+       CASE WHEN s.definition -> 'parties' <> '[]' THEN ARRAY(
+           SELECT p.party FROM jsonb_array_elements_text(s.definition -> 'parties') p (party)
+           WHERE NOT EXISTS (SELECT FROM readers r WHERE r.reader = CURRENT_USER::text AND NOT r.all_parties)
+              OR p.party IN (SELECT m.party FROM my_parties m)
+           ORDER BY p.party COLLATE "C") END AS parties,
+       CASE WHEN s.definition -> 'templates' <> '[]' THEN ARRAY(SELECT jsonb_array_elements_text(s.definition -> 'templates')) END AS templates,
+       ARRAY(SELECT jsonb_array_elements_text(s.definition -> 'interfaces')) AS interfaces
+FROM coverage c
+JOIN floors f ON f.stream = c.stream
+LEFT JOIN scopes s ON s.scope = c.scope
+LEFT JOIN scopes n ON n.scope = f.changed_to;
+COMMENT ON VIEW scope_ranges IS 'coverage, with its scope, as covered_scopes has it. It shows a limited role its own parties.';
+
+CREATE OR REPLACE VIEW ledger.coverage WITH (security_invoker = true) AS
+SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive, c.complete AS in_force,
+       c.parties, c.templates, c.interfaces
+FROM scope_ranges c
+WHERE c.from_exclusive < ledger.latest_offset();
+COMMENT ON COLUMN ledger.coverage.in_force IS 'Whether all is stored that the scope in force shows. False: the events are complete for an earlier scope that lacks some of it, until `backfill history` has read them again.';
+COMMENT ON COLUMN ledger.coverage.parties IS 'The parties for which the events are complete; a limited role sees its own. A party that was taken away is complete up to the last range that names it. NULL: any party.';
+COMMENT ON COLUMN ledger.coverage.templates IS 'The templates for which they are complete, as --templates named them. NULL: all.';
+COMMENT ON COLUMN ledger.coverage.interfaces IS 'The interfaces whose views were read, and by which contracts of other templates were, as --interfaces named them.';
 
 -- It shows a limited role its own parties. A barrier: a reader's condition must not see the others before they are filtered out.
 CREATE OR REPLACE VIEW ledger.parties WITH (security_invoker = true, security_barrier = true) AS

@@ -1,7 +1,11 @@
 -- name: LookupsAnswered :many
--- The next contracts, in the order of ids, whose look-up has an answer that the participant can give again.
+-- The next contracts, in the order of ids, whose look-up has an answer that the participant can give again. Those of events of another scope
+-- than the one in force may have been asked for as other parties.
 SELECT l.contract_id FROM lookups l
-WHERE l.status IN ('found', 'not_found') AND l.contract_id > @after::text ORDER BY l.contract_id LIMIT @at_most::bigint;
+WHERE l.status IN ('found', 'not_found') AND l.contract_id > @after::text AND NOT EXISTS (
+    SELECT FROM coverage c JOIN floors f ON f.stream = c.stream
+    WHERE c.stream = 'updates' AND c.scope <> f.changed_to AND c.from_exclusive < l.ledger_offset AND c.to_inclusive >= l.ledger_offset)
+ORDER BY l.contract_id LIMIT @at_most::bigint;
 
 -- name: LookupAskAgain :exec
 -- Removes an answer, so that the contract is looked up again.

@@ -1,6 +1,7 @@
 -- name: FloorsGet :one
 -- projected_from: active_contracts and lifetimes follow from what was active at this offset and from the events after it.
 SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to, coalesce(f.changed_to, '')::text AS changed_to,
+    EXISTS (SELECT FROM covered_scopes c WHERE NOT c.complete)::boolean AS incomplete,
     coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
 FROM floors f WHERE f.stream = @stream;
 

@@ -1,20 +1,28 @@
 -- Changing the scope: floors name the one in force while some of the coverage is of an earlier one.
 
 -- name: ScopesCovered :many
--- The scopes that something is covered in. A definition that is lost is empty.
+-- The scopes that something is covered in, or a snapshot was read in. A definition that is lost is empty.
 SELECT c.scope, coalesce(min(s.definition::text), '')::text AS definition
-FROM coverage c LEFT JOIN scopes s ON s.scope = c.scope
-WHERE c.stream = @stream GROUP BY c.scope ORDER BY c.scope;
+FROM (SELECT v.scope FROM coverage v WHERE v.stream = @stream UNION SELECT k.scope FROM snapshots k) c LEFT JOIN scopes s ON s.scope = c.scope
+GROUP BY c.scope ORDER BY c.scope;
 
 -- name: ScopeChange :exec
--- Says which scope is in force while something is covered in an earlier one; NULL: nothing is.
+-- Says which scope is in force while something is covered in another one; NULL: nothing is.
 UPDATE floors_both f SET changed_to = sqlc.narg('scope')::text, digest = changed_digest(f, jsonb_build_object('changed_to', sqlc.narg('scope')::text))
 WHERE f.stream = @stream;
 
 -- name: ScopesForget :exec
--- Removes the scopes that nothing is covered in, except the one in force.
+-- Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force.
 DELETE FROM scopes_both s
-WHERE s.scope <> @in_force AND NOT EXISTS (SELECT FROM coverage c WHERE c.scope = s.scope);
+WHERE s.scope <> @in_force AND NOT EXISTS (SELECT FROM coverage c WHERE c.scope = s.scope)
+  AND NOT EXISTS (SELECT FROM snapshots k WHERE k.scope = s.scope);
+
+-- name: SnapshotScope :one
+-- The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
+SELECT sqlc.embed(s), coalesce(d.definition::text, '')::text AS definition
+FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+ORDER BY s.snapshot_offset DESC LIMIT 1;
 
 -- name: ScopeAt :one
 -- The scope in which what follows an offset is covered, and how far. An empty scope: it is not covered up to there, or to the greatest
@@ -29,10 +37,76 @@ LEFT JOIN floors f ON f.stream = @stream
 LEFT JOIN scopes s ON s.scope = h.scope;
 
 -- name: CoverageEarlier :many
--- The ranges that are covered in an earlier scope than the one in force.
-SELECT c.from_exclusive, c.to_inclusive
-FROM coverage c JOIN floors f ON f.stream = c.stream
-WHERE c.stream = @stream AND c.scope <> f.changed_to ORDER BY c.from_exclusive;
+-- The carried snapshot, and the ranges that are covered, in a scope that lacks something of the one in force.
+SELECT c.stream = 'snapshot' AS snapshot, c.from_exclusive, c.to_inclusive, c.scope, coalesce(c.definition::text, '')::text AS definition
+FROM covered_scopes c
+WHERE NOT c.complete ORDER BY c.to_inclusive;
+
+-- name: ScopeEndsAt :one
+-- Whether a scope ends at an offset that shows more than the one that follows.
+SELECT EXISTS (SELECT FROM scope_ends e WHERE e.ledger_offset = @at::bigint);
+
+-- name: ScopeLeave :exec
+-- Ends what is active and leaves the scope at an offset, the watermark.
+WITH gone AS (
+    DELETE FROM active_contracts a
+    USING scope_ends e
+    WHERE e.ledger_offset = @at::bigint AND NOT scope_has(e.definition, a.template_ref, a.stakeholders_ref, a.activated_offset, a.activated_node_id)
+    RETURNING a.*
+)
+INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+    position_id, contract_id, amount, locked)
+SELECT @at::bigint, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
+    g.amount, g.locked
+FROM gone g;
+
+-- name: ScopeReturning :many
+-- Up to a number of the lifetimes that are stored as ended at an offset and that nothing ends there any more, behind one of them, with
+-- where they end now; 0: nowhere.
+SELECT l.activated_offset, l.activated_node_id, l.contract_id, coalesce((
+    SELECT min(x.ledger_offset) FROM step_events x
+    WHERE x.contract_id = l.contract_id AND x.synchronizer_ref = l.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset > @at::bigint
+      AND x.ledger_offset <= watermark()
+), 0)::bigint AS ended
+FROM lifetimes l
+WHERE l.deactivated_offset = @at::bigint AND (l.activated_offset, l.activated_node_id) > (@after_offset::bigint, @after_node::integer)
+  AND NOT EXISTS (
+    SELECT FROM step_events x
+    WHERE x.contract_id = l.contract_id AND x.synchronizer_ref = l.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset = @at::bigint
+      AND (x.ledger_offset, x.node_id) > (l.activated_offset, l.activated_node_id))
+ORDER BY l.activated_offset, l.activated_node_id LIMIT @at_most::bigint;
+
+-- name: ScopeReturn :exec
+-- Moves the end of lifetimes that are stored as ended at an offset; 0: they are active. The arrays are parallel.
+WITH ends AS (
+    SELECT unnest(@activated_offsets::bigint[]) AS activated_offset, unnest(@activated_node_ids::integer[]) AS activated_node_id,
+        unnest(@ends::bigint[]) AS ended
+), gone AS (
+    DELETE FROM lifetimes l USING ends e
+    WHERE l.deactivated_offset = @at::bigint AND l.activated_offset = e.activated_offset AND l.activated_node_id = e.activated_node_id
+    RETURNING l.*
+), opened AS (
+    INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+        position_id, amount, locked, stakeholders_ref)
+    SELECT g.contract_id, g.synchronizer_ref, g.template_ref, g.activated_offset, g.activated_node_id,
+        coalesce(r.reassignment_counter, c.reassignment_counter, 0), g.position_id, g.amount, g.locked, g.stakeholders_ref
+    FROM gone g
+    JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended = 0
+    LEFT JOIN reassignments r ON r.ledger_offset = g.activated_offset AND r.node_id = g.activated_node_id AND r.kind = 'assigned'
+    LEFT JOIN shown_created c ON c.ledger_offset = g.activated_offset AND c.node_id = g.activated_node_id
+)
+INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+    position_id, contract_id, amount, locked)
+SELECT e.ended, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
+    g.amount, g.locked
+FROM gone g
+JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended > 0;
+
+-- name: CoverageIncomplete :one
+-- Whether something of a range is covered in a scope that lacks something of the one in force.
+SELECT EXISTS (
+    SELECT FROM covered_scopes c
+    WHERE c.stream = @stream AND NOT c.complete AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint);
 
 -- name: CoverageCut :exec
 -- Removes a range from the coverage of all scopes but one. The inserted rows are computed from all that the deletion returns, as in
@@ -52,13 +126,13 @@ INSERT INTO coverage_both (stream, scope, from_exclusive, to_inclusive, is_copy,
 SELECT p.stream, p.scope, p.from_exclusive, p.to_inclusive, p.is_copy, CASE WHEN p.intact THEN row_digest(p) END FROM pieces p;
 
 -- name: LookupsAgain :exec
--- Forgets the answers to look-ups: they depend on the parties that ask.
+-- Forgets the answers to look-ups: they depend on the parties that ask. keep_found: but for those that brought a contract.
 WITH exact AS (
-    DELETE FROM lookup_exact_payloads
+    DELETE FROM lookup_exact_payloads WHERE NOT @keep_found::boolean
 )
 UPDATE lookups SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
     contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL
-WHERE status <> 'wanted';
+WHERE status <> 'wanted' AND NOT (@keep_found::boolean AND status = 'found');
 
 -- name: LookupsWantKnown :exec
 -- Adds look-ups for events whose contract has neither a stored creation nor a look-up.
@@ -85,3 +159,27 @@ WHERE l.deactivated_offset = g.deactivated_offset AND l.activated_offset = g.act
 -- Another scope than one in which something of a range is covered; empty: none.
 SELECT coalesce(min(c.scope), '')::text AS scope FROM coverage c
 WHERE c.stream = @stream AND c.scope <> @scope AND c.from_exclusive < @to_inclusive::bigint AND c.to_inclusive > @from_exclusive::bigint;
+
+-- name: CarriedEnds :many
+-- Where contracts that a snapshot has as active end after it; 0: they are active. The arrays are parallel, and the result is.
+SELECT coalesce((
+    SELECT min(x.ledger_offset) FROM step_events x
+    WHERE x.contract_id = q.contract_id AND x.synchronizer_ref = q.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset <= watermark()
+), 0)::bigint AS ended
+FROM (
+    SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref,
+        generate_series(1, cardinality(@contract_ids::text[])) AS number
+) q
+ORDER BY q.number;
+
+-- name: SnapshotReadAgain :exec
+UPDATE snapshots_both s SET scope = @scope::text, entries = @entries::bigint, pruned = NULL,
+    digest = changed_digest(s, jsonb_build_object('scope', @scope::text, 'entries', @entries::bigint, 'pruned', NULL::boolean))
+WHERE s.snapshot_offset = @snapshot_offset;
+
+-- name: CoverageElsewhere :many
+-- What is stored in another scope than the one in force: ranges, and all that was carried by a snapshot, but not where the snapshot itself
+-- is compared.
+SELECT CASE WHEN c.stream = 'snapshot' THEN -1 ELSE c.from_exclusive END::bigint AS from_exclusive, c.to_inclusive
+FROM covered_scopes c JOIN floors f ON f.stream = 'updates'
+WHERE c.scope <> f.changed_to AND NOT (c.stream = 'snapshot' AND c.to_inclusive = @at::bigint);

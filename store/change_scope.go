@@ -15,8 +15,9 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// CheckChange is CheckIdentity for a run that may change the scope: another scope is refused only if ChangeScope would refuse it.
-func (s *Store) CheckChange(ctx context.Context, participantID string, scope ledger.Scope) error {
+// CheckChange is CheckIdentity for a run that may change the scope: another scope is refused only if ChangeScope would refuse it, or if what
+// it adds could not be filled in because the participant is pruned up to an offset.
+func (s *Store) CheckChange(ctx context.Context, participantID string, scope ledger.Scope, pruned ledger.Offset) error {
 	in, ok, err := s.Scope(ctx)
 	if err != nil {
 		return err
@@ -27,24 +28,24 @@ func (s *Store) CheckChange(ctx context.Context, participantID string, scope led
 	if err := s.CheckIdentity(ctx, participantID, in); err != nil {
 		return err
 	}
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.refuseChange(ctx, tx, scope) })
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return s.refuseChange(ctx, tx, scope, pruned) })
 }
 
-// ChangeScope puts a scope in force that shows more than the one before: from the watermark on updates are written in it. What was
-// stored before stays as it is, covered in the scope in which it was read, until package audit's Refiller has made it complete. What
-// was written ahead of the watermark is removed, and is read again. Answers to look-ups are forgotten, because they depend on the
-// parties.
+// ChangeScope puts another scope in force: from the watermark on updates are written in it. What was stored before stays as it is, covered
+// in the scope in which it was read; as far as that lacks something, package audit's Refiller makes it complete. What only the scope before
+// showed ends at the watermark, and what it ended before and shows again goes on. What was written ahead of the watermark is removed, and is
+// read again. Answers to look-ups are asked for again, because they depend on the parties, but contracts that were found stay where something
+// was taken away: they may not be found again.
 //
 // changed is false if the scope is in force already, or nothing was started. It is called before anything is written in a term.
-// A scope that does not show all that is covered, and a database whose past can't be completed, are *ledger.Problem.
+// A scope of another form, and a database that can't be made complete for it, are *ledger.Problem.
 func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (changed bool, err error) {
 	before, ok, err := l.store.Scope(ctx)
 	if err != nil || !ok || before.Hash() == scope.Hash() {
 		return false, err
 	}
-	q := l.store.db.Queries
 	err = l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.store.refuseChange(ctx, tx, scope); err != nil {
+		if err := l.store.refuseChange(ctx, tx, scope, 0); err != nil {
 			return err
 		}
 		watermark, _, err := held.Watermark(ctx, l.store.db, tx)
@@ -54,14 +55,17 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if _, err := l.removeAfter(ctx, tx, watermark); err != nil {
 			return err
 		}
-		if err := q.LookupsAgain(ctx, tx); err != nil {
+		if err := l.store.db.Queries.LookupsAgain(ctx, tx, len(scope.Lacks(before)) > 0); err != nil {
 			return fmt.Errorf("forget the answers to look-ups: %w", err)
 		}
-		err = q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
+		err = l.store.db.Queries.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()})
 		if err != nil {
 			return fmt.Errorf("record the scope: %w", err)
 		}
-		return writing.PutInForce(ctx, tx, scope.Hash())
+		if err := writing.PutInForce(ctx, tx, scope.Hash()); err != nil {
+			return err
+		}
+		return l.settleScope(ctx, tx, int64(watermark))
 	})
 	if err != nil {
 		return false, fmt.Errorf("change the scope: %w", err)
@@ -69,48 +73,63 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 	return true, nil
 }
 
-// refuseChange refuses a scope that does not show all that is covered, and a database whose past can't be completed.
-func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope) error {
+// refuseChange refuses a scope of another form than what is covered, and a database that can't be made complete for the scope.
+func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope, pruned ledger.Offset) error {
 	covered, err := s.db.Queries.ScopesCovered(ctx, tx, StreamUpdates)
 	if err != nil {
 		return fmt.Errorf("read which scopes are covered: %w", err)
 	}
+	more := false
 	for _, row := range covered {
 		var stored ledger.Scope
 		if err := s.decodeScope(row.Scope, []byte(row.Definition), &stored); err != nil {
 			return err
 		}
-		if lacks := scope.Lacks(stored); len(lacks) > 0 {
+		if other := scope.OtherForm(stored); len(other) > 0 {
 			return &ledger.Problem{
-				What: fmt.Sprintf("the scope can't be changed to %s: in %s it lacks something of %s, which database %s holds",
-					scope.Canonical(), strings.Join(lacks, ", "), stored.Canonical(), s.Address()),
-				Do: "add to --parties, --templates and --interfaces only, and leave the other settings as they were; what is stored of what you " +
-					"would take away could not be kept up to date: index the smaller scope into a new database or pair of schemas (--tables-schema, --views-schema)",
+				What: fmt.Sprintf("the scope can't be changed to %s: in %s it has another form than %s, which database %s holds",
+					scope.Canonical(), strings.Join(other, ", "), stored.Canonical(), s.Address()),
+				Do: "leave these settings as they were: parties, templates and interfaces can be added and taken away, and nothing else; " +
+					"for another form index into a new database or pair of schemas (--tables-schema, --views-schema)",
 			}
 		}
+		more = more || len(stored.Lacks(scope)) > 0
 	}
+	return s.refuseUnsettled(ctx, tx, scope, more, pruned)
+}
+
+// refuseUnsettled refuses a change while history is being filled in below, and one to a scope that shows more than what is covered where the
+// participant does not have all of that any more.
+func (s *Store) refuseUnsettled(ctx context.Context, tx pgx.Tx, scope ledger.Scope, more bool, pruned ledger.Offset) error {
 	extent, err := held.Read(ctx, s.db, tx)
-	if err != nil || !extent.Started || len(covered) == 0 && extent.HistoryFloor == extent.Watermark && extent.StateFloor == nil {
-		return err
-	}
-	carried, err := held.CarriedSnapshot(ctx, s.db, tx)
-	if err != nil {
+	if err != nil || !extent.Started {
 		return err
 	}
 	waiting, err := s.lowerSnapshot(ctx, tx)
 	if err != nil {
 		return err
 	}
-	if carried != nil || waiting != nil || extent.HistoryFloor > 0 || extent.StateFloor == nil || *extent.StateFloor > 0 {
+	below, err := held.Covered(ctx, s.db, tx, int64(extent.HistoryFloor))
+	if err != nil {
+		return err
+	}
+	if waiting != nil || len(below) > 0 || more && extent.HistoryFloor < extent.ProjectedFrom {
 		return &ledger.Problem{
-			What: fmt.Sprintf("the scope can't be changed: database %s does not hold the ledger from its beginning on (its events begin after offset %d), "+
-				"so contracts of what is added that were active there would be missing for ever", s.Address(), extent.HistoryFloor),
-			Do: "run `backfill history` in the scope as it was until history reaches the beginning of the ledger, and change the scope then; " +
-				"where the participant is pruned, or was pruned here, index the new scope into a new database or pair of schemas " +
-				"(--tables-schema, --views-schema), seeded with `backfill`",
+			What: fmt.Sprintf("the scope can't be changed: history is being filled in into database %s below offset %d, and what was active there is not known yet",
+				s.Address(), extent.ProjectedFrom),
+			Do: "run `backfill history` with the flags as they were, until it has reached the beginning of the ledger or, with --with-snapshot, a snapshot; or give " +
+				"that history up with `indexer prune`, and change the scope then",
 		}
 	}
-	return nil
+	if more && pruned > extent.HistoryFloor {
+		return &ledger.Problem{
+			What: fmt.Sprintf("the scope can't be changed: what is added would have to be read again from offset %d on, where database %s begins, and the participant is pruned up to %d",
+				extent.HistoryFloor, s.Address(), pruned),
+			Do: fmt.Sprintf("run `indexer prune --before %d --apply`, which removes what is older, and change the scope then; or read from a replica of the participant "+
+				"that still has it", pruned+1),
+		}
+	}
+	return s.refuseSnapshotOnly(ctx, tx, &extent, extent.Watermark, scope)
 }
 
 // ScopeAt returns the scope in which what follows an offset is covered, and the offset up to which that holds. inForce is true for the

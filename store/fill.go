@@ -127,29 +127,11 @@ func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch)
 
 // forgetLookups forgets the look-ups of contracts whose creation has come.
 func (l *BackfillWriter) forgetLookups(ctx context.Context, tx pgx.Tx, f *rows.Facts) error {
-	if len(f.Created) == 0 {
-		return nil
-	}
 	contracts := make([]string, len(f.Created))
 	for i := range f.Created {
 		contracts[i] = f.Created[i].ContractID
 	}
-	gone, err := l.store.db.Queries.LookupsForgetCreated(ctx, tx, contracts)
-	if err != nil {
-		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	var places dbsqlc.LookupsForgetExactParams
-	for _, place := range gone {
-		places.LedgerOffsets = append(places.LedgerOffsets, place.LedgerOffset)
-		places.NodeIds = append(places.NodeIds, place.NodeID)
-	}
-	if err := l.store.db.Queries.LookupsForgetExact(ctx, tx, places); err != nil {
-		return fmt.Errorf("remove the exact values of look-ups: %w", err)
-	}
-	return nil
+	return writing.ForgetLookups(ctx, tx, contracts)
 }
 
 // mergeTries is how often the coverage row above is looked for again: the leader of the updates replaces it with each of its

@@ -126,7 +126,7 @@ func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
 			What: fmt.Sprintf("nothing has been indexed into database %s yet, so there is nothing to prune", address),
 			Do:   by.Begin(),
 		}
-	case extent.ChangedTo != "":
+	case extent.Incomplete:
 		return &ledger.Problem{
 			What: fmt.Sprintf("the scope of database %s was changed, and not everything was read in the new scope yet: what is active is not known in full, and so what has to stay", address),
 			Do:   fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),

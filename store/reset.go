@@ -39,6 +39,9 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err := l.store.refuseReset(&extent, to); err != nil {
 			return err
 		}
+		if err := l.store.refuseSnapshotOnlyNow(ctx, tx, &extent, to); err != nil {
+			return err
+		}
 		report.From = extent.Watermark
 		records, err := l.removeRecords(ctx, tx, &extent, to) // before their updates, which say what goes
 		if err != nil {
@@ -55,6 +58,10 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
+		// What was covered there may be of a scope that shows more than the one in force, in which reading goes on.
+		if err := l.settleScope(ctx, tx, int64(to)); err != nil {
+			return err
+		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(report.From), writing.Reset)
 	})
 	if err != nil {
@@ -70,7 +77,10 @@ func (s *Store) CheckReset(ctx context.Context, to ledger.Offset) error {
 		if err != nil {
 			return err
 		}
-		return s.refuseReset(&extent, to)
+		if err := s.refuseReset(&extent, to); err != nil {
+			return err
+		}
+		return s.refuseSnapshotOnlyNow(ctx, tx, &extent, to)
 	})
 }
 

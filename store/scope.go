@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +11,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
-	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
 
 // Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
@@ -44,7 +45,11 @@ func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
 // Scope is the scope in force; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {
-	rows, err := s.db.Queries.ScopesInUse(ctx, s.db.Pool, StreamUpdates)
+	return s.scopeInForce(ctx, s.db.Pool)
+}
+
+func (s *Store) scopeInForce(ctx context.Context, db dbsqlc.DBTX) (scope ledger.Scope, ok bool, err error) {
+	rows, err := s.db.Queries.ScopesInUse(ctx, db, StreamUpdates)
 	if err != nil {
 		return ledger.Scope{}, false, fmt.Errorf("read the stored scope: %w", err)
 	}
@@ -86,19 +91,112 @@ func (s *Store) decodeScope(hash string, definition []byte, scope *ledger.Scope)
 	}
 }
 
-// EarlierScope returns the ranges that are covered in an earlier scope than the one in force, in order. `backfill history` makes them
-// complete from the last one downwards.
-func (s *Store) EarlierScope(ctx context.Context) ([]ledger.Range, error) {
+// EarlierScope returns, in order, what is stored in a scope that lacks something of the one in force: ranges, and before them the carried
+// snapshot. `backfill history` makes it complete from the last one downwards.
+func (s *Store) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
 	return s.earlierScope(ctx, s.db.Pool)
 }
 
-func (s *Store) earlierScope(ctx context.Context, db dbsqlc.DBTX) (ranges []ledger.Range, err error) {
-	rows, err := s.db.Queries.CoverageEarlier(ctx, db, tables.StreamUpdates)
+// EarlierWithin is EarlierScope as a transaction sees it.
+func (s *Store) EarlierWithin(ctx context.Context, tx pgx.Tx) ([]ledger.EarlierRange, error) {
+	return s.earlierScope(ctx, tx)
+}
+
+func (s *Store) earlierScope(ctx context.Context, db dbsqlc.DBTX) (list []ledger.EarlierRange, err error) {
+	rows, err := s.db.Queries.CoverageEarlier(ctx, db)
 	if err != nil {
 		return nil, s.db.Unusable(fmt.Errorf("read what is covered in an earlier scope: %w", err))
 	}
-	for _, row := range rows {
-		ranges = append(ranges, ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)})
+	if len(rows) == 0 {
+		return nil, nil
 	}
-	return ranges, nil
+	now, _, err := s.scopeInForce(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		e := ledger.EarlierRange{Range: ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)}, Snapshot: row.Snapshot}
+		if err := s.decodeScope(row.Scope, []byte(row.Definition), &e.Scope); err != nil {
+			return nil, err
+		}
+		e.Scope = e.Scope.Union(now)
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// ScopeBelow is the scope in which history below the history floor is to be read: it shows what the scope in force, now, shows, and what is
+// stored above the floor.
+func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.Scope, err error) {
+	scope = now
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
+		if err != nil || extent.ChangedTo == "" {
+			return err
+		}
+		row, err := s.db.Queries.ScopeAt(ctx, tx, dbsqlc.ScopeAtParams{Stream: StreamUpdates, After: int64(extent.HistoryFloor)})
+		if err != nil || row.InForce {
+			return err
+		}
+		var stored ledger.Scope
+		if err := s.decodeScope(row.Scope, []byte(row.Definition), &stored); err != nil {
+			return err
+		}
+		scope = now.Union(stored)
+		return nil
+	})
+	return scope, err
+}
+
+// settleScope ends at the watermark what the scope in force does not show, and opens what it shows again.
+func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark int64) error {
+	if err := writing.ReturnToScope(ctx, tx, l.term.Partitions, watermark); err != nil {
+		return err
+	}
+	return writing.LeaveScope(ctx, tx, l.term.Partitions, watermark)
+}
+
+// refuseSnapshotOnly refuses to take something away from a snapshot at an offset behind which nothing is stored: there is no earlier offset
+// at which it was active.
+func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset, scope ledger.Scope) error {
+	carried, stored, err := s.carriedScope(ctx, tx)
+	if err != nil || carried == nil || at > extent.ProjectedFrom || len(scope.Lacks(stored)) == 0 {
+		return err
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("database %s would hold nothing but the snapshot at offset %d, which was read in scope %s, and scope %s lacks something of that",
+			s.Address(), carried.At, stored.Canonical(), scope.Canonical()),
+		Do: "let `indexer run` read on with the flags of that scope first, and take something away then; or seed a new database in the smaller scope with `backfill`",
+	}
+}
+
+// refuseSnapshotOnlyNow is refuseSnapshotOnly for the scope in force.
+func (s *Store) refuseSnapshotOnlyNow(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset) error {
+	if extent.ChangedTo == "" {
+		return nil
+	}
+	now, _, err := s.scopeInForce(ctx, tx)
+	if err != nil {
+		return err
+	}
+	return s.refuseSnapshotOnly(ctx, tx, extent, at, now)
+}
+
+// carriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
+func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, ledger.Scope, error) {
+	var scope ledger.Scope
+	row, err := s.db.Queries.SnapshotScope(ctx, db)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, scope, nil
+	}
+	if err != nil {
+		return nil, scope, s.db.Unusable(fmt.Errorf("read in which scope the carried snapshot was read: %w", err))
+	}
+	progress := held.SnapshotProgress(row.Snapshots)
+	return &progress, scope, s.decodeScope(row.Snapshots.Scope, []byte(row.Definition), &scope)
+}
+
+// CarriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
+func (s *Store) CarriedScope(ctx context.Context) (*ledger.SnapshotProgress, ledger.Scope, error) {
+	return s.carriedScope(ctx, s.db.Pool)
 }

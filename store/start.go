@@ -39,8 +39,9 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 			What: fmt.Sprintf("database %s holds the scope %s, complete up to offset %d, but this run is configured for %s",
 				s.Address(), stored.Definition, at, scope.Canonical()),
 			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were; "+
-				"or, if parties, templates or interfaces were added on purpose, start `indexer run` once with --change-scope and fill in what they show up to offset %d "+
-				"with `backfill history`; or use a new database or pair of schemas (--tables-schema, --views-schema)", at),
+				"or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with --change-scope: what is taken away "+
+				"stays as history up to offset %d, and what is added is filled in up to there with `backfill history`; or use a new database or pair of schemas "+
+				"(--tables-schema, --views-schema)", at),
 		}
 	}
 	return nil

@@ -21,13 +21,13 @@ type Status struct {
 	Watermark     ledger.Offset
 	Frontier      ledger.Offset // everything up to here is fetched and stored; at least Watermark
 	HistoryFloor  ledger.Offset
-	StateFloor    *ledger.Offset // nil: the active set is known at no offset
-	PrunedTo      ledger.Offset  // an operator pruned up to here; 0: nothing was pruned
-	UpdatedAt     time.Time      // when the watermark last moved
-	RecordTime    time.Time      // of the last update up to the watermark; zero: there is none
-	FirstUpdate   ledger.Offset  // that is stored; 0: none is
-	Coverage      []ledger.Range // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
-	EarlierScope  []ledger.Range // of what is stored, the ranges of an earlier scope than the one in force, in order
+	StateFloor    *ledger.Offset        // nil: the active set is known at no offset
+	PrunedTo      ledger.Offset         // an operator pruned up to here; 0: nothing was pruned
+	UpdatedAt     time.Time             // when the watermark last moved
+	RecordTime    time.Time             // of the last update up to the watermark; zero: there is none
+	FirstUpdate   ledger.Offset         // that is stored; 0: none is
+	Coverage      []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
+	EarlierScope  []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
 	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is none.

@@ -56,6 +56,14 @@ func (u *Updates) carried(ctx context.Context) error {
 	}
 	u.carriedRead = true
 	at := begun.At
+	earlier, err := u.Database.EarlierScope(ctx)
+	if err != nil {
+		return err
+	}
+	if len(earlier) > 0 && earlier[0].Snapshot {
+		u.note("the snapshot at offset %d, which is carried: the scope was changed, and it is still of the earlier scope, or in part (`backfill history` reads it again)", at)
+		return nil
+	}
 	if at < u.pruned {
 		u.note("the snapshot at offset %d, which is carried: the participant has pruned it (`verify --offline` compares it with its digest, if it was sealed)", at)
 		return nil

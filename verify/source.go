@@ -39,8 +39,8 @@ type UpdateDatabase interface {
 	// FilledBelow returns the stored ranges below the history floor, in order: they were filled in and do not reach up to it yet.
 	FilledBelow(ctx context.Context) ([]ledger.Range, error)
 
-	// EarlierScope returns the stored ranges that are of an earlier scope than the one in force, in order.
-	EarlierScope(ctx context.Context) ([]ledger.Range, error)
+	// EarlierScope returns what is stored in a scope that lacks something of the one in force, in order.
+	EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error)
 
 	// CompareCoverage compares the watermark with the ledger's end (nil: not known).
 	// holes are the ranges between the history floor and the watermark without a coverage row.

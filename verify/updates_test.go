@@ -140,7 +140,7 @@ func (s *scripted) Bounds(context.Context) (ledger.Bounds, bool, error) {
 
 func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return s.below, nil }
 
-func (s *scripted) EarlierScope(context.Context) ([]ledger.Range, error) { return nil, nil }
+func (s *scripted) EarlierScope(context.Context) ([]ledger.EarlierRange, error) { return nil, nil }
 
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {

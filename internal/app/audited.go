@@ -29,6 +29,6 @@ func newFillSink(db *store.Store, leader *store.BackfillWriter) fillSink {
 }
 
 // EarlierScope is store.Store.EarlierScope.
-func (s fillSink) EarlierScope(ctx context.Context) ([]ledger.Range, error) {
+func (s fillSink) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
 	return s.db.EarlierScope(ctx)
 }

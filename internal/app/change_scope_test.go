@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
 )
 
 // simulatedScope is a scope as the simulator has it.
@@ -139,18 +142,25 @@ func TestChangesOfTheScopeThatAreRefused(t *testing.T) {
 	refused(t, RunIndexer(t.Context(), indexerFor(w.database, url, more.scope), testLogger(t)), "this run is configured for", "--change-scope")
 	_, err := RunFill(t.Context(), fillFor(w.database, url, more.scope, -1, -1, false), testLogger(t))
 	refused(t, err, "this run is configured for", "--change-scope")
+	fewer := *w
+	fewer.scope.Parties = parties[1:2]
+	refused(t, RunIndexer(t.Context(), indexerFor(w.database, url, fewer.scope), testLogger(t)), "this run is configured for", "taken away on purpose, start `indexer run` once with --change-scope")
 	for flag, change := range map[string]func(*config.Scope){
-		"--parties":   func(s *config.Scope) { s.Parties = parties[1:2] },
-		"--templates": func(s *config.Scope) { s.Templates = []string{"#splice-amulet:Splice.Amulet:Amulet"} },
-		"--shape":     func(s *config.Scope) { s.Shape = "ledger-effects" },
-		"--topology":  func(s *config.Scope) { s.Topology = false },
-		"--blobs":     func(s *config.Scope) { s.Blobs = true },
+		"--shape":    func(s *config.Scope) { s.Shape = "ledger-effects" },
+		"--topology": func(s *config.Scope) { s.Topology = false },
+		"--blobs":    func(s *config.Scope) { s.Blobs = true },
 	} {
 		other := *w
 		change(&other.scope)
-		refused(t, other.change(t), "in "+flag+" it lacks something", "add to --parties")
+		refused(t, other.change(t), "in "+flag+" it has another form", "leave these settings as they were")
 	}
 	require.NoError(t, w.change(t), "the same scope is no change")
+	twice := *w
+	twice.scope.Parties = []string{parties[2], parties[1], parties[2]}
+	require.NoError(t, twice.change(t), "a party that is named twice is named")
+	unknown := *w
+	unknown.scope.Parties = append(slices.Clone(w.scope.Parties), "nobody::1220")
+	refused(t, unknown.change(t), "the participant does not know nobody::1220", "correct --parties")
 	requireVerified(t, w.database, url)
 
 	require.NoError(t, more.change(t))
@@ -159,17 +169,21 @@ func TestChangesOfTheScopeThatAreRefused(t *testing.T) {
 	require.NoError(t, more.change(t))
 	l.Grow(20)
 	more.index(t, true)
-	refused(t, w.change(t), "in --parties it lacks something", "add to --parties")
-	_, err = RunFill(t.Context(), fillFor(w.database, url, more.scope, 5, -1, false), testLogger(t))
-	refused(t, err, "the scope was changed", "leave out --from and --to")
 	require.NoError(t, repairBoth(t, w.database, url), "a repair in two scopes")
 	require.Equal(t, []string{"2"}, texts(t, w.database, "SELECT count(*)::text FROM indexer.coverage"))
 	more.fill(t, -1, -1, false)
 	requireVerified(t, w.database, url)
 
 	begun := newFillWorld(t, 93, true, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
+	begun.fill(t, begun.at/2, -1, false)
 	begun.scope.Interfaces = sandbox.InterfaceNames()
-	refused(t, begun.change(t), "does not hold the ledger from its beginning on", "backfill history")
+	refused(t, begun.change(t), "history is being filled in", "backfill history")
+
+	seeded := &fillWorld{ledger: l, scope: scope, database: throwaway.Migrated(t, migrate), ledgerURL: url, at: quietOffset(t, l)}
+	_, err = RunBackfill(t.Context(), backfillFor(seeded.database, url, seeded.scope, seeded.at), testLogger(t), nil)
+	require.NoError(t, err)
+	seeded.scope.Parties = parties[1:2]
+	refused(t, seeded.change(t), "nothing but the snapshot", "let `indexer run` read on")
 }
 
 // repairBoth repairs all there is, after something of both scopes was damaged, and verifies again.
@@ -184,4 +198,272 @@ func repairBoth(t *testing.T, databaseURL, ledgerURL string) error {
 	require.Positive(t, found)
 	requireVerified(t, databaseURL, ledgerURL)
 	return err
+}
+
+// requireHistoryAndScope compares a database whose scope was changed at an offset: what happened up to there is that of the scope before, what
+// happened after, and what is active, is that of the one in force.
+func (w *fillWorld) requireHistoryAndScope(t *testing.T, before sandbox.Scope, changedAt int64) {
+	t.Helper()
+	end := w.ledger.End()
+	upTo := func(r sandbox.Row) bool {
+		offset, err := r["ledger_offset"].(json.Number).Int64()
+		return err == nil && offset <= changedAt
+	}
+	want, have := w.ledger.Truth(w.truth, end), relations(t, w.database)
+	for relation, rows := range w.ledger.Truth(before, end) {
+		if relation == "active_contracts" {
+			continue
+		}
+		want[relation] = slices.DeleteFunc(want[relation], upTo)
+		want[relation] = append(want[relation], slices.DeleteFunc(rows, func(r sandbox.Row) bool { return !upTo(r) })...)
+	}
+	delete(want, "active_contracts") // rows of contracts from before have the witnesses and views of the scope before
+	delete(have, "active_contracts")
+	require.Empty(t, sandbox.Diff(want, have))
+	for i := 0; i < w.ledger.Len(); i += 41 {
+		at, scope := w.ledger.Offset(i), w.truth
+		if at < changedAt {
+			scope = before
+		}
+		require.Equal(t, trueActiveAt(w.ledger, scope, at), activeAt(t, w.database, at), "offset %d, changed at %d", at, changedAt)
+	}
+	require.Equal(t, trueActiveAt(w.ledger, w.truth, end), texts(t, w.database, `SELECT contract_id || ' ' || synchronizer_id || ' ' || activated_offset AS held
+		FROM ledger.active_contracts ORDER BY (contract_id || ' ' || synchronizer_id || ' ' || activated_offset) COLLATE "C"`))
+}
+
+// narrowings are scopes of which something is taken away.
+func narrowings(parties []string) map[string]struct {
+	shape       string
+	before, now config.Contracts
+} {
+	holding := "#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"
+	amulet, locked := "#splice-amulet:Splice.Amulet:Amulet", "#splice-amulet:Splice.Amulet:LockedAmulet"
+	return map[string]struct {
+		shape       string
+		before, now config.Contracts
+	}{
+		"a party":             {"acs-delta", config.Contracts{Parties: parties[1:4]}, config.Contracts{Parties: parties[1:2]}},
+		"any party":           {"ledger-effects", config.Contracts{}, config.Contracts{Parties: parties[1:3]}},
+		"a template":          {"ledger-effects", config.Contracts{Templates: []string{amulet, locked}}, config.Contracts{Templates: []string{amulet}}},
+		"all other templates": {"acs-delta", config.Contracts{Interfaces: []string{holding}}, config.Contracts{Templates: []string{locked}, Interfaces: []string{holding}}},
+		"an interface":        {"acs-delta", config.Contracts{Templates: []string{locked}, Interfaces: sandbox.InterfaceNames()}, config.Contracts{Templates: []string{locked}, Interfaces: sandbox.InterfaceNames()[:1]}},
+		"one for another":     {"ledger-effects", config.Contracts{Parties: parties[1:3]}, config.Contracts{Parties: []string{parties[1], parties[3]}}},
+	}
+}
+
+// Something is taken away from a scope: what was stored of it stays as history, nothing of it is active from then on, and verification finds no
+// difference. Added again, it is filled in, and the database holds what one holds in which nothing was ever taken away.
+func TestTheScopeIsNarrowed(t *testing.T) {
+	t.Parallel()
+	parties := sandbox.NewLedger(sandbox.Options{Seed: 94, ActiveShare: 0.4}).Parties()
+	for name, c := range narrowings(parties) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name != "a party" && name != "an interface" {
+				brief.Skip(t)
+			}
+			w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 94, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+			w.ledger.Grow(160)
+			w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
+			w.scope.Shape, w.scope.Contracts, w.scope.Topology = c.shape, c.before, false
+			w.index(t, true)
+			before := simulatedScope(w.scope)
+			changedAt := w.ledger.End()
+			w.scope.Contracts = c.now
+			w.truth = simulatedScope(w.scope)
+			w.ledger.Grow(60)
+			require.NoError(t, w.change(t))
+			if name != "one for another" {
+				require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
+				w.requireHistoryAndScope(t, before, changedAt)
+			}
+			requireVerified(t, w.database, w.ledgerURL)
+			if name == "one for another" {
+				w.fill(t, -1, -1, false)
+				both := w.scope
+				both.Contracts = config.Contracts{Parties: parties[1:4]}
+				require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
+				w.requireHistoryAndScope(t, simulatedScope(both), changedAt)
+				requireVerified(t, w.database, w.ledgerURL)
+				return
+			}
+			w.fill(t, -1, -1, false) // there is nothing to do
+
+			w.scope.Contracts = c.before
+			w.truth = before
+			w.ledger.Grow(20)
+			require.NoError(t, w.change(t))
+			require.Equal(t, []string{"false"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
+			requireVerified(t, w.database, w.ledgerURL)
+			w.fill(t, -1, -1, false)
+			w.index(t, true)
+			w.requireWhole(t)
+			require.Equal(t, []string{"1"}, texts(t, w.database, "SELECT count(*)::text FROM indexer.coverage"))
+		})
+	}
+}
+
+// A database that began at a snapshot, or was pruned, holds after an addition what one holds that began at the same floor with the larger scope.
+func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
+	t.Parallel()
+	parties := sandbox.NewLedger(sandbox.Options{Seed: 96, ActiveShare: 0.4}).Parties()
+	holding := "#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"
+	amulet := "#splice-amulet:Splice.Amulet:Amulet"
+	for name, c := range map[string]struct {
+		before, now config.Contracts
+		begin       string
+	}{
+		"a party":        {config.Contracts{Parties: parties[1:2], Interfaces: []string{holding}}, config.Contracts{Parties: parties[1:4], Interfaces: []string{holding}}, "backfill"},
+		"a template":     {config.Contracts{Templates: []string{amulet}}, config.Contracts{}, "backfill"},
+		"an interface":   {config.Contracts{}, config.Contracts{Interfaces: sandbox.InterfaceNames()}, "prune"},
+		"pruned":         {config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}, "prune"},
+		"in the middle":  {config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}, "offset"},
+		"there and back": {config.Contracts{Parties: parties[1:3]}, config.Contracts{Parties: parties[1:2]}, "backfill"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name != "a party" && name != "pruned" {
+				brief.Skip(t)
+			}
+			w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 96, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+			w.ledger.Grow(160)
+			w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
+			w.at = quietOffset(t, w.ledger)
+			w.scope.Contracts, w.scope.Topology = c.before, false
+			begin := func(database string, scope config.Scope) {
+				run := indexerFor(database, w.ledgerURL, scope)
+				switch c.begin {
+				case "offset":
+					run.Start = fmt.Sprint(w.at)
+				case "backfill":
+					_, err := RunBackfill(t.Context(), backfillFor(database, w.ledgerURL, scope, w.at), testLogger(t), nil)
+					require.NoError(t, err)
+				}
+				require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+			}
+			begin(w.database, w.scope)
+			if c.begin == "prune" {
+				prune(t, w.database, w.at+1)
+				c.begin = "backfill"
+			}
+			w.ledger.Grow(20)
+			w.index(t, true)
+			w.scope.Contracts = c.now
+			w.ledger.Grow(20)
+			require.NoError(t, w.change(t))
+			requireVerified(t, w.database, w.ledgerURL)
+			if name == "there and back" {
+				w.scope.Contracts = c.before
+				w.ledger.Grow(20)
+				require.NoError(t, w.change(t))
+			}
+			w.fill(t, w.at, -1, false) // and no history below
+			w.index(t, true)
+			require.Equal(t, []string{"true"}, texts(t, w.database, fmt.Sprintf("SELECT ledger.is_complete(%d, ledger.latest_offset())::text", w.at)))
+			if c.begin != "offset" {
+				requireVerified(t, w.database, w.ledgerURL)
+			}
+
+			fresh := throwaway.Migrated(t, migrate)
+			begin(fresh, w.scope)
+			require.Empty(t, sandbox.Diff(relations(t, fresh), relations(t, w.database)))
+			for _, query := range []string{
+				"SELECT x.contract_id || ' ' || x.activated_offset || ' ' || x.deactivated_offset || ' ' || coalesce(x.amount::text, '') FROM indexer.lifetimes x ORDER BY 1",
+				"SELECT x.contract_id || ' ' || x.activated_offset || ' ' || x.reassignment_counter || ' ' || coalesce(x.amount::text, '') FROM indexer.active_contracts x ORDER BY 1",
+				"SELECT c.contract_id || ' ' || c.ledger_offset || ' ' || c.node_id || ' ' || coalesce(c.reassignment_counter, -1) || coalesce(c.payload::text, '') FROM indexer.carried_created c ORDER BY 1",
+				"SELECT c.contract_id || ' ' || c.interface_id || ' ' || coalesce(c.view_value::text, '') FROM indexer.carried_interface_views c ORDER BY 1",
+				"SELECT contract_id FROM indexer.lookups ORDER BY 1",
+				"SELECT h.contract_id || ' ' || h.owner || ' ' || h.amount FROM ledger.holdings h ORDER BY 1",
+			} {
+				require.Equal(t, texts(t, fresh, query), texts(t, w.database, query), query)
+			}
+		})
+	}
+}
+
+// What is stored of several scopes goes on to fit them when the database is reset to below a change, pruned, redacted, or changed again.
+func TestTheScopeIsNarrowedAndMore(t *testing.T) {
+	t.Parallel()
+	parties := sandbox.NewLedger(sandbox.Options{Seed: 97, ActiveShare: 0.4}).Parties()
+	begin := func(t *testing.T) (w *fillWorld, before sandbox.Scope, changedAt int64) {
+		t.Parallel()
+		brief.Sample(t)
+		w = &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 97, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+		w.ledger.Grow(120)
+		w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
+		w.scope.Parties, w.scope.Topology = parties[1:4], false
+		w.index(t, true)
+		before, changedAt = simulatedScope(w.scope), w.ledger.End()
+		w.scope.Parties = parties[1:2]
+		w.truth = simulatedScope(w.scope)
+		w.ledger.Grow(40)
+		require.NoError(t, w.change(t))
+		return w, before, changedAt
+	}
+	reset := func(t *testing.T, w *fillWorld, to int64) {
+		t.Helper()
+		_, err := RunReset(t.Context(), config.Database{DatabaseURL: w.database}, ledger.Offset(to), testLogger(t))
+		require.NoError(t, err)
+	}
+	t.Run("reset", func(t *testing.T) {
+		w, before, changedAt := begin(t)
+		for _, to := range []int64{changedAt + 5, changedAt, changedAt - 10, changedAt - 30} {
+			reset(t, w, to)
+			require.Equal(t, trueActiveAt(w.ledger, w.truth, to), activeAt(t, w.database, to), to)
+			w.index(t, true)
+			w.requireHistoryAndScope(t, before, min(to, changedAt))
+			requireVerified(t, w.database, w.ledgerURL)
+		}
+	})
+	t.Run("pruned", func(t *testing.T) {
+		w, before, changedAt := begin(t)
+		at := offsetAfter(w.ledger, changedAt-60)
+		require.Less(t, at, changedAt)
+		prune(t, w.database, at+1)
+		requireVerified(t, w.database, w.ledgerURL)
+		for _, when := range []int64{at, changedAt - 1} {
+			require.Equal(t, trueActiveAt(w.ledger, before, when), activeAt(t, w.database, when))
+		}
+		require.Equal(t, trueActiveAt(w.ledger, w.truth, w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
+		w.scope.Parties = parties[1:3] // one of them comes back
+		require.NoError(t, w.change(t))
+		w.fill(t, at, -1, false)
+		requireVerified(t, w.database, w.ledgerURL)
+		w.truth = simulatedScope(w.scope)
+		require.Equal(t, trueActiveAt(w.ledger, w.truth, w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
+		prune(t, w.database, offsetAfter(w.ledger, changedAt+5)+1)
+		requireVerified(t, w.database, w.ledgerURL)
+		require.Equal(t, trueActiveAt(w.ledger, w.truth, w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
+	})
+	t.Run("redacted", func(t *testing.T) {
+		w, before, _ := begin(t)
+		redacted := texts(t, w.database, `SELECT c.contract_id FROM ledger.created_events c JOIN ledger.archived_events a USING (contract_id)
+			WHERE c.payload IS NOT NULL GROUP BY 1 ORDER BY 1 LIMIT 2`)
+		require.Len(t, redacted, 2)
+		for _, id := range redacted {
+			_, err := RunRedact(t.Context(), config.Database{DatabaseURL: w.database}, audit.Redaction{ContractID: id}, "a test", true, testLogger(t))
+			require.NoError(t, err)
+		}
+		requireVerified(t, w.database, w.ledgerURL)
+		w.scope.Parties, w.truth = nil, before // all that is stored is read again
+		require.NoError(t, w.change(t))
+		w.fill(t, -1, -1, false)
+		requireVerified(t, w.database, w.ledgerURL)
+		require.Equal(t, []string{"2"}, texts(t, w.database, "SELECT count(*)::text FROM ledger.created_events WHERE contract_id = ANY ($1) AND payload IS NULL", redacted))
+	})
+	t.Run("again and again", func(t *testing.T) {
+		w, _, _ := begin(t)
+		for _, now := range [][]string{parties[2:4], parties[1:4], parties[3:5], parties[1:2], parties[1:5]} {
+			w.scope.Parties = now
+			w.ledger.Grow(15)
+			require.NoError(t, w.change(t))
+			w.truth = simulatedScope(w.scope)
+			requireVerified(t, w.database, w.ledgerURL)
+			require.Subset(t, trueActiveAt(w.ledger, w.truth, w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
+		}
+		w.fill(t, -1, -1, false)
+		w.index(t, true)
+		requireVerified(t, w.database, w.ledgerURL)
+		w.requireWhole(t)
+	})
 }

@@ -97,6 +97,14 @@ func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fi
 	}
 	f.past = newPast(f.db, from, f.scope, open)
 	defer f.past.Close()
+	below, err := f.db.ScopeBelow(ctx, f.scope)
+	if err != nil {
+		return ingest.Filled{}, err
+	}
+	if f.from, err = f.past.in(ctx, below); err != nil {
+		return ingest.Filled{}, err
+	}
+	f.scope = below
 	unfinished, err := f.db.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return ingest.Filled{}, err
@@ -119,7 +127,7 @@ type fill struct {
 	logger *slog.Logger
 	from   source
 	past   *past
-	scope  ledger.Scope
+	scope  ledger.Scope // in which history is filled in below: what is stored above it of what was taken away is read too
 	db     *store.Store
 }
 
@@ -148,10 +156,12 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	report, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
 	defer endRecording()
 	loop := ingest.Fill{
-		Source: f.from, Past: f.past, Sink: newFillSink(f.db, leader), Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
+		Source: f.from, Past: f.past, In: func(ctx context.Context, scope ledger.Scope) (ingest.ScopedSource, error) {
+			return f.past.in(ctx, scope)
+		}, Sink: newFillSink(f.db, leader), Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
 		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: report,
 		Check: func(ctx context.Context) error {
-			_, err := checkSameLedger(ctx, f.db, f.from)
+			_, err := checkSameLedger(ctx, f.db, f.past.source)
 			return err
 		},
 	}

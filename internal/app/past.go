@@ -9,8 +9,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// past is a source whose updates are read in the scope in which they are stored: after the scope was changed, what was stored before is
-// of an earlier one, and has to be compared in that.
+// past is a source whose updates, and whose carried snapshot, are read in the scope in which they are stored: after the scope was changed,
+// what was stored before is of an earlier one, and has to be compared in that.
 type past struct {
 	source
 	db    *store.Store
@@ -40,21 +40,46 @@ func (p *past) at(ctx context.Context, after ledger.Offset) (from source, scope 
 	if err != nil || inForce {
 		return p.source, p.scope, upTo, err
 	}
-	scope = stored.Hash()
+	from, err = p.in(ctx, stored)
+	return from, stored.Hash(), upTo, err
+}
+
+// in returns a source that reads in a scope.
+func (p *past) in(ctx context.Context, scope ledger.Scope) (source, error) {
+	hash := scope.Hash()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.earlier[scope] == nil {
-		opened, err := p.open(stored)
+	if hash == p.scope {
+		return p.source, nil
+	}
+	if p.earlier[hash] == nil {
+		opened, err := p.open(scope)
 		if err != nil {
-			return nil, "", 0, fmt.Errorf("read in an earlier scope: %w", err)
+			return nil, fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
 		}
 		if _, err := opened.identify(ctx); err != nil {
 			opened.Close()
-			return nil, "", 0, fmt.Errorf("read in an earlier scope: %w", err)
+			return nil, fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
 		}
-		p.earlier[scope] = opened
+		p.earlier[hash] = opened
 	}
-	return p.earlier[scope], scope, upTo, nil
+	return p.earlier[hash], nil
+}
+
+// ReadSnapshot implements source. The snapshot that is carried is read in its scope.
+func (p *past) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
+	carried, scope, err := p.db.CarriedScope(ctx)
+	if err != nil {
+		return ledger.SnapshotPage{}, err
+	}
+	if carried == nil || carried.At != at {
+		return p.source.ReadSnapshot(ctx, at, token)
+	}
+	from, err := p.in(ctx, scope)
+	if err != nil {
+		return ledger.SnapshotPage{}, err
+	}
+	return from.ReadSnapshot(ctx, at, token)
 }
 
 // ReadUpdates implements source. A page ends where the scope does.

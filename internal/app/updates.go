@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +41,13 @@ func (u *updates) release(ctx context.Context) string { return u.origin.release(
 func (u *updates) connect(ctx context.Context) error {
 	check := u.store.CheckIdentity
 	if u.mayChange() {
-		check = u.store.CheckChange
+		pruned, err := ingest.AskPruned(ctx, u.origin)
+		if err != nil {
+			return err
+		}
+		check = func(ctx context.Context, participantID string, scope ledger.Scope) error {
+			return u.store.CheckChange(ctx, participantID, scope, pruned)
+		}
 	}
 	identity, err := checkSameLedgerBy(ctx, u.store, u.origin, check)
 	if err != nil {
@@ -57,12 +65,54 @@ func (u *updates) changeScope(ctx context.Context, leader *store.UpdatesWriter) 
 	if !u.mayChange() {
 		return nil
 	}
-	changed, err := leader.ChangeScope(ctx, u.identity.Load().scope)
-	if changed {
-		u.logger.WarnContext(ctx, "the scope was changed: what was stored before is complete for the earlier scope until `backfill history` has read it again; "+
-			"leave out --change-scope from now on", "stream", "updates")
+	before, started, err := u.store.Scope(ctx)
+	if err != nil || !started {
+		return err
 	}
-	return err
+	now := u.identity.Load().scope
+	if err := u.refuseUnknown(ctx, before, now); err != nil {
+		return err
+	}
+	changed, err := leader.ChangeScope(ctx, now)
+	if err != nil {
+		return err
+	}
+	logger := u.logger.With("stream", "updates")
+	if !changed {
+		logger.InfoContext(ctx, "the scope is in force already: leave out --change-scope")
+		return nil
+	}
+	if len(before.Lacks(now)) > 0 {
+		logger.WarnContext(ctx, "the scope was changed: what was stored before lacks what was added, until `backfill history` has read it again; leave out --change-scope from now on")
+	}
+	if len(now.Lacks(before)) > 0 {
+		logger.WarnContext(ctx, "the scope was changed: what was taken away stays as history, and is not active any more; leave out --change-scope from now on")
+	}
+	return nil
+}
+
+// refuseUnknown refuses parties that a scope adds and that the participant does not know: nothing of them would come, and no error.
+func (u *updates) refuseUnknown(ctx context.Context, before, now ledger.Scope) error {
+	client, ok := u.origin.(interface {
+		Hosted(ctx context.Context, parties []string) (map[string]bool, error)
+	})
+	added := slices.DeleteFunc(slices.Clone(now.Parties), func(party string) bool { return slices.Contains(before.Parties, party) })
+	if !ok || len(added) == 0 {
+		return nil
+	}
+	hosted, err := client.Hosted(ctx, added)
+	if err != nil {
+		u.logger.WarnContext(ctx, "whether the participant knows the parties that are added can't be found out; `indexer check` says more", "stream", "updates", "error", err)
+		return nil
+	}
+	unknown := slices.DeleteFunc(added, func(party string) bool { _, known := hosted[party]; return known })
+	if len(unknown) == 0 {
+		return nil
+	}
+	return &ledger.Problem{
+		What: "the scope can't be changed: the participant does not know " + strings.Join(unknown, ", "),
+		Do:   "correct --parties: with an unknown party nothing comes, and no error",
+	}
 }
 
 // connectAsLeader is connect for a leader, which also records the ledger in a new database.

@@ -186,15 +186,27 @@ func (c *checker) reportStoredScope(ctx context.Context, s section, db *store.St
 func (c *checker) reportOtherScope(ctx context.Context, s section, db *store.Store, differences string) {
 	if !c.cfg.ChangeScope {
 		s.problem("scope", "it holds another scope than these flags, and `indexer run` would refuse: "+differences,
-			"set the flags as they were; or, if parties, templates or interfaces were added on purpose, start `indexer run` once with --change-scope, and run `backfill history`; or use a new database or pair of schemas (--tables-schema, --views-schema): rows of two scopes would not be complete for either")
+			"set the flags as they were; or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with --change-scope, and run `backfill history` if something was added; or use a new database or pair of schemas (--tables-schema, --views-schema)")
 		return
 	}
-	if err := db.CheckChange(ctx, "", c.cfg.Scope); err != nil {
+	var pruned ledger.Offset
+	if c.ledger.pruned != nil {
+		pruned = *c.ledger.pruned
+	}
+	if err := db.CheckChange(ctx, "", c.cfg.Scope, pruned); err != nil {
 		what, do := explained(err)
 		s.problem("scope", "`indexer run` would refuse: "+what, do)
 		return
 	}
-	s.note("scope", "`indexer run` puts another scope in force than it holds: %s; then run `backfill history`, and leave out --change-scope", differences)
+	stored := c.stored.contents.Scopes[0]
+	then := ""
+	if len(stored.Lacks(c.cfg.Scope)) > 0 {
+		then = "; what is added is complete when `backfill history` has read again what is stored"
+	}
+	if len(c.cfg.Scope.Lacks(stored)) > 0 {
+		then += fmt.Sprintf("; what is taken away stays as history up to about offset %d, and is not active after that", c.stored.contents.Watermark)
+	}
+	s.note("scope", "`indexer run` puts another scope in force than it holds: %s%s. Leave out --change-scope after that", differences, then)
 }
 
 // differences names the flags by which two scopes differ.

@@ -179,7 +179,7 @@ type Run struct {
 	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
 	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
 	Migrate      string `enum:"auto,check,off" default:"auto" help:"An older schema of the database, at the start: auto (bring it up to date), check (refuse it) or off (wait until indexer migrate has brought it up to date). Default: ${default}."`
-	ChangeScope  bool   `help:"Put the scope of these flags in force where the database holds another one, to which it only adds parties, templates or interfaces. Then run backfill history, once."`
+	ChangeScope  bool   `help:"Put the scope of these flags in force where the database holds another one: it may add and take away parties, templates and interfaces. For what it adds run backfill history then, once."`
 
 	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
 	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one."`

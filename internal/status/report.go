@@ -48,7 +48,7 @@ type Stream struct {
 	RecordTime       time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
 	FirstUpdate      ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
 	Coverage         []Range        `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
-	EarlierScope     []Range        `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only; absent: none is
+	EarlierScope     []Range        `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
 	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
 }
@@ -165,7 +165,7 @@ func New(db *store.Store, from store.Status) *Report {
 			s.Coverage = append(s.Coverage, Range(covered))
 		}
 		for _, earlier := range from.EarlierScope {
-			s.EarlierScope = append(s.EarlierScope, Range(earlier))
+			s.EarlierScope = append(s.EarlierScope, Range(earlier.Range))
 		}
 		r.Streams = append(r.Streams, s)
 	}

@@ -49,6 +49,9 @@ func (s *Stored) compareActive(
 		return err
 	}
 	c := entryComparison{stored: s, tx: tx, at: at, extent: extent, seen: seen, found: found}
+	if c.elsewhere, err = s.db.Queries.CoverageElsewhere(ctx, tx, int64(at)); err != nil {
+		return fmt.Errorf("read what is stored in another scope: %w", err)
+	}
 	if c.covered, err = held.Covered(ctx, s.db, tx, int64(at)); err != nil {
 		return err
 	}
@@ -89,7 +92,8 @@ type entryComparison struct {
 	tx           pgx.Tx
 	at           ledger.Offset
 	extent       held.Extent
-	covered      held.Ranges // up to the offset
+	covered      held.Ranges                   // up to the offset
+	elsewhere    []dbsqlc.CoverageElsewhereRow // what is stored in another scope than the entries are of
 	dictionaries *dictionaries
 	columns      map[string][]column
 	seen         func(key string)
@@ -135,7 +139,8 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 
 // compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
 // What an entry of a later snapshot has of a stored event are the columns that both tables have, but for extra: it has fields
-// that this version does not know, and so can't know to be the same in a snapshot and in the stream.
+// that this version does not know, and so can't know to be the same in a snapshot and in the stream. An event that is stored in another
+// scope has other witnesses and views, and is compared only by its own range.
 func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
 	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
 	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
@@ -165,11 +170,12 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried)
 			{tables.Get(tables.Facts, carried.Fact), func(p rowPlace) bool { return c.covered.Has(p.offset) }},
 			{carried, func(p rowPlace) bool { return !c.covered.Has(p.offset) }},
 		} {
-			here := at.only(side.has)
+			has := func(p rowPlace) bool { return side.has(p) && !c.isElsewhere(p.offset) }
+			here := at.only(has)
 			if len(here.offsets) == 0 {
 				continue
 			}
-			comparison := newTableComparison(whole.only(side.table, compared, side.has), c.dictionaries, found)
+			comparison := newTableComparison(whole.only(side.table, compared, has), c.dictionaries, found)
 			// In the shape of ledger effects the stream's witnesses are all who saw the creation; a snapshot's are stakeholders.
 			// And nothing says that two operations list parties in the same order.
 			comparison.stakeholders = true
@@ -179,6 +185,11 @@ func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried)
 		}
 	}
 	return nil
+}
+
+// isElsewhere reports whether the event at an offset is stored in another scope than the entries are of.
+func (c *entryComparison) isElsewhere(offset int64) bool {
+	return slices.ContainsFunc(c.elsewhere, func(r dbsqlc.CoverageElsewhereRow) bool { return offset > r.FromExclusive && offset <= r.ToInclusive })
 }
 
 // withoutViewsOfDamaged returns found without what differs only because of another difference: who is told to see an interface view

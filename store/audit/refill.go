@@ -23,17 +23,20 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Refiller makes what was stored in an earlier scope complete for the scope in force, in the role of the backfill.
-type Refiller struct{ writer }
+// Refiller makes what is stored in a scope that lacks something of the one in force complete for that, in the role of the backfill. Nothing
+// of what is stored is lost: what it writes is of a scope that shows both.
+type Refiller struct {
+	writer
+	store *store.Store
+}
 
 // NewRefiller returns the Refiller of a leader.
 func NewRefiller(s *store.Store, leader *store.BackfillWriter) *Refiller {
-	return &Refiller{newWriter(s, leader.Leader)}
+	return &Refiller{newWriter(s, leader.Leader), s}
 }
 
-// Refill makes the facts of a page's range those of the page, which was read in the scope in force, with what follows from them for the
-// contracts concerned, and moves the coverage of the range from the earlier scope to the one in force. The first one that leaves nothing
-// in an earlier scope ends the change of scope.
+// Refill makes the facts of a page's range those of the page, with what follows from them for the contracts concerned, and moves the
+// coverage of the range to the scope in which the page was read. That shows what the scope before showed and what the one in force does.
 //
 // Ranges are refilled downwards without a gap: of a contract that becomes visible, the events that end it are stored before the
 // event that activates it, so that no contract is ever shown as active that is not.
@@ -41,13 +44,13 @@ func NewRefiller(s *store.Store, leader *store.BackfillWriter) *Refiller {
 // All is done in one transaction, in which the writer of the updates waits. Errors: ErrNotLeader, or the database's; an error where the
 // page is not the upper end of what is stored in an earlier scope. After any error the outcome is unknown: ask EarlierScope again.
 func (r *Refiller) Refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
-	if err := r.refill(ctx, scope.Hash(), page); err != nil {
+	if err := r.refill(ctx, scope, page); err != nil {
 		return fmt.Errorf("fill in offsets after %d up to %d in the scope in force: %w", page.From, page.To, session.Refused(err))
 	}
 	return nil
 }
 
-func (r *Refiller) refill(ctx context.Context, scope string, page ledger.Page) error {
+func (r *Refiller) refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error {
 	if err := writing.CheckPage(&page, page.From); err != nil || page.From == page.To {
 		return err
 	}
@@ -76,13 +79,19 @@ func (r *Refiller) refill(ctx context.Context, scope string, page ledger.Page) e
 			return err
 		}
 		different, err := r.differing(ctx, tx, page)
-		if err == nil && len(different) > 0 {
-			err = r.replace(ctx, tx, wanted, page, different, int64(extent.Watermark))
-		}
 		if err != nil {
 			return err
 		}
-		if err := r.moveCoverage(ctx, tx, scope, page); err != nil || len(different) == 0 {
+		move := func() error { return r.moveCoverage(ctx, tx, scope, extent.ChangedTo, page) }
+		if len(different) == 0 {
+			err = move()
+		} else {
+			err = r.replace(ctx, tx, wanted, page, different, int64(extent.Watermark), move)
+		}
+		if err == nil {
+			err = writing.ReturnToScope(ctx, tx, r.term.Partitions, int64(page.From))
+		}
+		if err != nil || len(different) == 0 {
 			return err
 		}
 		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.FilledIn, func(found func(findings.Difference) error) error {
@@ -91,37 +100,37 @@ func (r *Refiller) refill(ctx context.Context, scope string, page ledger.Page) e
 	})
 }
 
-// refuseElsewhere refuses a page that is not the upper end of what is stored in an earlier scope.
-func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope string, page ledger.Page) (held.Extent, error) {
+// refuseElsewhere refuses a page that is not at the upper end of what is stored in an earlier scope, and one of another scope than that is
+// to be read in.
+func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page ledger.Page) (held.Extent, error) {
 	extent, err := held.Read(ctx, r.stored.db, tx)
 	if err != nil {
 		return extent, err
 	}
-	if extent.ChangedTo != scope {
-		return extent, fmt.Errorf("scope %s is not one that the database was changed to", scope)
+	last, err := r.lastEarlier(ctx, tx)
+	switch {
+	case err != nil:
+	case last == nil || last.Snapshot || last.To != page.To || last.From > page.From:
+		err = fmt.Errorf("offsets after %d up to %d are not the end of what is stored in an earlier scope", page.From, page.To)
+	case last.Scope.Hash() != scope.Hash():
+		err = fmt.Errorf("they were read in scope %s, and the scope was changed meanwhile: try again", scope.Canonical())
 	}
-	earlier, err := r.stored.db.Queries.CoverageEarlier(ctx, tx, tables.StreamUpdates)
-	if err != nil {
-		return extent, fmt.Errorf("read what is covered in an earlier scope: %w", err)
+	return extent, err
+}
+
+// lastEarlier is the end of what is stored in an earlier scope; nil: nothing is.
+func (r *Refiller) lastEarlier(ctx context.Context, tx pgx.Tx) (*ledger.EarlierRange, error) {
+	earlier, err := r.store.EarlierWithin(ctx, tx)
+	if err != nil || len(earlier) == 0 {
+		return nil, err
 	}
-	at := int64(page.To)
-	for _, e := range slices.Backward(earlier) {
-		if at > int64(page.From) && e.ToInclusive == at {
-			at = e.FromExclusive
-		} else if e.ToInclusive > int64(page.To) {
-			return extent, fmt.Errorf("what is stored up to offset %d in an earlier scope comes first", e.ToInclusive)
-		}
-	}
-	if at > int64(page.From) {
-		return extent, fmt.Errorf("offset %d is not covered in an earlier scope", at)
-	}
-	return extent, nil
+	return &earlier[len(earlier)-1], nil
 }
 
 // replace writes the offsets of the page that differ again, and makes right what follows from them. What follows is known by computing
-// it before and after: rows that are the same are not touched.
+// it before and after: rows that are the same are not touched. move moves the coverage, from which it follows too.
 func (r *Refiller) replace(
-	ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool, watermark int64,
+	ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool, watermark int64, move func() error,
 ) error {
 	if err := r.stored.db.Queries.DerivePlainly(ctx, tx); err != nil {
 		return fmt.Errorf("have contracts looked up by index: %w", err)
@@ -132,6 +141,9 @@ func (r *Refiller) replace(
 		return err
 	}
 	if err := r.rewrite(ctx, tx, wanted, page, different); err != nil {
+		return err
+	}
+	if err := move(); err != nil {
 		return err
 	}
 	after, err := r.stepOf(ctx, tx, contracts, watermark)
@@ -234,16 +246,8 @@ func changed[R any](before, after []R, key func(*R) lifetimeKey) (gone []lifetim
 // not stored, or not yet.
 func (r *Refiller) lookUp(ctx context.Context, tx pgx.Tx, created []string, after *active.Step) error {
 	q := r.stored.db.Queries
-	gone, err := q.LookupsForgetCreated(ctx, tx, created)
-	if err != nil {
-		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(created), err)
-	}
-	var exact dbsqlc.LookupsForgetExactParams
-	for _, place := range gone {
-		exact.LedgerOffsets, exact.NodeIds = append(exact.LedgerOffsets, place.LedgerOffset), append(exact.NodeIds, place.NodeID)
-	}
-	if err := q.LookupsForgetExact(ctx, tx, exact); err != nil {
-		return fmt.Errorf("remove the exact values of look-ups: %w", err)
+	if err := writing.ForgetLookups(ctx, tx, created); err != nil {
+		return err
 	}
 	var wanted dbsqlc.LookupsWantKnownParams
 	want := func(contractID string, offset int64, nodeID int32) {
@@ -263,15 +267,18 @@ func (r *Refiller) lookUp(ctx context.Context, tx pgx.Tx, created []string, afte
 	return nil
 }
 
-// moveCoverage moves the coverage of the page's range to the scope in force, and ends the change of scope if that was the last.
-func (r *Refiller) moveCoverage(ctx context.Context, tx pgx.Tx, scope string, page ledger.Page) error {
-	q, from, to := r.stored.db.Queries, int64(page.From), int64(page.To)
-	err := q.CoverageCut(ctx, tx, dbsqlc.CoverageCutParams{Stream: tables.StreamUpdates, Scope: scope, FromExclusive: from, ToInclusive: to})
+// moveCoverage moves the coverage of the page's range to the scope in which it was read.
+func (r *Refiller) moveCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, inForce string, page ledger.Page) error {
+	q, hash, from, to := r.stored.db.Queries, scope.Hash(), int64(page.From), int64(page.To)
+	err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: hash, Definition: scope.Canonical()})
 	if err == nil {
-		err = q.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{Stream: tables.StreamUpdates, Scope: scope, FromExclusive: from, ToInclusive: to})
+		err = q.CoverageCut(ctx, tx, dbsqlc.CoverageCutParams{Stream: tables.StreamUpdates, Scope: hash, FromExclusive: from, ToInclusive: to})
+	}
+	if err == nil {
+		err = q.CoverageClose(ctx, tx, dbsqlc.CoverageCloseParams{Stream: tables.StreamUpdates, Scope: hash, FromExclusive: from, ToInclusive: to})
 	}
 	if err != nil {
 		return fmt.Errorf("move the coverage: %w", err)
 	}
-	return writing.PutInForce(ctx, tx, scope)
+	return writing.PutInForce(ctx, tx, inForce)
 }

@@ -48,7 +48,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 }
 
 // rewriteCarried writes the page's rows in the place of those that are stored.
-func (r *Repairer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page *carriedPage) error {
+func (r *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page *carriedPage) error {
 	dictionaries, err := r.stored.readDictionaries(ctx, tx)
 	if err != nil {
 		return err

@@ -48,6 +48,10 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *finding
 		if err != nil || filling {
 			return err
 		}
+		extent, err := held.Read(ctx, s.db, tx)
+		if err != nil || extent.Incomplete { // it may be in part of the scope before
+			return err
+		}
 		if next, err = s.windowAgain(ctx, tx, findings.SealedSnapshot, again); err != nil {
 			return err
 		}
@@ -90,11 +94,11 @@ func (s *Stored) unsealedUpdates(ctx context.Context, tx pgx.Tx, size, known int
 	if err != nil || w == nil {
 		return nil, err
 	}
-	if extent.ChangedTo != "" { // what is stored in an earlier scope waits until it is complete
-		other, err := s.db.Queries.CoverageOfOthers(ctx, tx, dbsqlc.CoverageOfOthersParams{
-			Stream: tables.StreamUpdates, Scope: extent.ChangedTo, FromExclusive: w.From, ToInclusive: w.To,
+	if extent.Incomplete { // what is stored in an earlier scope waits until it is complete
+		waits, err := s.db.Queries.CoverageIncomplete(ctx, tx, dbsqlc.CoverageIncompleteParams{
+			Stream: tables.StreamUpdates, FromExclusive: w.From, ToInclusive: w.To,
 		})
-		if err != nil || other != "" {
+		if err != nil || waits {
 			return nil, err
 		}
 	}

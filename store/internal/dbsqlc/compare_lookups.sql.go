@@ -27,7 +27,10 @@ func (q *Queries) LookupAskAgain(ctx context.Context, db DBTX, contractID string
 
 const lookupsAnswered = `-- name: LookupsAnswered :many
 SELECT l.contract_id FROM lookups l
-WHERE l.status IN ('found', 'not_found') AND l.contract_id > $1::text ORDER BY l.contract_id LIMIT $2::bigint
+WHERE l.status IN ('found', 'not_found') AND l.contract_id > $1::text AND NOT EXISTS (
+    SELECT FROM coverage c JOIN floors f ON f.stream = c.stream
+    WHERE c.stream = 'updates' AND c.scope <> f.changed_to AND c.from_exclusive < l.ledger_offset AND c.to_inclusive >= l.ledger_offset)
+ORDER BY l.contract_id LIMIT $2::bigint
 `
 
 type LookupsAnsweredParams struct {
@@ -35,7 +38,8 @@ type LookupsAnsweredParams struct {
 	AtMost int64  `db:"at_most"`
 }
 
-// The next contracts, in the order of ids, whose look-up has an answer that the participant can give again.
+// The next contracts, in the order of ids, whose look-up has an answer that the participant can give again. Those of events of another scope
+// than the one in force may have been asked for as other parties.
 func (q *Queries) LookupsAnswered(ctx context.Context, db DBTX, arg LookupsAnsweredParams) ([]string, error) {
 	rows, err := db.Query(ctx, lookupsAnswered, arg.After, arg.AtMost)
 	if err != nil {

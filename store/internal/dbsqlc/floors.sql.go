@@ -11,6 +11,7 @@ import (
 
 const floorsGet = `-- name: FloorsGet :one
 SELECT f.history_floor, f.state_floor, coalesce(f.pruned_to, 0)::bigint AS pruned_to, coalesce(f.changed_to, '')::text AS changed_to,
+    EXISTS (SELECT FROM covered_scopes c WHERE NOT c.complete)::boolean AS incomplete,
     coalesce(f.state_floor, (SELECT x.projected_from FROM fill x), f.history_floor)::bigint AS projected_from
 FROM floors f WHERE f.stream = $1
 `
@@ -20,6 +21,7 @@ type FloorsGetRow struct {
 	StateFloor    *int64 `db:"state_floor"`
 	PrunedTo      int64  `db:"pruned_to"`
 	ChangedTo     string `db:"changed_to"`
+	Incomplete    bool   `db:"incomplete"`
 	ProjectedFrom int64  `db:"projected_from"`
 }
 
@@ -32,6 +34,7 @@ func (q *Queries) FloorsGet(ctx context.Context, db DBTX, stream string) (Floors
 		&i.StateFloor,
 		&i.PrunedTo,
 		&i.ChangedTo,
+		&i.Incomplete,
 		&i.ProjectedFrom,
 	)
 	return i, err

@@ -283,6 +283,16 @@ type CoverageCopy struct {
 	Digest        []byte `db:"digest"`
 }
 
+// coverage, and the snapshot whose rows are shown (stream snapshot), with their scope. complete: that shows all that the scope in force shows.
+type CoveredScopes struct {
+	Stream        string `db:"stream"`
+	Scope         string `db:"scope"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	Definition    []byte `db:"definition"`
+	Complete      *bool  `db:"complete"`
+}
+
 // Facts: creation events of covered updates. Shown, with carried_created, as ledger.created_events.
 type Created struct {
 	LedgerOffset      int64              `db:"ledger_offset"`
@@ -340,6 +350,14 @@ type Creations struct {
 	Signatories     []string           `db:"signatories"`
 	Observers       []string           `db:"observers"`
 	WitnessParties  []string           `db:"witness_parties"`
+}
+
+// Where contracts leave the scope, behind all events of the offset: what is read from there on does not show them. Contracts that had ended before are there too.
+type Departures struct {
+	LedgerOffset    interface{} `db:"ledger_offset"`
+	NodeID          int32       `db:"node_id"`
+	ContractID      string      `db:"contract_id"`
+	SynchronizerRef int32       `db:"synchronizer_ref"`
 }
 
 // The bytes of values of updates and their events that their own column cannot hold as sent. Shown as ledger.exact_payloads.
@@ -439,7 +457,7 @@ type Floors struct {
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
 	PrunedTo *int64 `db:"pruned_to"`
-	// The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.
+	// The scope in force, while some of the coverage is of another one, from before the scope was changed. NULL: all of it is of one scope.
 	ChangedTo *string `db:"changed_to"`
 	IsCopy    bool    `db:"is_copy"`
 	Digest    []byte  `db:"digest"`
@@ -453,7 +471,7 @@ type FloorsBoth struct {
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
 	PrunedTo *int64 `db:"pruned_to"`
-	// The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.
+	// The scope in force, while some of the coverage is of another one, from before the scope was changed. NULL: all of it is of one scope.
 	ChangedTo *string `db:"changed_to"`
 	IsCopy    bool    `db:"is_copy"`
 	Digest    []byte  `db:"digest"`
@@ -467,7 +485,7 @@ type FloorsCopy struct {
 	WaitingSnapshot *int64 `db:"waiting_snapshot"`
 	// The highest offset up to which an operator pruned. History is not filled in there, unless he asks for it. NULL: nothing was pruned.
 	PrunedTo *int64 `db:"pruned_to"`
-	// The scope in force, while some of the coverage is of an earlier one that shows less. NULL: all of it is of one scope.
+	// The scope in force, while some of the coverage is of another one, from before the scope was changed. NULL: all of it is of one scope.
 	ChangedTo *string `db:"changed_to"`
 	IsCopy    bool    `db:"is_copy"`
 	Digest    []byte  `db:"digest"`
@@ -838,7 +856,7 @@ type LedgerContractLifetimes struct {
 	ActiveFrom int64 `db:"active_from"`
 	// Its event: (active_from, active_from_node_id) is the row in ledger.created_events, and is unique here.
 	ActiveFromNodeID int32 `db:"active_from_node_id"`
-	// Offset of the archival, or of the unassignment: not active at this offset any more. NULL: active now.
+	// Offset of the archival, or of the unassignment: not active at this offset any more. Or, without an event, the offset at which the contract's parties, template or interfaces were taken away from the scope: what became of it is not known. NULL: active now.
 	ActiveUntil *int64 `db:"active_until"`
 	// Create arguments. Costs a look-up per row.
 	Payload []byte `db:"payload"`
@@ -898,18 +916,19 @@ type LedgerContracts struct {
 	SynchronizerIds interface{} `db:"synchronizer_ids"`
 }
 
-// Offset ranges whose events are complete, up to latest_offset(). One begins at oldest_offset(). Those below it were filled in, and there is still a gap above them.
 type LedgerCoverage struct {
-	// updates.
-	Stream string `db:"stream"`
-	// Hash of the scope: parties, templates, interfaces, shape and so on.
-	Scope string `db:"scope"`
-	// The range begins after this offset.
-	FromExclusive int64 `db:"from_exclusive"`
-	// The range ends with this offset.
-	ToInclusive interface{} `db:"to_inclusive"`
-	// Whether the scope is the one in force. False: the events are complete for an earlier scope that shows less, until `backfill history` has read them in the new one.
-	InForce bool `db:"in_force"`
+	Stream        string      `db:"stream"`
+	Scope         string      `db:"scope"`
+	FromExclusive int64       `db:"from_exclusive"`
+	ToInclusive   interface{} `db:"to_inclusive"`
+	// Whether all is stored that the scope in force shows. False: the events are complete for an earlier scope that lacks some of it, until `backfill history` has read them again.
+	InForce *bool `db:"in_force"`
+	// The parties for which the events are complete; a limited role sees its own. A party that was taken away is complete up to the last range that names it. NULL: any party.
+	Parties interface{} `db:"parties"`
+	// The templates for which they are complete, as --templates named them. NULL: all.
+	Templates interface{} `db:"templates"`
+	// The interfaces whose views were read, and by which contracts of other templates were, as --interfaces named them.
+	Interfaces interface{} `db:"interfaces"`
 }
 
 // One row per creation event: a contract created by a transaction, arriving on a synchronizer by an assignment, or named by the snapshot that indexing began with. A contract that was reassigned has several rows: count(DISTINCT contract_id) counts contracts.
@@ -2505,6 +2524,24 @@ type RunningTotals struct {
 	HoldingFeesRate int64 `db:"holding_fees_rate"`
 	// Whether the party has no change in a later round.
 	Latest interface{} `db:"latest"`
+}
+
+// The offsets at which a scope ends that shows more than the next one, with the next one.
+type ScopeEnds struct {
+	LedgerOffset interface{} `db:"ledger_offset"`
+	Definition   []byte      `db:"definition"`
+}
+
+// coverage, with its scope, as covered_scopes has it. It shows a limited role its own parties.
+type ScopeRanges struct {
+	Stream        string      `db:"stream"`
+	Scope         string      `db:"scope"`
+	FromExclusive int64       `db:"from_exclusive"`
+	ToInclusive   int64       `db:"to_inclusive"`
+	Complete      *bool       `db:"complete"`
+	Parties       interface{} `db:"parties"`
+	Templates     interface{} `db:"templates"`
+	Interfaces    interface{} `db:"interfaces"`
 }
 
 // The scopes that the hashes in coverage stand for.

@@ -26,6 +26,44 @@ func (q *Queries) ActiveContractsRemove(ctx context.Context, db DBTX, arg Active
 	return err
 }
 
+const carriedEnds = `-- name: CarriedEnds :many
+SELECT coalesce((
+    SELECT min(x.ledger_offset) FROM step_events x
+    WHERE x.contract_id = q.contract_id AND x.synchronizer_ref = q.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset <= watermark()
+), 0)::bigint AS ended
+FROM (
+    SELECT unnest($1::text[]) AS contract_id, unnest($2::integer[]) AS synchronizer_ref,
+        generate_series(1, cardinality($1::text[])) AS number
+) q
+ORDER BY q.number
+`
+
+type CarriedEndsParams struct {
+	ContractIds      []string `db:"contract_ids"`
+	SynchronizerRefs []int32  `db:"synchronizer_refs"`
+}
+
+// Where contracts that a snapshot has as active end after it; 0: they are active. The arrays are parallel, and the result is.
+func (q *Queries) CarriedEnds(ctx context.Context, db DBTX, arg CarriedEndsParams) ([]int64, error) {
+	rows, err := db.Query(ctx, carriedEnds, arg.ContractIds, arg.SynchronizerRefs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var ended int64
+		if err := rows.Scan(&ended); err != nil {
+			return nil, err
+		}
+		items = append(items, ended)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const coverageCut = `-- name: CoverageCut :exec
 WITH others AS (
     DELETE FROM coverage_both c
@@ -62,19 +100,22 @@ func (q *Queries) CoverageCut(ctx context.Context, db DBTX, arg CoverageCutParam
 }
 
 const coverageEarlier = `-- name: CoverageEarlier :many
-SELECT c.from_exclusive, c.to_inclusive
-FROM coverage c JOIN floors f ON f.stream = c.stream
-WHERE c.stream = $1 AND c.scope <> f.changed_to ORDER BY c.from_exclusive
+SELECT c.stream = 'snapshot' AS snapshot, c.from_exclusive, c.to_inclusive, c.scope, coalesce(c.definition::text, '')::text AS definition
+FROM covered_scopes c
+WHERE NOT c.complete ORDER BY c.to_inclusive
 `
 
 type CoverageEarlierRow struct {
-	FromExclusive int64 `db:"from_exclusive"`
-	ToInclusive   int64 `db:"to_inclusive"`
+	Snapshot      bool   `db:"snapshot"`
+	FromExclusive int64  `db:"from_exclusive"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	Scope         string `db:"scope"`
+	Definition    string `db:"definition"`
 }
 
-// The ranges that are covered in an earlier scope than the one in force.
-func (q *Queries) CoverageEarlier(ctx context.Context, db DBTX, stream string) ([]CoverageEarlierRow, error) {
-	rows, err := db.Query(ctx, coverageEarlier, stream)
+// The carried snapshot, and the ranges that are covered, in a scope that lacks something of the one in force.
+func (q *Queries) CoverageEarlier(ctx context.Context, db DBTX) ([]CoverageEarlierRow, error) {
+	rows, err := db.Query(ctx, coverageEarlier)
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +123,45 @@ func (q *Queries) CoverageEarlier(ctx context.Context, db DBTX, stream string) (
 	var items []CoverageEarlierRow
 	for rows.Next() {
 		var i CoverageEarlierRow
+		if err := rows.Scan(
+			&i.Snapshot,
+			&i.FromExclusive,
+			&i.ToInclusive,
+			&i.Scope,
+			&i.Definition,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const coverageElsewhere = `-- name: CoverageElsewhere :many
+SELECT CASE WHEN c.stream = 'snapshot' THEN -1 ELSE c.from_exclusive END::bigint AS from_exclusive, c.to_inclusive
+FROM covered_scopes c JOIN floors f ON f.stream = 'updates'
+WHERE c.scope <> f.changed_to AND NOT (c.stream = 'snapshot' AND c.to_inclusive = $1::bigint)
+`
+
+type CoverageElsewhereRow struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+}
+
+// What is stored in another scope than the one in force: ranges, and all that was carried by a snapshot, but not where the snapshot itself
+// is compared.
+func (q *Queries) CoverageElsewhere(ctx context.Context, db DBTX, at int64) ([]CoverageElsewhereRow, error) {
+	rows, err := db.Query(ctx, coverageElsewhere, at)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CoverageElsewhereRow
+	for rows.Next() {
+		var i CoverageElsewhereRow
 		if err := rows.Scan(&i.FromExclusive, &i.ToInclusive); err != nil {
 			return nil, err
 		}
@@ -91,6 +171,26 @@ func (q *Queries) CoverageEarlier(ctx context.Context, db DBTX, stream string) (
 		return nil, err
 	}
 	return items, nil
+}
+
+const coverageIncomplete = `-- name: CoverageIncomplete :one
+SELECT EXISTS (
+    SELECT FROM covered_scopes c
+    WHERE c.stream = $1 AND NOT c.complete AND c.from_exclusive < $2::bigint AND c.to_inclusive > $3::bigint)
+`
+
+type CoverageIncompleteParams struct {
+	Stream        string `db:"stream"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
+}
+
+// Whether something of a range is covered in a scope that lacks something of the one in force.
+func (q *Queries) CoverageIncomplete(ctx context.Context, db DBTX, arg CoverageIncompleteParams) (bool, error) {
+	row := db.QueryRow(ctx, coverageIncomplete, arg.Stream, arg.ToInclusive, arg.FromExclusive)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }
 
 const coverageOfOthers = `-- name: CoverageOfOthers :one
@@ -139,16 +239,16 @@ func (q *Queries) LifetimesRemove(ctx context.Context, db DBTX, arg LifetimesRem
 
 const lookupsAgain = `-- name: LookupsAgain :exec
 WITH exact AS (
-    DELETE FROM lookup_exact_payloads
+    DELETE FROM lookup_exact_payloads WHERE NOT $1::boolean
 )
 UPDATE lookups SET status = 'wanted', reason = NULL, looked_up_at = NULL, template_ref = NULL, created_at = NULL, payload = NULL,
     contract_key = NULL, contract_key_hash = NULL, signatories = NULL, observers = NULL, witness_parties = NULL
-WHERE status <> 'wanted'
+WHERE status <> 'wanted' AND NOT ($1::boolean AND status = 'found')
 `
 
-// Forgets the answers to look-ups: they depend on the parties that ask.
-func (q *Queries) LookupsAgain(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, lookupsAgain)
+// Forgets the answers to look-ups: they depend on the parties that ask. keep_found: but for those that brought a contract.
+func (q *Queries) LookupsAgain(ctx context.Context, db DBTX, keepFound bool) error {
+	_, err := db.Exec(ctx, lookupsAgain, keepFound)
 	return err
 }
 
@@ -219,17 +319,154 @@ type ScopeChangeParams struct {
 	Stream string  `db:"stream"`
 }
 
-// Says which scope is in force while something is covered in an earlier one; NULL: nothing is.
+// Says which scope is in force while something is covered in another one; NULL: nothing is.
 func (q *Queries) ScopeChange(ctx context.Context, db DBTX, arg ScopeChangeParams) error {
 	_, err := db.Exec(ctx, scopeChange, arg.Scope, arg.Stream)
 	return err
 }
 
+const scopeEndsAt = `-- name: ScopeEndsAt :one
+SELECT EXISTS (SELECT FROM scope_ends e WHERE e.ledger_offset = $1::bigint)
+`
+
+// Whether a scope ends at an offset that shows more than the one that follows.
+func (q *Queries) ScopeEndsAt(ctx context.Context, db DBTX, at int64) (bool, error) {
+	row := db.QueryRow(ctx, scopeEndsAt, at)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const scopeLeave = `-- name: ScopeLeave :exec
+WITH gone AS (
+    DELETE FROM active_contracts a
+    USING scope_ends e
+    WHERE e.ledger_offset = $1::bigint AND NOT scope_has(e.definition, a.template_ref, a.stakeholders_ref, a.activated_offset, a.activated_node_id)
+    RETURNING a.activated_offset, a.reassignment_counter, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.stakeholders_ref, a.position_id, a.contract_id, a.amount, a.locked
+)
+INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+    position_id, contract_id, amount, locked)
+SELECT $1::bigint, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
+    g.amount, g.locked
+FROM gone g
+`
+
+// Ends what is active and leaves the scope at an offset, the watermark.
+func (q *Queries) ScopeLeave(ctx context.Context, db DBTX, at int64) error {
+	_, err := db.Exec(ctx, scopeLeave, at)
+	return err
+}
+
+const scopeReturn = `-- name: ScopeReturn :exec
+WITH ends AS (
+    SELECT unnest($1::bigint[]) AS activated_offset, unnest($2::integer[]) AS activated_node_id,
+        unnest($3::bigint[]) AS ended
+), gone AS (
+    DELETE FROM lifetimes l USING ends e
+    WHERE l.deactivated_offset = $4::bigint AND l.activated_offset = e.activated_offset AND l.activated_node_id = e.activated_node_id
+    RETURNING l.deactivated_offset, l.activated_offset, l.activated_node_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.position_id, l.contract_id, l.amount, l.locked
+), opened AS (
+    INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
+        position_id, amount, locked, stakeholders_ref)
+    SELECT g.contract_id, g.synchronizer_ref, g.template_ref, g.activated_offset, g.activated_node_id,
+        coalesce(r.reassignment_counter, c.reassignment_counter, 0), g.position_id, g.amount, g.locked, g.stakeholders_ref
+    FROM gone g
+    JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended = 0
+    LEFT JOIN reassignments r ON r.ledger_offset = g.activated_offset AND r.node_id = g.activated_node_id AND r.kind = 'assigned'
+    LEFT JOIN shown_created c ON c.ledger_offset = g.activated_offset AND c.node_id = g.activated_node_id
+)
+INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+    position_id, contract_id, amount, locked)
+SELECT e.ended, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
+    g.amount, g.locked
+FROM gone g
+JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended > 0
+`
+
+type ScopeReturnParams struct {
+	ActivatedOffsets []int64 `db:"activated_offsets"`
+	ActivatedNodeIds []int32 `db:"activated_node_ids"`
+	Ends             []int64 `db:"ends"`
+	At               int64   `db:"at"`
+}
+
+// Moves the end of lifetimes that are stored as ended at an offset; 0: they are active. The arrays are parallel.
+func (q *Queries) ScopeReturn(ctx context.Context, db DBTX, arg ScopeReturnParams) error {
+	_, err := db.Exec(ctx, scopeReturn,
+		arg.ActivatedOffsets,
+		arg.ActivatedNodeIds,
+		arg.Ends,
+		arg.At,
+	)
+	return err
+}
+
+const scopeReturning = `-- name: ScopeReturning :many
+SELECT l.activated_offset, l.activated_node_id, l.contract_id, coalesce((
+    SELECT min(x.ledger_offset) FROM step_events x
+    WHERE x.contract_id = l.contract_id AND x.synchronizer_ref = l.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset > $1::bigint
+      AND x.ledger_offset <= watermark()
+), 0)::bigint AS ended
+FROM lifetimes l
+WHERE l.deactivated_offset = $1::bigint AND (l.activated_offset, l.activated_node_id) > ($2::bigint, $3::integer)
+  AND NOT EXISTS (
+    SELECT FROM step_events x
+    WHERE x.contract_id = l.contract_id AND x.synchronizer_ref = l.synchronizer_ref AND x.kind <> 4 AND x.ledger_offset = $1::bigint
+      AND (x.ledger_offset, x.node_id) > (l.activated_offset, l.activated_node_id))
+ORDER BY l.activated_offset, l.activated_node_id LIMIT $4::bigint
+`
+
+type ScopeReturningParams struct {
+	At          int64 `db:"at"`
+	AfterOffset int64 `db:"after_offset"`
+	AfterNode   int32 `db:"after_node"`
+	AtMost      int64 `db:"at_most"`
+}
+
+type ScopeReturningRow struct {
+	ActivatedOffset int64  `db:"activated_offset"`
+	ActivatedNodeID int32  `db:"activated_node_id"`
+	ContractID      string `db:"contract_id"`
+	Ended           int64  `db:"ended"`
+}
+
+// Up to a number of the lifetimes that are stored as ended at an offset and that nothing ends there any more, behind one of them, with
+// where they end now; 0: nowhere.
+func (q *Queries) ScopeReturning(ctx context.Context, db DBTX, arg ScopeReturningParams) ([]ScopeReturningRow, error) {
+	rows, err := db.Query(ctx, scopeReturning,
+		arg.At,
+		arg.AfterOffset,
+		arg.AfterNode,
+		arg.AtMost,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ScopeReturningRow
+	for rows.Next() {
+		var i ScopeReturningRow
+		if err := rows.Scan(
+			&i.ActivatedOffset,
+			&i.ActivatedNodeID,
+			&i.ContractID,
+			&i.Ended,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const scopesCovered = `-- name: ScopesCovered :many
 
 SELECT c.scope, coalesce(min(s.definition::text), '')::text AS definition
-FROM coverage c LEFT JOIN scopes s ON s.scope = c.scope
-WHERE c.stream = $1 GROUP BY c.scope ORDER BY c.scope
+FROM (SELECT v.scope FROM coverage v WHERE v.stream = $1 UNION SELECT k.scope FROM snapshots k) c LEFT JOIN scopes s ON s.scope = c.scope
+GROUP BY c.scope ORDER BY c.scope
 `
 
 type ScopesCoveredRow struct {
@@ -238,7 +475,7 @@ type ScopesCoveredRow struct {
 }
 
 // Changing the scope: floors name the one in force while some of the coverage is of an earlier one.
-// The scopes that something is covered in. A definition that is lost is empty.
+// The scopes that something is covered in, or a snapshot was read in. A definition that is lost is empty.
 func (q *Queries) ScopesCovered(ctx context.Context, db DBTX, stream string) ([]ScopesCoveredRow, error) {
 	rows, err := db.Query(ctx, scopesCovered, stream)
 	if err != nil {
@@ -262,10 +499,60 @@ func (q *Queries) ScopesCovered(ctx context.Context, db DBTX, stream string) ([]
 const scopesForget = `-- name: ScopesForget :exec
 DELETE FROM scopes_both s
 WHERE s.scope <> $1 AND NOT EXISTS (SELECT FROM coverage c WHERE c.scope = s.scope)
+  AND NOT EXISTS (SELECT FROM snapshots k WHERE k.scope = s.scope)
 `
 
-// Removes the scopes that nothing is covered in, except the one in force.
+// Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force.
 func (q *Queries) ScopesForget(ctx context.Context, db DBTX, inForce string) error {
 	_, err := db.Exec(ctx, scopesForget, inForce)
 	return err
+}
+
+const snapshotReadAgain = `-- name: SnapshotReadAgain :exec
+UPDATE snapshots_both s SET scope = $1::text, entries = $2::bigint, pruned = NULL,
+    digest = changed_digest(s, jsonb_build_object('scope', $1::text, 'entries', $2::bigint, 'pruned', NULL::boolean))
+WHERE s.snapshot_offset = $3
+`
+
+type SnapshotReadAgainParams struct {
+	Scope          string `db:"scope"`
+	Entries        int64  `db:"entries"`
+	SnapshotOffset int64  `db:"snapshot_offset"`
+}
+
+func (q *Queries) SnapshotReadAgain(ctx context.Context, db DBTX, arg SnapshotReadAgainParams) error {
+	_, err := db.Exec(ctx, snapshotReadAgain, arg.Scope, arg.Entries, arg.SnapshotOffset)
+	return err
+}
+
+const snapshotScope = `-- name: SnapshotScope :one
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
+FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
+WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+ORDER BY s.snapshot_offset DESC LIMIT 1
+`
+
+type SnapshotScopeRow struct {
+	Snapshots  Snapshots `db:"snapshots"`
+	Definition string    `db:"definition"`
+}
+
+// The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
+func (q *Queries) SnapshotScope(ctx context.Context, db DBTX) (SnapshotScopeRow, error) {
+	row := db.QueryRow(ctx, snapshotScope)
+	var i SnapshotScopeRow
+	err := row.Scan(
+		&i.Snapshots.SnapshotOffset,
+		&i.Snapshots.Scope,
+		&i.Snapshots.TokenKind,
+		&i.Snapshots.Token,
+		&i.Snapshots.Entries,
+		&i.Snapshots.StartedAt,
+		&i.Snapshots.FinishedAt,
+		&i.Snapshots.Pruned,
+		&i.Snapshots.IsCopy,
+		&i.Snapshots.Digest,
+		&i.Definition,
+	)
+	return i, err
 }

@@ -28,8 +28,10 @@ type Extent struct {
 
 	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned
 
-	// ChangedTo is the hash of the scope in force, while something is covered in an earlier one; empty: nothing is.
+	// ChangedTo is the hash of the scope in force, while something is covered in another one; empty: nothing is.
 	ChangedTo string
+	// Incomplete says that something is stored in a scope that lacks something of the one in force.
+	Incomplete bool
 }
 
 // Read reads the extent.
@@ -45,7 +47,7 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 	return Extent{
 		Started: true, Watermark: watermark, HistoryFloor: ledger.Offset(floors.HistoryFloor), StateFloor: (*ledger.Offset)(floors.StateFloor),
 		ProjectedFrom: ledger.Offset(floors.ProjectedFrom), PrunedTo: ledger.Offset(floors.PrunedTo),
-		ChangedTo: floors.ChangedTo,
+		ChangedTo: floors.ChangedTo, Incomplete: floors.Incomplete,
 	}, nil
 }
 

@@ -3,10 +3,12 @@ package writing
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/partitions"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -27,6 +29,81 @@ func PutInForce(ctx context.Context, tx pgx.Tx, scope string) error {
 	}
 	if err := queries.ScopesForget(ctx, tx, scope); err != nil {
 		return fmt.Errorf("forget the scopes before: %w", err)
+	}
+	return nil
+}
+
+// LeaveScope ends, at an offset that is the watermark, what is active and what the scope in force does not show.
+func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) error {
+	ends, err := queries.ScopeEndsAt(ctx, tx, at)
+	if err != nil || !ends {
+		return err
+	}
+	if err := set.Ensure(ctx, "lifetimes", slices.Values([]int64{at})); err != nil {
+		return err
+	}
+	if err := queries.ScopeLeave(ctx, tx, at); err != nil {
+		return fmt.Errorf("end what the scope does not show any more: %w", err)
+	}
+	return nil
+}
+
+// returnedAtOnce is how many lifetimes are read at once.
+const returnedAtOnce = 10_000
+
+// ReturnToScope gives lifetimes that ended at an offset because the scope did the end that they have now, when it does not end there any
+// more. They may be active.
+func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) error {
+	if err := queries.DerivePlainly(ctx, tx); err != nil {
+		return fmt.Errorf("have contracts looked up by index: %w", err)
+	}
+	next := dbsqlc.ScopeReturningParams{At: at, AfterOffset: -1, AtMost: returnedAtOnce}
+	for {
+		list, err := queries.ScopeReturning(ctx, tx, next)
+		if err != nil {
+			return fmt.Errorf("look for what ended at offset %d with the scope: %w", at, err)
+		}
+		if len(list) == 0 {
+			return nil
+		}
+		moved, contracts := dbsqlc.ScopeReturnParams{At: at}, make([]string, 0, len(list))
+		for _, l := range list {
+			moved.ActivatedOffsets, moved.ActivatedNodeIds = append(moved.ActivatedOffsets, l.ActivatedOffset), append(moved.ActivatedNodeIds, l.ActivatedNodeID)
+			moved.Ends, contracts = append(moved.Ends, l.Ended), append(contracts, l.ContractID)
+		}
+		ends := slices.DeleteFunc(slices.Clone(moved.Ends), func(end int64) bool { return end == 0 })
+		if err := set.Ensure(ctx, "lifetimes", slices.Values(ends)); err != nil {
+			return err
+		}
+		if err := queries.ScopeReturn(ctx, tx, moved); err != nil {
+			return fmt.Errorf("move the end of %d lifetimes: %w", len(list), err)
+		}
+		if err := ForgetLookups(ctx, tx, contracts); err != nil { // of those that ended while they were not known to be active
+			return err
+		}
+		next.AfterOffset, next.AfterNode = list[len(list)-1].ActivatedOffset, list[len(list)-1].ActivatedNodeID
+	}
+}
+
+// ForgetLookups removes the look-ups of contracts whose creation is stored, with their answers.
+func ForgetLookups(ctx context.Context, tx pgx.Tx, contracts []string) error {
+	if len(contracts) == 0 {
+		return nil
+	}
+	gone, err := queries.LookupsForgetCreated(ctx, tx, contracts)
+	if err != nil {
+		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	var places dbsqlc.LookupsForgetExactParams
+	for _, place := range gone {
+		places.LedgerOffsets = append(places.LedgerOffsets, place.LedgerOffset)
+		places.NodeIds = append(places.NodeIds, place.NodeID)
+	}
+	if err := queries.LookupsForgetExact(ctx, tx, places); err != nil {
+		return fmt.Errorf("remove the exact values of look-ups: %w", err)
 	}
 	return nil
 }

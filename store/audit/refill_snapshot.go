@@ -1,0 +1,141 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/rows"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/writing"
+)
+
+// RefillSnapshot makes the carried rows of the entries of a page, which begins behind a number of entries of the carried snapshot, those of
+// the page, with what follows from them: where these contracts are active. The last page says in which scope the snapshot was read.
+// It comes after all updates above the snapshot are complete for the scope in force, so that what ended a contract is known. A page may come
+// again; a run that ended begins with the first one.
+//
+// Each page is one transaction, in which the writer of the updates waits. Errors are as those of Refill.
+func (r *Refiller) RefillSnapshot(ctx context.Context, scope ledger.Scope, at ledger.Offset, before int64, page ledger.SnapshotPage) error {
+	p := carriedPage{progress: ledger.SnapshotProgress{At: at, Entries: before}, entries: r.term.Redacted.Entries(page.Entries)}
+	if err := r.refillSnapshot(ctx, scope, &p, page.Last); err != nil {
+		return fmt.Errorf("read entries %d to %d of the snapshot at offset %d again, in the scope in force: %w", before+1, p.end(), at, session.Refused(err))
+	}
+	return nil
+}
+
+func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page *carriedPage, last bool) error {
+	wanted, err := page.names()
+	if err != nil {
+		return err
+	}
+	numbers, err := r.term.Resolve(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	at := page.progress.At
+	return r.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if err := r.term.Exclude(ctx, tx, session.RoleUpdates); err != nil {
+			return err
+		}
+		earlier, err := r.lastEarlier(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if earlier == nil || !earlier.Snapshot || earlier.To != at || earlier.Scope.Hash() != scope.Hash() {
+			return fmt.Errorf("the carried snapshot is not what comes next to be read in scope %s: try again", scope.Canonical())
+		}
+		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
+			return err
+		}
+		carried := rows.NewCarried(page.progress)
+		for i := range page.entries {
+			carried.Add(numbers, &page.entries[i])
+		}
+		if err := r.projectCarried(ctx, tx, carried.Active); err != nil {
+			return err
+		}
+		if last {
+			if err := r.endSnapshot(ctx, tx, scope, page); err != nil {
+				return err
+			}
+		}
+		if err := writing.Unseal(ctx, tx, findings.SealedSnapshot, 0); err != nil {
+			return err
+		}
+		return writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.FilledIn)
+	})
+}
+
+// projectCarried writes where carried contracts are active, or were, in the place of what was stored of it.
+func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts) error {
+	q := r.stored.db.Queries
+	if err := q.DerivePlainly(ctx, tx); err != nil {
+		return fmt.Errorf("have contracts looked up by index: %w", err)
+	}
+	var asked dbsqlc.CarriedEndsParams
+	var places dbsqlc.ActiveContractsRemoveParams
+	for i := range list {
+		a := &list[i]
+		asked.ContractIds, asked.SynchronizerRefs = append(asked.ContractIds, a.ContractID), append(asked.SynchronizerRefs, a.SynchronizerRef)
+		places.ActivatedOffsets, places.ActivatedNodeIds = append(places.ActivatedOffsets, a.ActivatedOffset), append(places.ActivatedNodeIds, a.ActivatedNodeID)
+	}
+	ends, err := q.CarriedEnds(ctx, tx, asked)
+	if err != nil {
+		return fmt.Errorf("look for what ended %d carried contracts: %w", len(list), err)
+	}
+	var open []dbsqlc.ActiveContracts
+	var closed []dbsqlc.Lifetimes
+	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets, ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: ends}
+	for i, ended := range ends {
+		a := &list[i]
+		if ended == 0 {
+			open = append(open, *a)
+			continue
+		}
+		closed = append(closed, dbsqlc.Lifetimes{
+			DeactivatedOffset: ended, ActivatedOffset: a.ActivatedOffset, ActivatedNodeID: a.ActivatedNodeID, SynchronizerRef: a.SynchronizerRef,
+			TemplateRef: a.TemplateRef, StakeholdersRef: a.StakeholdersRef, PositionID: a.PositionID, ContractID: a.ContractID, Amount: a.Amount, Locked: a.Locked,
+		})
+	}
+	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(slices.DeleteFunc(slices.Clone(ends), func(end int64) bool { return end == 0 }))); err != nil {
+		return err
+	}
+	if err := q.ActiveContractsRemove(ctx, tx, places); err != nil {
+		return fmt.Errorf("remove %d active contracts: %w", len(list), err)
+	}
+	if err := q.LifetimesRemove(ctx, tx, gone); err != nil {
+		return fmt.Errorf("remove %d lifetimes: %w", len(list), err)
+	}
+	if err := writing.CopyRows(ctx, tx, "lifetimes", closed); err != nil {
+		return err
+	}
+	return writing.CopyRows(ctx, tx, "active_contracts", open)
+}
+
+// endSnapshot says in which scope the snapshot was read.
+func (r *Refiller) endSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page *carriedPage) error {
+	q := r.stored.db.Queries
+	extent, err := held.Read(ctx, r.stored.db, tx)
+	if err != nil {
+		return err
+	}
+	if err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()}); err != nil {
+		return fmt.Errorf("record the scope: %w", err)
+	}
+	err = q.SnapshotReadAgain(ctx, tx, dbsqlc.SnapshotReadAgainParams{SnapshotOffset: int64(page.progress.At), Scope: scope.Hash(), Entries: page.end()})
+	if err != nil {
+		return fmt.Errorf("record in which scope the snapshot was read: %w", err)
+	}
+	if err := q.LookupsForgetCarried(ctx, tx); err != nil {
+		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
+	}
+	return writing.PutInForce(ctx, tx, extent.ChangedTo)
+}
