@@ -140,6 +140,7 @@ CREATE TABLE snapshots_both (
     started_at      timestamptz NOT NULL DEFAULT now(),
     finished_at     timestamptz,
     pruned          boolean,
+    mixed           boolean,
     is_copy         boolean NOT NULL DEFAULT false,
     digest          bytea,
     PRIMARY KEY (snapshot_offset, is_copy)
@@ -148,6 +149,7 @@ CREATE TABLE snapshots PARTITION OF snapshots_both FOR VALUES IN (false);
 CREATE TABLE snapshots_copy PARTITION OF snapshots_both FOR VALUES IN (true);
 CREATE UNIQUE INDEX snapshots_one_unfinished ON snapshots ((finished_at IS NULL)) WHERE finished_at IS NULL;
 COMMENT ON TABLE snapshots IS 'Snapshots that were read or are being read. token: where the next page starts.';
+COMMENT ON COLUMN snapshots.mixed IS 'Some of the rows that pruning made were read in other scopes, and have their witnesses and views. NULL: all are of this scope.';
 COMMENT ON COLUMN snapshots.pruned IS 'Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.';
 
 CREATE TABLE floors_both (

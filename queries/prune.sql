@@ -164,14 +164,19 @@ SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'upd
 WITH before AS (
     DELETE FROM snapshots_both
 )
-INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, is_copy, digest)
+INSERT INTO snapshots_both (snapshot_offset, scope, token_kind, token, entries, started_at, finished_at, pruned, mixed, is_copy, digest)
 SELECT r.*, k.is_copy, row_digest(r)
 FROM (
     SELECT @floor::bigint AS snapshot_offset,
         (SELECT v.scope FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor AND v.to_inclusive > @floor) AS scope, '' AS token_kind, '' AS token,
         (SELECT count(*) FROM carried_created c WHERE c.reassignment_counter IS NOT NULL) + (SELECT count(*) FROM carried_reassignments)
             + (SELECT count(*) FROM carried_unknown_elements) AS entries,
-        now() AS started_at, now() AS finished_at, true AS pruned
+        now() AS started_at, now() AS finished_at, true AS pruned,
+        (SELECT nullif(count(DISTINCT w.scope) > 1 OR bool_or(w.mixed), false) FROM (
+            SELECT v.scope, false AS mixed FROM coverage v WHERE v.stream = 'updates' AND v.from_exclusive <= @floor
+            UNION ALL
+            SELECT k.scope, coalesce(k.mixed, false) FROM snapshots k
+        ) w) AS mixed
 ) r, unnest('{f,t}'::boolean[]) k (is_copy);
 
 -- name: PruneCoverage :exec

@@ -173,13 +173,18 @@ FROM (
 ORDER BY q.number;
 
 -- name: SnapshotReadAgain :exec
-UPDATE snapshots_both s SET scope = @scope::text, entries = @entries::bigint, pruned = NULL,
-    digest = changed_digest(s, jsonb_build_object('scope', @scope::text, 'entries', @entries::bigint, 'pruned', NULL::boolean))
+UPDATE snapshots_both s SET scope = @scope::text, entries = @entries::bigint, pruned = NULL, mixed = NULL,
+    digest = changed_digest(s, jsonb_build_object('scope', @scope::text, 'entries', @entries::bigint, 'pruned', NULL::boolean, 'mixed', NULL::boolean))
 WHERE s.snapshot_offset = @snapshot_offset;
 
 -- name: CoverageElsewhere :many
--- What is stored in another scope than the one in force: ranges, and all that was carried by a snapshot, but not where the snapshot itself
--- is compared.
-SELECT CASE WHEN c.stream = 'snapshot' THEN -1 ELSE c.from_exclusive END::bigint AS from_exclusive, c.to_inclusive
-FROM covered_scopes c JOIN floors f ON f.stream = 'updates'
-WHERE c.scope <> f.changed_to AND NOT (c.stream = 'snapshot' AND c.to_inclusive = @at::bigint);
+-- What is stored in another scope than the one in force: ranges, and all that is carried. Where the snapshot itself is compared, in its
+-- scope, that only if pruning made it of rows of several scopes.
+SELECT c.from_exclusive, c.to_inclusive
+FROM coverage c JOIN floors f ON f.stream = c.stream
+WHERE c.stream = 'updates' AND c.scope <> f.changed_to
+UNION ALL
+SELECT -1, k.snapshot_offset
+FROM snapshots k JOIN floors f ON f.stream = 'updates'
+WHERE k.finished_at IS NOT NULL AND k.snapshot_offset IS DISTINCT FROM f.waiting_snapshot
+  AND (k.mixed OR k.scope <> f.changed_to AND k.snapshot_offset <> @at::bigint);

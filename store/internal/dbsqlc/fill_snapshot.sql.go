@@ -25,7 +25,7 @@ func (q *Queries) LookupsForgetCarried(ctx context.Context, db DBTX) error {
 
 const waitingSnapshot = `-- name: WaitingSnapshot :one
 
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.is_copy, s.digest FROM snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s WHERE s.snapshot_offset = (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 `
 
 // The snapshot that waits until it lowers the state floor.
@@ -41,6 +41,7 @@ func (q *Queries) WaitingSnapshot(ctx context.Context, db DBTX) (Snapshots, erro
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.Pruned,
+		&i.Mixed,
 		&i.IsCopy,
 		&i.Digest,
 	)

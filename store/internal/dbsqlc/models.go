@@ -2660,7 +2660,9 @@ type Snapshots struct {
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
 	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
-	Pruned *bool  `db:"pruned"`
+	Pruned *bool `db:"pruned"`
+	// Some of the rows that pruning made were read in other scopes, and have their witnesses and views. NULL: all are of this scope.
+	Mixed  *bool  `db:"mixed"`
 	IsCopy bool   `db:"is_copy"`
 	Digest []byte `db:"digest"`
 }
@@ -2674,7 +2676,9 @@ type SnapshotsBoth struct {
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
 	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
-	Pruned *bool  `db:"pruned"`
+	Pruned *bool `db:"pruned"`
+	// Some of the rows that pruning made were read in other scopes, and have their witnesses and views. NULL: all are of this scope.
+	Mixed  *bool  `db:"mixed"`
 	IsCopy bool   `db:"is_copy"`
 	Digest []byte `db:"digest"`
 }
@@ -2688,7 +2692,9 @@ type SnapshotsCopy struct {
 	StartedAt      pgtype.Timestamptz `db:"started_at"`
 	FinishedAt     pgtype.Timestamptz `db:"finished_at"`
 	// Its rows were made of what was stored, when everything before was pruned. NULL: they were read from the participant.
-	Pruned *bool  `db:"pruned"`
+	Pruned *bool `db:"pruned"`
+	// Some of the rows that pruning made were read in other scopes, and have their witnesses and views. NULL: all are of this scope.
+	Mixed  *bool  `db:"mixed"`
 	IsCopy bool   `db:"is_copy"`
 	Digest []byte `db:"digest"`
 }

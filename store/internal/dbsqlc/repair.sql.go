@@ -240,7 +240,7 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 }
 
 const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.is_copy, s.digest FROM snapshots s
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1
 `
@@ -258,6 +258,7 @@ func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (Snapshots, err
 		&i.StartedAt,
 		&i.FinishedAt,
 		&i.Pruned,
+		&i.Mixed,
 		&i.IsCopy,
 		&i.Digest,
 	)

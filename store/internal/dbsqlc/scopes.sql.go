@@ -141,9 +141,14 @@ func (q *Queries) CoverageEarlier(ctx context.Context, db DBTX) ([]CoverageEarli
 }
 
 const coverageElsewhere = `-- name: CoverageElsewhere :many
-SELECT CASE WHEN c.stream = 'snapshot' THEN -1 ELSE c.from_exclusive END::bigint AS from_exclusive, c.to_inclusive
-FROM covered_scopes c JOIN floors f ON f.stream = 'updates'
-WHERE c.scope <> f.changed_to AND NOT (c.stream = 'snapshot' AND c.to_inclusive = $1::bigint)
+SELECT c.from_exclusive, c.to_inclusive
+FROM coverage c JOIN floors f ON f.stream = c.stream
+WHERE c.stream = 'updates' AND c.scope <> f.changed_to
+UNION ALL
+SELECT -1, k.snapshot_offset
+FROM snapshots k JOIN floors f ON f.stream = 'updates'
+WHERE k.finished_at IS NOT NULL AND k.snapshot_offset IS DISTINCT FROM f.waiting_snapshot
+  AND (k.mixed OR k.scope <> f.changed_to AND k.snapshot_offset <> $1::bigint)
 `
 
 type CoverageElsewhereRow struct {
@@ -151,8 +156,8 @@ type CoverageElsewhereRow struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// What is stored in another scope than the one in force: ranges, and all that was carried by a snapshot, but not where the snapshot itself
-// is compared.
+// What is stored in another scope than the one in force: ranges, and all that is carried. Where the snapshot itself is compared, in its
+// scope, that only if pruning made it of rows of several scopes.
 func (q *Queries) CoverageElsewhere(ctx context.Context, db DBTX, at int64) ([]CoverageElsewhereRow, error) {
 	rows, err := db.Query(ctx, coverageElsewhere, at)
 	if err != nil {
@@ -509,8 +514,8 @@ func (q *Queries) ScopesForget(ctx context.Context, db DBTX, inForce string) err
 }
 
 const snapshotReadAgain = `-- name: SnapshotReadAgain :exec
-UPDATE snapshots_both s SET scope = $1::text, entries = $2::bigint, pruned = NULL,
-    digest = changed_digest(s, jsonb_build_object('scope', $1::text, 'entries', $2::bigint, 'pruned', NULL::boolean))
+UPDATE snapshots_both s SET scope = $1::text, entries = $2::bigint, pruned = NULL, mixed = NULL,
+    digest = changed_digest(s, jsonb_build_object('scope', $1::text, 'entries', $2::bigint, 'pruned', NULL::boolean, 'mixed', NULL::boolean))
 WHERE s.snapshot_offset = $3
 `
 
@@ -526,7 +531,7 @@ func (q *Queries) SnapshotReadAgain(ctx context.Context, db DBTX, arg SnapshotRe
 }
 
 const snapshotScope = `-- name: SnapshotScope :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
 FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1
@@ -550,6 +555,7 @@ func (q *Queries) SnapshotScope(ctx context.Context, db DBTX) (SnapshotScopeRow,
 		&i.Snapshots.StartedAt,
 		&i.Snapshots.FinishedAt,
 		&i.Snapshots.Pruned,
+		&i.Snapshots.Mixed,
 		&i.Snapshots.IsCopy,
 		&i.Snapshots.Digest,
 		&i.Definition,
