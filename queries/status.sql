@@ -52,3 +52,11 @@ SELECT pg_database_size(current_database())::bigint AS database,
 -- Where the streams stand now: the watermark of the updates and the last record of the transaction history; 0: nothing was read.
 SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates'), 0)::bigint AS watermark,
     coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq;
+
+-- name: StatusHosting :many
+-- The last topology events by which parties were onboarded to the participant with contracts, or left it.
+SELECT t.ledger_offset, t.kind, t.party_id::text AS party
+FROM topology_events t
+WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
+  AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
+ORDER BY t.ledger_offset DESC, t.node_id DESC LIMIT @at_most;

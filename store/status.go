@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -29,6 +30,9 @@ type Status struct {
 	Coverage      []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
 	EarlierScope  []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
+	// Hosting are the last changes of which parties that are read the participant hosts, one for each party, the last one first.
+	Hosting []HostingChange
+
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
 	// LowerSnapshot is to lower the state floor as soon as it and the history from there on are complete; nil: there is none.
 	LowerSnapshot *ledger.SnapshotProgress
@@ -45,6 +49,13 @@ type Status struct {
 
 	History            *TransactionsStatus // nil: the transaction history was not begun
 	TransactionsLeader Leadership          // of the transaction history
+}
+
+// HostingChange is a party that was onboarded to the participant with contracts from elsewhere, or has left it.
+type HostingChange struct {
+	Offset ledger.Offset            `json:"offset"`
+	Kind   ledger.TopologyEventKind `json:"kind"` // onboarding or revoked
+	Party  string                   `json:"party"`
 }
 
 // TransactionsStatus is where the transaction history stands. The JSON forms of this type and the next three are for scripts.
@@ -244,10 +255,37 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 	if status.EarlierScope, err = s.earlierScope(ctx, tx); err != nil {
 		return err
 	}
+	if status.Hosting, err = s.hosting(ctx, tx); err != nil {
+		return err
+	}
 	first, err := s.db.Queries.StatusFirstUpdate(ctx, tx)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("read the first update: %w", err)
 	}
 	status.FirstUpdate = ledger.Offset(first)
 	return nil
+}
+
+// hostingShown is the most changes that Status lists.
+const hostingShown = 10
+
+// hosting reads the last change of each party that is read. Events that are stored of one that was taken away from the scope say nothing new.
+func (s *Store) hosting(ctx context.Context, tx pgx.Tx) (list []HostingChange, err error) {
+	rows, err := s.db.Queries.StatusHosting(ctx, tx, hostingShown)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	scope, _, err := s.scopeInForce(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	told := map[string]bool{}
+	for _, row := range rows {
+		if told[row.Party] || len(scope.Parties) > 0 && !slices.Contains(scope.Parties, row.Party) {
+			continue
+		}
+		told[row.Party] = true
+		list = append(list, HostingChange{Offset: ledger.Offset(row.LedgerOffset), Kind: ledger.TopologyEventKind(row.Kind), Party: row.Party})
+	}
+	return list, nil
 }

@@ -57,6 +57,9 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		if changed := s.ScopeChanged(); changed != "" {
 			line("", "%s", changed)
 		}
+		for _, changed := range s.HostingChanged() {
+			line("", "%s", changed)
+		}
 		if s.PrunedTo > 0 {
 			line("", "pruned up to offset %d", s.PrunedTo)
 		}

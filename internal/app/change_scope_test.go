@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -466,4 +468,43 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 		requireVerified(t, w.database, w.ledgerURL)
 		w.requireWhole(t)
 	})
+}
+
+// Killed with SIGKILL at any point, with a daemon that goes on, both changes of the scope and the filling in continue where they were.
+func TestKilledWhileTheScopeIsChanged(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "kills programs again and again until they get through")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 98, ActiveShare: 0.4})
+	l.Grow(500)
+	w := &fillWorld{ledger: l, scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+	w.ledgerURL = serve(t, l, sandbox.ServerOptions{Version: "3.5", ListLimit: 15, Latency: time.Millisecond})
+	w.at = quietOffset(t, l)
+	parties := l.Parties()
+	w.scope.Parties, w.scope.Topology = parties[1:3], false
+	_, err := RunBackfill(t.Context(), backfillFor(w.database, w.ledgerURL, w.scope, w.at), testLogger(t), nil)
+	require.NoError(t, err)
+	w.index(t, true)
+	env := func() []string {
+		return []string{
+			"INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_DATABASE_URL=" + w.database, "INDEXER_LISTEN=", "INDEXER_TOPOLOGY=false",
+			"INDEXER_PARTIES=" + strings.Join(w.scope.Parties, ","),
+		}
+	}
+	random, kills := rand.New(rand.NewPCG(1, 2)), 0
+	for _, now := range [][]string{parties[1:2], parties[1:5]} {
+		w.scope.Parties = now
+		l.Grow(60)
+		kills += killUntilDone(t, random, env(), build(t, "indexer"), "run", "--until-current", "--change-scope")
+	}
+	daemon := startIndexer(t, indexerFor(w.database, w.ledgerURL, w.scope))
+	kills += killUntilDone(t, random, env(), build(t, "backfill"), "history", "--from", fmt.Sprint(w.at))
+	require.NoError(t, daemon.finish())
+	require.Positive(t, kills)
+	w.index(t, true)
+	requireVerified(t, w.database, w.ledgerURL)
+	fresh := throwaway.Migrated(t, migrate)
+	_, err = RunBackfill(t.Context(), backfillFor(fresh, w.ledgerURL, w.scope, w.at), testLogger(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(fresh, w.ledgerURL, w.scope), testLogger(t)))
+	require.Empty(t, sandbox.Diff(relations(t, fresh), relations(t, w.database)))
 }

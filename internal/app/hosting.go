@@ -61,7 +61,7 @@ func (h *hosting) event(ctx context.Context, at ledger.Offset, e *ledger.Topolog
 	logger := h.logger.With("stream", "updates", "party", *e.PartyID, "offset", int64(at))
 	if e.Kind == ledger.TopologyRevoked {
 		logger.WarnContext(ctx, "a party has left the participant: none of its updates come any more, and its contracts stay as they were last seen; "+
-			"read it from a participant that hosts it")
+			"take it out of --parties (--change-scope), or read it from a participant that hosts it")
 		return
 	}
 	logger.WarnContext(ctx, "a party is onboarded to the participant: contracts that it brings along are in no update; `indexer verify` names those that are missing, "+

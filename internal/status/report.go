@@ -37,20 +37,22 @@ type Report struct {
 
 // Stream is where the updates stand.
 type Stream struct {
-	Stream           string         `json:"stream"`
-	Watermark        ledger.Offset  `json:"watermark"`
-	Frontier         ledger.Offset  `json:"frontier"`
-	HistoryFloor     ledger.Offset  `json:"history_floor"`
-	StateFloor       *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
-	PrunedTo         ledger.Offset  `json:"pruned_to,omitempty"`
-	Pruning          *Task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
-	UpdatedAt        time.Time      `json:"updated_at"`
-	RecordTime       time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
-	FirstUpdate      ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
-	Coverage         []Range        `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
-	EarlierScope     []Range        `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
-	UpdatesPerSecond *float64       `json:"updates_per_second,omitempty"`
-	OffsetsPerSecond *float64       `json:"offsets_per_second,omitempty"`
+	Stream       string         `json:"stream"`
+	Watermark    ledger.Offset  `json:"watermark"`
+	Frontier     ledger.Offset  `json:"frontier"`
+	HistoryFloor ledger.Offset  `json:"history_floor"`
+	StateFloor   *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
+	PrunedTo     ledger.Offset  `json:"pruned_to,omitempty"`
+	Pruning      *Task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
+	UpdatedAt    time.Time      `json:"updated_at"`
+	RecordTime   time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
+	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
+	Coverage     []Range        `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
+	EarlierScope []Range        `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
+	// Hosting are parties that were onboarded to the participant with contracts, or have left it, the last ones first; absent: none.
+	Hosting          []store.HostingChange `json:"hosting,omitempty"`
+	UpdatesPerSecond *float64              `json:"updates_per_second,omitempty"`
+	OffsetsPerSecond *float64              `json:"offsets_per_second,omitempty"`
 }
 
 // Range is a range of offsets.
@@ -159,7 +161,7 @@ func New(db *store.Store, from store.Status) *Report {
 		s := Stream{
 			Stream: store.StreamUpdates, Watermark: from.Watermark, Frontier: from.Frontier, HistoryFloor: from.HistoryFloor,
 			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(), FirstUpdate: from.FirstUpdate, Coverage: []Range{},
-			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning),
+			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning), Hosting: from.Hosting,
 		}
 		for _, covered := range from.Coverage {
 			s.Coverage = append(s.Coverage, Range(covered))
@@ -275,6 +277,20 @@ func (r *Report) LowerSnapshot() string {
 		return fmt.Sprintf("snapshot at offset %d, to know it from there on: %d entries stored; `%s history --from %[1]d --with-snapshot` continues with it",
 			s.At, s.Entries, r.backfill)
 	}
+}
+
+// HostingChanged says which parties have come and gone, and what to do; a line for each.
+func (s *Stream) HostingChanged() (lines []string) {
+	for _, h := range s.Hosting {
+		if h.Kind == ledger.TopologyRevoked {
+			lines = append(lines, fmt.Sprintf("party %s left the participant at offset %d: nothing of it comes any more; take it out of --parties (--change-scope), "+
+				"or read it from a participant that hosts it", h.Party, h.Offset))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("party %s was onboarded at offset %d: contracts that it brought are in no update; `indexer verify` names those that are missing, "+
+			"and a database that is seeded with `backfill` has them", h.Party, h.Offset))
+	}
+	return lines
 }
 
 // ScopeChanged says what is still of an earlier scope; empty: nothing is.

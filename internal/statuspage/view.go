@@ -278,6 +278,9 @@ func facts(l LedgerData) (list []fact) {
 		if changed := s.ScopeChanged(); changed != "" {
 			add("Scope", "%s", changed)
 		}
+		for _, changed := range s.HostingChanged() {
+			add("Hosting", "%s", changed)
+		}
 		if s.Frontier > s.Watermark {
 			add("Stored without a gap", "up to offset %s", count(s.Frontier))
 		}

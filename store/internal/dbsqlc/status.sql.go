@@ -92,6 +92,41 @@ func (q *Queries) StatusHeads(ctx context.Context, db DBTX) (StatusHeadsRow, err
 	return i, err
 }
 
+const statusHosting = `-- name: StatusHosting :many
+SELECT t.ledger_offset, t.kind, t.party_id::text AS party
+FROM topology_events t
+WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
+  AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
+ORDER BY t.ledger_offset DESC, t.node_id DESC LIMIT $1
+`
+
+type StatusHostingRow struct {
+	LedgerOffset int64  `db:"ledger_offset"`
+	Kind         string `db:"kind"`
+	Party        string `db:"party"`
+}
+
+// The last topology events by which parties were onboarded to the participant with contracts, or left it.
+func (q *Queries) StatusHosting(ctx context.Context, db DBTX, atMost int32) ([]StatusHostingRow, error) {
+	rows, err := db.Query(ctx, statusHosting, atMost)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StatusHostingRow
+	for rows.Next() {
+		var i StatusHostingRow
+		if err := rows.Scan(&i.LedgerOffset, &i.Kind, &i.Party); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const statusNewestTransaction = `-- name: StatusNewestTransaction :one
 SELECT max(t.date)::timestamptz AS newest FROM transactions t WHERE t.seq > $1 AND t.seq <= $2
 `
