@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// RulesVersion is the version of the rules by which records follow from updates. Whoever changes what Records returns raises it: then stored
+// records of an earlier version are derived again.
+const RulesVersion = 1
+
 // MovedUpdate is the part of an update of a network from which the records of the transaction history are derived: its exercises of
 // certain choices, and its amulets.
 type MovedUpdate struct {
@@ -196,7 +200,7 @@ func (u *MovedUpdate) below(i int, rules ...movingRule) int {
 
 // record returns a record of an exercise with the members that all kinds have.
 func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string) Transaction {
-	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt, Valid: true}, Derived: true}
+	t := Transaction{EventID: EventIDOf(u.ID, e.NodeID), Kind: kind, Type: &typ, Date: Time{Time: u.EffectiveAt, Valid: true}, Rules: RulesVersion}
 	if u.SynchronizerID != "" {
 		t.DomainID = &u.SynchronizerID
 	}

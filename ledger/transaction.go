@@ -34,7 +34,7 @@ type Transaction struct {
 	Raw   JSON // the whole record if the kind is unknown; else nil
 	Extra JSON // the record's members that this version does not know, as one object
 
-	Derived bool // from an update of the network, rather than served
+	Rules int32 // version of the rules by which it follows from an update of the network; 0: it was served
 }
 
 // Transfer is a payment of one sender to any number of receivers.

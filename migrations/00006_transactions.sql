@@ -66,7 +66,7 @@ CREATE TABLE transactions (
     unit_word        text,
     fingerprint      bigint NOT NULL,
     extra            jsonb,
-    derived          boolean NOT NULL DEFAULT false
+    rules            integer
 );
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
 CREATE INDEX transactions_date ON transactions USING brin (date);
@@ -168,7 +168,7 @@ COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which i
 CREATE VIEW ledger.transactions AS
 SELECT x.seq, x.event_id, update_id_of(x.event_id) AS update_id, x.kind, x.date, s.synchronizer_id AS domain_id, x.offset_text, x.round, x.transaction_type,
        x.unit_word, x.extra,
-       CASE WHEN x.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN x.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source, x.rules
 FROM transactions x
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.domain_ref
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -186,13 +186,14 @@ COMMENT ON COLUMN ledger.transactions.transaction_type IS 'The service''s own na
 COMMENT ON COLUMN ledger.transactions.unit_word IS 'The service''s word for the unit of value in the names of its fields: coin or amulet. NULL: the record has no such field.';
 COMMENT ON COLUMN ledger.transactions.extra IS 'Fields of the record that the service sent and this version does not know. NULL: none.';
 COMMENT ON COLUMN ledger.transactions.source IS 'Where the record is from: transactions, as a Scan service of Splice 0.6 or earlier served it; updates, derived from the stored updates of the network.';
+COMMENT ON COLUMN ledger.transactions.rules IS 'Version of the rules by which the record follows from its update. Records of updates that were pruned can''t be derived again, so they keep the version of then. NULL: a service sent the record.';
 
 CREATE VIEW ledger.transfers AS
 SELECT x.seq, t.event_id, update_id_of(t.event_id) AS update_id, x.date, x.round, x.sender, x.sender_change_fee, x.sender_change_amount, x.sender_fee, x.holding_fees,
        x.input_amount, x.input_app_reward_amount, x.input_validator_reward_amount, x.input_sv_reward_amount,
        x.input_validator_faucet_amount, x.description, x.transfer_kind, x.instruction_receiver, x.instruction_amount,
        x.instruction_cid, x.receivers, x.balance_changes, x.sender_extra, x.extra,
-       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM transfers x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -226,7 +227,7 @@ COMMENT ON COLUMN ledger.transfers.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.transfer_receivers AS
 SELECT x.seq, t.event_id, x.ordinal, x.party, x.amount, x.receiver_fee, x.amount - x.receiver_fee AS net_amount, x.extra,
-       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM transfer_receivers x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -262,7 +263,7 @@ COMMENT ON COLUMN ledger.balance_changes.extra IS 'Fields that the service sent 
 
 CREATE VIEW ledger.mints AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra,
-       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM mints x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -279,7 +280,7 @@ COMMENT ON COLUMN ledger.mints.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.taps AS
 SELECT x.seq, t.event_id, x.date, x.round, x.owner, x.amount, x.extra,
-       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM taps x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -296,7 +297,7 @@ COMMENT ON COLUMN ledger.taps.source IS 'As in ledger.transactions.';
 
 CREATE VIEW ledger.aborted_transfer_instructions AS
 SELECT x.seq, t.event_id, x.date, x.instruction_cid, x.abort_kind, x.extra,
-       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM aborted_transfer_instructions x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;
@@ -312,7 +313,7 @@ COMMENT ON COLUMN ledger.aborted_transfer_instructions.source IS 'As in ledger.t
 
 CREATE VIEW ledger.unknown_transactions AS
 SELECT x.seq, t.event_id, x.raw,
-       CASE WHEN t.derived THEN 'updates' ELSE 'transactions' END AS source
+       CASE WHEN t.rules IS NULL THEN 'transactions' ELSE 'updates' END AS source
 FROM unknown_transactions x
 LEFT JOIN transactions t ON t.seq = x.seq
 WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) <> 1 AND btint8cmp(x.seq, (SELECT h.shown_to FROM transactions_position h)) <> 1;

@@ -152,17 +152,22 @@ COMMENT ON COLUMN running_totals.initial_amount IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.holding_fees_rate IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.latest IS 'Whether the party has no change in a later round.';
 
+CREATE FUNCTION rounds_of(from_exclusive bigint, to_inclusive bigint, OUT newest bigint, OUT first_incomplete bigint) LANGUAGE sql STABLE PARALLEL SAFE
+RETURN (
+    (SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown' AND x.seq > rounds_of.from_exclusive AND x.seq <= rounds_of.to_inclusive),
+    (
+        SELECT min(coalesce(x.round, -9223372036854775808))
+        FROM transactions x
+        LEFT JOIN transfers t ON t.seq = x.seq
+        WHERE x.seq > rounds_of.from_exclusive AND x.seq <= rounds_of.to_inclusive
+          AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
+    )
+);
+COMMENT ON FUNCTION rounds_of(bigint, bigint) IS 'What balance_rounds should hold of the records after one seq up to another.';
+
 CREATE VIEW wanted_rounds AS
-SELECT h.shown_after AS generation, (
-    SELECT max(x.round) FROM transactions x WHERE x.kind <> 'unknown' AND x.seq > h.shown_after AND x.seq <= h.shown_to
-) AS newest, (
-    SELECT min(coalesce(x.round, -9223372036854775808))
-    FROM transactions x
-    LEFT JOIN transfers t ON t.seq = x.seq
-    WHERE x.seq > h.shown_after AND x.seq <= h.shown_to
-      AND (x.kind = 'unknown' OR x.kind = 'transfer' AND (x.round IS NULL OR coalesce(t.balance_changes, 0) = 0))
-) AS first_incomplete
-FROM transactions_position h;
+SELECT h.shown_after AS generation, r.newest, r.first_incomplete
+FROM transactions_position h, rounds_of(h.shown_after, h.shown_to) r;
 COMMENT ON VIEW wanted_rounds IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
 COMMENT ON COLUMN wanted_rounds.generation IS 'As in balance_rounds.';
 COMMENT ON COLUMN wanted_rounds.newest IS 'As in balance_rounds.';

@@ -55,17 +55,7 @@ ON CONFLICT (generation) DO UPDATE SET newest = greatest(b.newest, excluded.newe
 WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
    OR least(b.first_incomplete, excluded.first_incomplete) IS DISTINCT FROM b.first_incomplete;
 
--- name: BalancesForget :exec
--- Removes the totals and the rounds of all generations.
-WITH totals AS (DELETE FROM balance_totals), latest AS (DELETE FROM latest_totals) DELETE FROM balance_rounds;
-
--- name: BalancesCompute :exec
--- Writes the totals and the rounds of the shown generation, of which there are none.
-WITH running AS MATERIALIZED (SELECT * FROM running_totals), latest AS (
-    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
-    SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate FROM running r WHERE r.latest
-), rounds AS (
-    INSERT INTO balance_rounds (generation, newest, first_incomplete) SELECT w.generation, w.newest, w.first_incomplete FROM wanted_rounds w
-)
-INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
-SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate FROM running r;
+-- name: BalanceRoundsCompute :exec
+-- Stores the rounds of a new generation, whose first records are those after one seq up to another.
+INSERT INTO balance_rounds (generation, newest, first_incomplete)
+SELECT @from_exclusive::bigint, r.newest, r.first_incomplete FROM rounds_of(@from_exclusive::bigint, @to_inclusive::bigint) r;

@@ -45,19 +45,16 @@ FROM creations c WHERE c.contract_id = ANY (@contract_ids::text[]) AND c.payload
 -- The offset of an update. No row: it is not stored.
 SELECT u.ledger_offset FROM updates u WHERE u.update_id = @update_id::text LIMIT 1;
 
--- name: MovedFirst :one
--- The offset of the update that the first record that is shown follows from. No row: there is none, or the update is not stored.
-SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
-WHERE t.seq = (SELECT h.shown_after + 1 FROM transactions_position h) LIMIT 1;
+-- name: RecordOrigin :one
+-- By which rules a record of the transaction history follows from an update, and the offset of that. No row: from none, or it is not stored.
+SELECT t.rules::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
+WHERE t.seq = @seq AND t.rules IS NOT NULL LIMIT 1;
 
 -- name: RecordsAreDerived :one
 -- Whether the records that are stored follow from updates.
-SELECT coalesce((SELECT t.derived FROM transactions t LIMIT 1), false)::boolean AS derived;
+SELECT coalesce((SELECT t.rules IS NOT NULL FROM transactions t LIMIT 1), false)::boolean AS derived;
 
--- name: RecordsUpTo :many
--- The last record after one seq up to another that does not follow from an update after an offset. Records come in the order of their
--- updates, so it looks at those that do, the last ones first, and at one more.
-SELECT t.seq, t.event_id FROM transactions t
-WHERE t.seq > @from_exclusive::bigint AND t.seq <= @to_inclusive::bigint
-    AND NOT EXISTS (SELECT FROM updates u WHERE u.update_id = update_id_of(t.event_id) AND u.ledger_offset > @after::bigint)
-ORDER BY t.seq DESC LIMIT 1;
+-- name: RecordColumns :one
+-- The columns of a table of records, in their order, as a list of expressions: of a copy of a row s whose seq is greater by $1.
+SELECT string_agg(CASE a.attname WHEN 'seq' THEN 's.seq + $1' ELSE 's.' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)::text AS list
+FROM pg_catalog.pg_attribute a WHERE a.attrelid = (@relation::text)::regclass AND a.attnum > 0 AND NOT a.attisdropped;

@@ -64,6 +64,9 @@ func (v *view) recordKind(number int, f recordForm) string {
 	return kind
 }
 
+// derivedBy is the version of the rules that derived records follow.
+const derivedBy = 1
+
 // record adds the rows of a movement's record.
 func (t *historyTruth) record(seq int64, n int) {
 	m := &t.movements[n]
@@ -97,8 +100,9 @@ func (t *historyTruth) record(seq int64, n int) {
 	row := rounded(Row{
 		"update_id": t.updateIDOf(int(m.update)), "kind": kind, "domain_id": t.synchronizers[u.synchronizer], "offset_text": t.form.offset(u),
 	})
+	row["rules"] = nil
 	if t.derived != nil {
-		row["offset_text"] = nil
+		row["offset_text"], row["rules"] = nil, number(derivedBy)
 	}
 	t.add("transactions", row)
 	switch first := t.firstOf(m); kind {

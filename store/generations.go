@@ -1,14 +1,18 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"sort"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -18,12 +22,13 @@ import (
 const leftoverBlocks = 1_000
 
 // BeginGeneration begins to read the transaction history from its beginning, because the service's order is not the stored one. What is
-// shown stays shown. A generation that was begun before and is not shown is given up.
+// shown stays shown. A generation that was begun before and is not shown is given up. Records that can't be derived again are carried into it:
+// those of updates that were pruned.
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) BeginGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {
 	next := at
-	err := l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) (err error) {
 		next, err = l.beginGeneration(ctx, tx, at)
 		return err
 	})
@@ -43,10 +48,70 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at 
 		next.Leftovers = true
 	}
 	next.ReadAfter = at.LastSeq
-	if err := l.store.db.Queries.BalanceRoundsNote(ctx, tx, dbsqlc.BalanceRoundsNoteParams{Generation: next.ReadAfter}); err != nil {
-		return at, fmt.Errorf("begin the totals of a generation: %w", err)
+	carried, err := l.underivable(ctx, tx, at)
+	if err != nil {
+		return at, err
 	}
-	return next, writing.PutPosition(ctx, tx, next, "")
+	next.LastSeq = next.ReadAfter + carried
+	cursor, err := l.carry(ctx, tx, at, next)
+	if err != nil {
+		return at, fmt.Errorf("carry %d records that can't be derived again: %w", carried, err)
+	}
+	return next, writing.PutPosition(ctx, tx, next, cursor)
+}
+
+// underivable returns how many of the first records of the generation that is read can't be derived again. Whatever removes other updates
+// than pruning does begins a generation before.
+func (l *TransactionsWriter) underivable(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (n int64, err error) {
+	derived, err := l.store.db.Queries.RecordsAreDerived(ctx, tx)
+	if err != nil || !derived {
+		return 0, err
+	}
+	extent, err := held.Read(ctx, l.store.db, tx)
+	if err != nil || extent.PrunedTo == 0 {
+		return 0, err
+	}
+	n = int64(sort.Search(int(at.Records()), func(i int) bool {
+		from, _, stored, failed := l.store.recordOrigin(ctx, tx, at.ReadAfter+1+int64(i))
+		err = cmp.Or(err, failed)
+		return stored && from > extent.PrunedTo
+	}))
+	return n, err
+}
+
+// carry copies the first records of the generation that is given up, or stays shown, into the next one, with what is derived from them, and
+// returns the event id of the last one.
+func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition) (cursor ledger.TransactionsCursor, err error) {
+	q, carried := l.store.db.Queries, next.Records()
+	if carried > 0 {
+		for _, table := range tables.In(tables.Records, tables.Totals) {
+			if !table.OfRecords() {
+				continue
+			}
+			columns, err := q.RecordColumns(ctx, tx, table.SQL())
+			if err != nil {
+				return "", err
+			}
+			_, err = tx.Exec(ctx, "INSERT INTO "+table.SQL()+" SELECT "+columns+" FROM "+table.SQL()+" s WHERE s.seq > $2 AND s.seq <= $3 ORDER BY s.seq",
+				next.ReadAfter-at.ReadAfter, at.ReadAfter, at.ReadAfter+carried)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", table.Name, err)
+			}
+		}
+		if err = q.DerivePlainly(ctx, tx); err != nil {
+			return "", err
+		}
+		err = q.BalanceTotalsAdd(ctx, tx, dbsqlc.BalanceTotalsAddParams{Generation: next.ReadAfter, FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
+		if err != nil {
+			return "", err
+		}
+		marks, err := l.store.transactionsMarks(ctx, tx, next, next.LastSeq-1, next.LastSeq)
+		if err != nil {
+			return "", err
+		}
+		cursor = marks[0].Cursor
+	}
+	return cursor, q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
 }
 
 // ShowGeneration shows the generation that is read in place of the one that is shown: readers see the one or the other as a whole. What

@@ -182,15 +182,19 @@ func (s *Store) movedContracts(ctx context.Context, tx pgx.Tx, list []ledger.Mov
 	return nil
 }
 
-// DerivedFrom returns the offset of the update that the first record that is shown of the transaction history follows from. ok is false where
-// there is no record, or its update is not stored.
-func (s *Store) DerivedFrom(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	offset, err := s.db.Queries.MovedFirst(ctx, s.db.Pool)
+// RecordOrigin returns the offset of the update that the record with a seq follows from, and the version of the rules by which it does. stored is
+// false where there is no such update, or no such record.
+func (s *Store) RecordOrigin(ctx context.Context, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
+	return s.recordOrigin(ctx, s.db.Pool, seq)
+}
+
+func (s *Store) recordOrigin(ctx context.Context, db dbsqlc.DBTX, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
+	row, err := s.db.Queries.RecordOrigin(ctx, db, seq)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
+		return 0, 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("look for the update of the first record: %w", err)
+		return 0, 0, false, fmt.Errorf("look for the update of the record with seq %d: %w", seq, err)
 	}
-	return ledger.Offset(offset), true, nil
+	return ledger.Offset(row.LedgerOffset), row.Rules, true, nil
 }

@@ -211,7 +211,8 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
-// refuseReset is the end where the updates were reset meanwhile, which no role keeps from it: what was removed may have been copied.
+// refuseReset is the end where the updates were reset meanwhile, which no role keeps from it: what was removed may have been copied. It is
+// too where records began to be derived again, for which the updates are needed.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
 	if err != nil {
@@ -220,7 +221,18 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	if resets != p.resets {
 		return &ledger.Problem{What: fmt.Sprintf("database %s was reset meanwhile, so nothing was pruned", p.leader.store.Address()), Do: "prune again"}
 	}
-	return nil
+	derived, err := p.leader.store.db.Queries.RecordsAreDerived(ctx, tx)
+	if err != nil || !derived {
+		return err
+	}
+	at, err := held.TransactionsPosition(ctx, p.leader.store.db, tx)
+	if err == nil && at.Rereading() {
+		err = &ledger.Problem{
+			What: fmt.Sprintf("the records that follow from the updates are being derived again from those that would go, in database %s", p.leader.store.Address()),
+			Do:   "prune again when they are: the log of `indexer run` says so",
+		}
+	}
+	return err
 }
 
 // catchUp copies what came after what is copied, up to an offset.

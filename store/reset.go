@@ -22,10 +22,17 @@ type ResetReport struct {
 	Removed []RemovedRows // relation by relation, those without any left out
 }
 
+// RemovedRows is how many rows of a table were removed. A contract that is active again was removed
+// from lifetimes.
+type RemovedRows struct {
+	Relation string
+	Rows     int64
+}
+
 // Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
 // come just so far. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
-// events asked for, packages, and the transaction history stay. Records that follow from the updates stay until they are derived again;
-// where some of the updates were pruned, whose records can't be, those that follow from what is removed go with it.
+// events asked for, packages, and the transaction history stay. Records that follow from the updates are shown until they were derived
+// again.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.
@@ -43,14 +50,12 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 			return err
 		}
 		report.From = extent.Watermark
-		records, err := l.removeRecords(ctx, tx, &extent, to) // before their updates, which say what goes
-		if err != nil {
+		if err := l.deriveAgain(ctx, tx); err != nil {
 			return err
 		}
 		if report.Removed, err = l.removeAfter(ctx, tx, to); err != nil {
 			return err
 		}
-		report.Removed = append(report.Removed, records...)
 		if err := l.wantLookups(ctx, tx, int64(extent.ProjectedFrom), int64(to)); err != nil {
 			return err
 		}

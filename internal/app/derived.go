@@ -56,33 +56,44 @@ func (d *derivedHistory) Describe(ctx context.Context) (ledger.TransactionsServi
 	return ledger.TransactionsService{NetworkID: id}, err
 }
 
-// startAgain begins a new generation if records follow from updates below those of the shown one, because history was filled in there.
+// startAgain begins a generation where the one that is read is not what follows from the stored updates.
 func (d *derivedHistory) startAgain(ctx context.Context, leader *store.TransactionsWriter, logger *slog.Logger) error {
 	at, _, err := leader.TransactionsPosition(ctx)
-	if err != nil || at.Records() == 0 || at.Rereading() {
+	if err != nil || at.Records() == 0 {
 		return err
 	}
-	below, err := d.beginsBelow(ctx)
-	if err != nil || !below {
+	why, err := d.outdated(ctx, at)
+	if err != nil || why == "" {
 		return err
 	}
-	logger.InfoContext(ctx, "deriving the transaction history again: updates below were filled in", "stream", "transactions")
+	logger.InfoContext(ctx, "deriving the transaction history again", "stream", "transactions", "reason", why)
 	_, err = leader.BeginGeneration(ctx, at)
 	return err
 }
 
-// beginsBelow reports whether records follow from updates below those of the shown generation.
-func (d *derivedHistory) beginsBelow(ctx context.Context) (bool, error) {
-	shown, ok, err := d.store.DerivedFrom(ctx)
-	if err != nil || !ok {
-		return false, err
+// outdated returns why the generation that is read is not what follows from the stored updates; empty: it is, as far as it goes. The
+// last record tells by which rules all were derived that can be.
+func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPosition) (why string, err error) {
+	_, rules, stored, err := d.store.RecordOrigin(ctx, at.LastSeq)
+	switch {
+	case err != nil:
+		return "", err
+	case stored && rules != ledger.RulesVersion:
+		return "the rules have changed since", nil
 	}
-	first, err := d.TransactionsAfter(ctx, "")
-	if err != nil || len(first) == 0 {
-		return false, err
+	first, _, stored, err := d.store.RecordOrigin(ctx, at.ReadAfter+1)
+	if err != nil || !stored {
+		return "", err
 	}
-	offset, ok, err := d.store.UpdateOffset(ctx, updateOf(first[0].Cursor()))
-	return ok && offset < shown, err
+	records, err := d.TransactionsAfter(ctx, "")
+	if err != nil || len(records) == 0 {
+		return "", err
+	}
+	offset, stored, err := d.store.UpdateOffset(ctx, updateOf(records[0].Cursor()))
+	if stored && offset < first {
+		return "history was filled in below them", err
+	}
+	return "", err
 }
 
 // pruned reports whether some of the updates that records follow from may be gone, so that the records can't be compared with them.
@@ -103,6 +114,28 @@ func (d *derivedHistory) derivable(ctx context.Context, marks []ledger.Transacti
 		return stored && at > bounds.PrunedTo
 	})
 	return marks[first:], err
+}
+
+// missing reports whether records that follow from updates up to an offset are not stored, or are being derived again.
+func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (bool, error) {
+	at, marks, err := d.store.TransactionsPosition(ctx)
+	if err != nil || at.Rereading() {
+		return at.Rereading(), err
+	}
+	marks, err = d.derivable(ctx, marks)
+	if err != nil {
+		return false, err
+	}
+	after := ledger.TransactionsCursor("")
+	if len(marks) > 0 {
+		after = marks[len(marks)-1].Cursor
+	}
+	records, err := d.TransactionsAfter(ctx, after)
+	if err != nil || len(records) == 0 {
+		return false, err
+	}
+	offset, _, err := d.store.UpdateOffset(ctx, updateOf(records[0].Cursor()))
+	return offset <= upTo, err
 }
 
 // updateOf is the id of the update that a record with this cursor follows from.

@@ -73,7 +73,7 @@ func requireOnlyDeviations(t *testing.T, served, derived map[string][]sandbox.Ro
 			}
 		}
 	}
-	require.ElementsMatch(t, names("event_id offset_text round input_amount source"), slices.Collect(maps.Keys(differ)))
+	require.ElementsMatch(t, names("event_id offset_text round input_amount source rules"), slices.Collect(maps.Keys(differ)))
 }
 
 // Records are proved against the updates that are stored, and written again from them.
@@ -113,6 +113,7 @@ func renumbered(t *testing.T, databaseURL string, truth map[string][]sandbox.Row
 	_, err := fmt.Sscan(texts(t, databaseURL, "SELECT (min(seq) - 1)::text FROM network.transactions")[0], &before)
 	require.NoError(t, err)
 	require.Positive(t, before)
+	before -= int64Of(t, truth["transactions"][0]["seq"]) - 1
 	for _, list := range truth {
 		for _, row := range list {
 			row["seq"] = json.Number(fmt.Sprint(before + int64Of(t, row["seq"])))
@@ -234,42 +235,71 @@ func TestRecordsAfterAReset(t *testing.T) {
 	require.Equal(t, int64(len(want["transactions"])), result.History.Records)
 }
 
-// Records of updates that were pruned can't be derived again: a reset leaves them, and removes those of what it removes.
-func TestRecordsOfPrunedUpdatesOutlastAReset(t *testing.T) {
+// Records of updates that were pruned can't be derived again. They stay as they are whatever the others are derived again for: a reset, or
+// other rules.
+func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	t.Parallel()
 	_, scan := scanOf(89, 600, sandbox.ScanOptions{BalanceChanges: true})
 	database, url := networkDatabase(t), serveScan(t, scan)
 	cfg := networkFor(database, url)
 	of := cfg.Database
 	of.Network = true
+	at := func(share float64) ledger.Offset { return ledger.Offset(networkOffsetAt(t, scan, share)) }
+	prune := func(share float64) error {
+		_, err := RunPrune(t.Context(), of, store.PruneBefore{Offset: new(at(share))}, true, testLogger(t))
+		return err
+	}
+	verify := func() {
+		t.Helper()
+		result, err := RunVerify(t.Context(), Verify{Database: of, Sources: cfg.Sources}, testLogger(t), func(d findings.Difference) { t.Error(d) })
+		require.NoError(t, err)
+		require.NotNil(t, result.History, "with the totals of the records")
+	}
+	rewritten := func() []string {
+		return texts(t, database, "SELECT format('%s %s %s', from_exclusive, to_inclusive, reason) FROM network.rewrites WHERE stream = 'transactions' ORDER BY rewrite DESC LIMIT 1")
+	}
+	shown := func() []string {
+		return []string{fmt.Sprintf("0 %s read again", texts(t, database, "SELECT max(seq)::text FROM network.transactions")[0])}
+	}
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	sums := statusOfNetwork(t, database)
-	_, err := RunPrune(t.Context(), of, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.3)))}, true, testLogger(t))
-	require.NoError(t, err)
+	require.NoError(t, prune(0.3))
 	require.Equal(t, sums, statusOfNetwork(t, database), "what stays is not added up again")
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	want := scan.DerivedTruth()
 	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)))
-	position := texts(t, database, "SELECT last_seq FROM network_indexer.transactions_position")
+	pruned := count(t, database, "network.transactions t WHERE NOT EXISTS (SELECT FROM network.updates u WHERE u.update_id = t.update_id)")
+	require.Positive(t, pruned)
 
-	_, err = RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.7)), testLogger(t))
+	_, err := RunReset(t.Context(), of, at(0.7), testLogger(t))
 	require.NoError(t, err)
-	left := derivedRelations(t, database)["transactions"]
-	require.Less(t, len(left), len(want["transactions"]))
-	require.Empty(t, sandbox.Diff(map[string][]sandbox.Row{"transactions": want["transactions"][:len(left)]}, map[string][]sandbox.Row{"transactions": left}))
-	require.Empty(t, texts(t, database, `SELECT event_id FROM network.transactions t JOIN network.updates u USING (update_id)
-		WHERE u.ledger_offset > (SELECT ledger_offset FROM network_indexer.checkpoints WHERE stream = 'updates')`))
-	verification := Verify{Database: of, Sources: cfg.Sources}
-	verify := func() {
-		t.Helper()
-		result, err := RunVerify(t.Context(), verification, testLogger(t), func(d findings.Difference) { t.Error(d) })
-		require.NoError(t, err)
-		require.NotNil(t, result.History, "with the totals of the records")
-	}
+	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)), "until they are derived again")
+	require.ErrorContains(t, prune(0.4), "could not be after pruning")
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Empty(t, sandbox.Diff(renumbered(t, database, want), derivedRelations(t, database)))
+	require.Equal(t, shown(), rewritten())
 	verify()
 
+	// The records are as an earlier version of the rules made them, with other fees.
+	execute(t, database, "UPDATE network_indexer.transactions SET rules = 0, fingerprint = fingerprint + 1")
+	execute(t, database, "UPDATE network_indexer.transfers SET sender_fee = sender_fee + 1")
+	execute(t, database, "UPDATE network_indexer.party_transfers SET fee = fee + 1 WHERE sent")
+	earlier := derivedRelations(t, database)
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)))
-	require.Equal(t, position, texts(t, database, "SELECT last_seq FROM network_indexer.transactions_position"), "no other generation was begun")
+	require.Equal(t, shown(), rewritten())
 	verify()
+	now := derivedRelations(t, database)
+	want = renumbered(t, database, scan.DerivedTruth())
+	first := int64Of(t, want["transactions"][0]["seq"])
+	for relation, rows := range renumbered(t, database, earlier) {
+		byThen := func(row sandbox.Row) bool { return int64Of(t, row["seq"]) < first+int64(pruned) }
+		kept := slices.DeleteFunc(rows, func(row sandbox.Row) bool { return !byThen(row) })
+		want[relation] = append(kept, slices.DeleteFunc(want[relation], byThen)...)
+	}
+	require.Empty(t, sandbox.Diff(want, now))
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Equal(t, now, derivedRelations(t, database), "nothing is derived again for records that can't be")
+	require.NoError(t, prune(0.4))
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Empty(t, sandbox.Diff(now, derivedRelations(t, database)))
 }

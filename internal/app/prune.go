@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -30,7 +32,24 @@ func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore
 		return plan, err
 	}
 	defer leader.Close()
-	return plan, leader.Prune(ctx, plan.Floor)
+	return plan, pruneTo(ctx, db, leader, cfg.OfNetwork(), plan.Floor)
+}
+
+// pruneTo prunes the updates up to an offset, of a network once the records that follow from them are stored.
+func pruneTo(ctx context.Context, db *store.Store, leader *store.BackfillWriter, network bool, floor ledger.Offset) error {
+	if network {
+		missing, err := newDerivedHistory(db, nil).missing(ctx, floor)
+		if err != nil {
+			return err
+		}
+		if missing {
+			return &ledger.Problem{
+				What: fmt.Sprintf("records that follow from the updates up to offset %d have not been derived yet, and could not be after pruning", floor),
+				Do:   "prune again when the daemon (`indexer run`) has derived them: the metric derived_offset says how far it is",
+			}
+		}
+	}
+	return leader.Prune(ctx, floor)
 }
 
 // startPruning starts the task that prunes what is older than --retain, if that is given.
@@ -58,7 +77,7 @@ func (x *indexer) prune(ctx context.Context) error {
 	}
 	defer leader.Close()
 	started := time.Now()
-	if err := leader.Prune(ctx, plan.Floor); err != nil {
+	if err := pruneTo(ctx, x.store, leader, x.schemas == config.NetworkSchemas, plan.Floor); err != nil {
 		return err
 	}
 	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor), "rows", plan.Rows(),

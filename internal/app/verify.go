@@ -341,14 +341,18 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 // derivedHistory compares the records that follow from the updates of a network with these updates, if all of them are stored.
 func (v *verification) derivedHistory(ctx context.Context) error {
 	derived := newDerivedHistory(v.db.Store, nil)
-	below, err := derived.beginsBelow(ctx)
+	at, _, err := v.db.TransactionsPosition(ctx)
+	if err != nil {
+		return err
+	}
+	outdated, err := derived.outdated(ctx, at)
 	switch {
 	case err != nil:
 		return err
 	case derived.pruned(ctx):
 		v.note("the records that follow from the updates, with the updates: some of these were pruned")
-	case below:
-		v.note("the records that follow from the updates, with the updates: history was filled in below them, and `indexer run` has not derived them again yet")
+	case outdated != "":
+		v.note("the records that follow from the updates, with the updates: %s, and `indexer run` has not derived them again yet", outdated)
 	default:
 		return v.history(ctx, derived)
 	}

@@ -9,6 +9,22 @@ import (
 	"context"
 )
 
+const balanceRoundsCompute = `-- name: BalanceRoundsCompute :exec
+INSERT INTO balance_rounds (generation, newest, first_incomplete)
+SELECT $1::bigint, r.newest, r.first_incomplete FROM rounds_of($1::bigint, $2::bigint) r
+`
+
+type BalanceRoundsComputeParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+}
+
+// Stores the rounds of a new generation, whose first records are those after one seq up to another.
+func (q *Queries) BalanceRoundsCompute(ctx context.Context, db DBTX, arg BalanceRoundsComputeParams) error {
+	_, err := db.Exec(ctx, balanceRoundsCompute, arg.FromExclusive, arg.ToInclusive)
+	return err
+}
+
 const balanceRoundsNote = `-- name: BalanceRoundsNote :exec
 INSERT INTO balance_rounds AS b (generation, newest, first_incomplete)
 VALUES ($1, $2, $3)
@@ -81,33 +97,6 @@ type BalanceTotalsAddParams struct {
 // look-ups would step over the rows that this statement wrote and can't see.
 func (q *Queries) BalanceTotalsAdd(ctx context.Context, db DBTX, arg BalanceTotalsAddParams) error {
 	_, err := db.Exec(ctx, balanceTotalsAdd, arg.Generation, arg.FromExclusive, arg.ToInclusive)
-	return err
-}
-
-const balancesCompute = `-- name: BalancesCompute :exec
-WITH running AS MATERIALIZED (SELECT generation, party, round, initial_amount, holding_fees_rate, latest FROM running_totals), latest AS (
-    INSERT INTO latest_totals (generation, party, round, initial_amount, holding_fees_rate)
-    SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate FROM running r WHERE r.latest
-), rounds AS (
-    INSERT INTO balance_rounds (generation, newest, first_incomplete) SELECT w.generation, w.newest, w.first_incomplete FROM wanted_rounds w
-)
-INSERT INTO balance_totals (generation, party, round, initial_amount, holding_fees_rate)
-SELECT r.generation, r.party, r.round, r.initial_amount, r.holding_fees_rate FROM running r
-`
-
-// Writes the totals and the rounds of the shown generation, of which there are none.
-func (q *Queries) BalancesCompute(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, balancesCompute)
-	return err
-}
-
-const balancesForget = `-- name: BalancesForget :exec
-WITH totals AS (DELETE FROM balance_totals), latest AS (DELETE FROM latest_totals) DELETE FROM balance_rounds
-`
-
-// Removes the totals and the rounds of all generations.
-func (q *Queries) BalancesForget(ctx context.Context, db DBTX) error {
-	_, err := db.Exec(ctx, balancesForget)
 	return err
 }
 

@@ -1822,6 +1822,8 @@ type LedgerTransactions struct {
 	Extra []byte `db:"extra"`
 	// Where the record is from: transactions, as a Scan service of Splice 0.6 or earlier served it; updates, derived from the stored updates of the network.
 	Source string `db:"source"`
+	// Version of the rules by which the record follows from its update. Records of updates that were pruned can't be derived again, so they keep the version of then. NULL: a service sent the record.
+	Rules *int32 `db:"rules"`
 }
 
 // One row per receiver of a transfer. The service usually merges what a receiver gets in one transfer, so a party seldom has two rows of it.
@@ -2858,7 +2860,7 @@ type Transactions struct {
 	UnitWord        *string            `db:"unit_word"`
 	Fingerprint     int64              `db:"fingerprint"`
 	Extra           []byte             `db:"extra"`
-	Derived         bool               `db:"derived"`
+	Rules           *int32             `db:"rules"`
 }
 
 // How far the transaction history has been read, and which generation (reading from the beginning) analysts see. Mostly that is the one that is being read. It moves by compare-and-swap of revision, in the transaction that writes the records. revision 0: not begun.
@@ -3090,7 +3092,7 @@ type WantedRounds struct {
 	// As in balance_rounds.
 	Generation int64 `db:"generation"`
 	// As in balance_rounds.
-	Newest interface{} `db:"newest"`
+	Newest *int64 `db:"newest"`
 	// As in balance_rounds.
-	FirstIncomplete interface{} `db:"first_incomplete"`
+	FirstIncomplete *int64 `db:"first_incomplete"`
 }

@@ -161,19 +161,6 @@ func (q *Queries) MovedExercises(ctx context.Context, db DBTX, arg MovedExercise
 	return items, nil
 }
 
-const movedFirst = `-- name: MovedFirst :one
-SELECT u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
-WHERE t.seq = (SELECT h.shown_after + 1 FROM transactions_position h) LIMIT 1
-`
-
-// The offset of the update that the first record that is shown follows from. No row: there is none, or the update is not stored.
-func (q *Queries) MovedFirst(ctx context.Context, db DBTX) (int64, error) {
-	row := db.QueryRow(ctx, movedFirst)
-	var ledger_offset int64
-	err := row.Scan(&ledger_offset)
-	return ledger_offset, err
-}
-
 const movedOffset = `-- name: MovedOffset :one
 SELECT u.ledger_offset FROM updates u WHERE u.update_id = $1::text LIMIT 1
 `
@@ -186,8 +173,39 @@ func (q *Queries) MovedOffset(ctx context.Context, db DBTX, updateID string) (in
 	return ledger_offset, err
 }
 
+const recordColumns = `-- name: RecordColumns :one
+SELECT string_agg(CASE a.attname WHEN 'seq' THEN 's.seq + $1' ELSE 's.' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)::text AS list
+FROM pg_catalog.pg_attribute a WHERE a.attrelid = ($1::text)::regclass AND a.attnum > 0 AND NOT a.attisdropped
+`
+
+// The columns of a table of records, in their order, as a list of expressions: of a copy of a row s whose seq is greater by $1.
+func (q *Queries) RecordColumns(ctx context.Context, db DBTX, relation string) (string, error) {
+	row := db.QueryRow(ctx, recordColumns, relation)
+	var list string
+	err := row.Scan(&list)
+	return list, err
+}
+
+const recordOrigin = `-- name: RecordOrigin :one
+SELECT t.rules::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
+WHERE t.seq = $1 AND t.rules IS NOT NULL LIMIT 1
+`
+
+type RecordOriginRow struct {
+	Rules        int32 `db:"rules"`
+	LedgerOffset int64 `db:"ledger_offset"`
+}
+
+// By which rules a record of the transaction history follows from an update, and the offset of that. No row: from none, or it is not stored.
+func (q *Queries) RecordOrigin(ctx context.Context, db DBTX, seq int64) (RecordOriginRow, error) {
+	row := db.QueryRow(ctx, recordOrigin, seq)
+	var i RecordOriginRow
+	err := row.Scan(&i.Rules, &i.LedgerOffset)
+	return i, err
+}
+
 const recordsAreDerived = `-- name: RecordsAreDerived :one
-SELECT coalesce((SELECT t.derived FROM transactions t LIMIT 1), false)::boolean AS derived
+SELECT coalesce((SELECT t.rules IS NOT NULL FROM transactions t LIMIT 1), false)::boolean AS derived
 `
 
 // Whether the records that are stored follow from updates.
@@ -196,46 +214,6 @@ func (q *Queries) RecordsAreDerived(ctx context.Context, db DBTX) (bool, error) 
 	var derived bool
 	err := row.Scan(&derived)
 	return derived, err
-}
-
-const recordsUpTo = `-- name: RecordsUpTo :many
-SELECT t.seq, t.event_id FROM transactions t
-WHERE t.seq > $1::bigint AND t.seq <= $2::bigint
-    AND NOT EXISTS (SELECT FROM updates u WHERE u.update_id = update_id_of(t.event_id) AND u.ledger_offset > $3::bigint)
-ORDER BY t.seq DESC LIMIT 1
-`
-
-type RecordsUpToParams struct {
-	FromExclusive int64 `db:"from_exclusive"`
-	ToInclusive   int64 `db:"to_inclusive"`
-	After         int64 `db:"after"`
-}
-
-type RecordsUpToRow struct {
-	Seq     int64  `db:"seq"`
-	EventID string `db:"event_id"`
-}
-
-// The last record after one seq up to another that does not follow from an update after an offset. Records come in the order of their
-// updates, so it looks at those that do, the last ones first, and at one more.
-func (q *Queries) RecordsUpTo(ctx context.Context, db DBTX, arg RecordsUpToParams) ([]RecordsUpToRow, error) {
-	rows, err := db.Query(ctx, recordsUpTo, arg.FromExclusive, arg.ToInclusive, arg.After)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []RecordsUpToRow
-	for rows.Next() {
-		var i RecordsUpToRow
-		if err := rows.Scan(&i.Seq, &i.EventID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const updatesBack = `-- name: UpdatesBack :one

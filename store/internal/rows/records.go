@@ -169,7 +169,10 @@ func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fing
 	row := dbsqlc.Transactions{
 		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
 		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: fingerprint,
-		Extra: x.value("extra", t.Extra), Derived: t.Derived,
+		Extra: x.value("extra", t.Extra),
+	}
+	if t.Rules != 0 {
+		row.Rules = &t.Rules
 	}
 	if t.Word != "" {
 		row.UnitWord = &t.Word
