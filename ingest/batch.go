@@ -14,6 +14,7 @@ type fetched struct {
 	events   int  // of the page; counted only while catching up
 	answered bool // the page was read from the server; false: it only carries current
 	current  bool // the ledger had nothing more when it was read
+	trail    Trail
 }
 
 // batch is what one transaction writes.
@@ -22,7 +23,8 @@ type batch struct {
 	updates int
 	events  int
 	bytes   int64 // of JSON, that of pages without updates included
-	current bool  // the ledger had nothing more
+	trails  []Trail
+	current bool // the ledger had nothing more
 }
 
 func (b *batch) to() ledger.Offset { return b.pages[len(b.pages)-1].To }
@@ -35,6 +37,7 @@ func (b *batch) full() bool { return b.updates >= batchUpdates || b.bytes >= bat
 func (b *batch) take(f fetched) {
 	if f.page.To > f.page.From || len(f.page.Checkpoints) > 0 {
 		b.pages = append(b.pages, f.page)
+		b.trails = append(b.trails, f.trail)
 	}
 	b.updates += len(f.page.Updates)
 	b.events += f.events

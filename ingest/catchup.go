@@ -124,10 +124,12 @@ func (c *catchUp) project(ctx context.Context) {
 	}
 	c.projecting, c.projected = true, time.Now()
 	from := c.at
+	projecting, trail := c.startTrail(context.WithoutCancel(ctx))
 	c.load.begin(func() func() {
-		err := c.Sink.MoveWatermark(context.WithoutCancel(ctx), c.Scope, from, to)
+		err := c.Sink.MoveWatermark(projecting, c.Scope, from, to)
 		return func() {
 			c.projecting = false
+			c.endTrail(trail, Work{Name: "projection", Range: ledger.Range{From: from, To: to}}, err)
 			if err != nil {
 				c.load.fail(err)
 				return

@@ -26,6 +26,7 @@ const (
 type pace struct {
 	retry  Retry
 	queued func(bytes int64) // Watch.Queued
+	tracer Tracer            // nil: nothing is traced
 	sizes  sizes
 	limit  limiter
 }
@@ -110,21 +111,22 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 		l.room += room
 		l.fetching++
 		busy := !l.limit.allows(l.fetching)
+		reading, trail := l.startTrail(ctx)
 		l.begin(func() func() {
 			began := time.Now()
-			page, err := l.read(ctx, window, room)
+			page, err := l.read(reading, window, room)
 			took := time.Since(began)
 			return func() {
 				l.fetching--
 				l.room -= room
 				if err != nil {
-					l.notRead(ctx, window, room, err)
+					l.notRead(ctx, window, room, trail, err)
 					return
 				}
 				if float64(len(page.Updates)) >= l.sizes.aim()/2 { // smaller pages take less time, which says nothing about load
 					l.limit.answered(took, busy)
 				}
-				l.arrived(window, room, &page)
+				l.arrived(window, room, &page, trail)
 			}
 		})
 	}
@@ -171,7 +173,7 @@ func (l *loader) readChecked(ctx context.Context, read func() (*ledger.Page, err
 }
 
 // arrived records a page. The rest of its window goes back to the plan.
-func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
+func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page, trail Trail) {
 	l.tries, l.answered = 0, true
 	if room >= l.least { // a page with less room says nothing about the window that needed more
 		l.least = max(leastRoom, l.least/2)
@@ -181,7 +183,9 @@ func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page) {
 	l.hold(page.Bytes)
 	l.reached = max(l.reached, page.To)
 	i, _ := slices.BinarySearchFunc(l.pages, page, func(f fetched, page *ledger.Page) int { return l.plan.compare(&f.page, page) })
-	l.pages = slices.Insert(l.pages, i, l.counted(page))
+	f := l.counted(page)
+	f.trail = trail
+	l.pages = slices.Insert(l.pages, i, f)
 }
 
 // counted counts a page's events. An update without any counts as one.
@@ -195,7 +199,10 @@ func (l *loader) counted(page *ledger.Page) fetched {
 }
 
 // notRead handles the error of a request.
-func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, err error) {
+func (l *loader) notRead(ctx context.Context, window ledger.Range, room int64, trail Trail, err error) {
+	if ctx.Err() == nil {
+		l.endTrail(trail, Work{Name: "read", Range: window}, err)
+	}
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, ledger.ErrByteLimit) && room < bytesInFlight:
@@ -265,14 +272,18 @@ func (l *loader) write(ctx context.Context, store func(context.Context, ledger.S
 		}
 		l.writing++
 		l.wrote = time.Now()
+		writing, trail := l.startTrail(context.WithoutCancel(ctx)) // a transaction that has begun is finished
 		l.begin(func() func() {
 			var err error
 			if len(b.pages) > 0 {
-				err = store(context.WithoutCancel(ctx), l.scope, b.pages) // a transaction that has begun is finished
+				err = store(writing, l.scope, b.pages)
 			}
 			return func() {
 				l.writing--
 				l.hold(-b.bytes)
+				if len(b.pages) > 0 {
+					l.endTrail(trail, Work{Name: "batch", Range: b.span(), Updates: b.updates}, err, b.trails...)
+				}
 				if err != nil {
 					l.fail(err)
 					return

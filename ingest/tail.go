@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -52,10 +53,12 @@ func (t *tail) read(ctx context.Context) {
 		return
 	}
 	l.fetching++
+	reading, trail := l.startTrail(ctx)
 	l.begin(func() func() {
 		var next fetched
-		err := l.readChecked(ctx, func() (page *ledger.Page, err error) {
-			next, err = t.reader.next(ctx)
+		err := l.readChecked(reading, func() (page *ledger.Page, err error) {
+			next, err = t.reader.next(reading)
+			next.trail = trail
 			return &next.page, err
 		})
 		return func() {
@@ -64,6 +67,9 @@ func (t *tail) read(ctx context.Context) {
 			case err == nil:
 				t.arrived(next)
 			case ctx.Err() == nil:
+				if !errors.Is(err, errFarBehind) {
+					l.endTrail(trail, Work{Name: "read", Range: ledger.Range{From: t.reader.at, To: t.reader.at}}, err)
+				}
 				l.giveUp(0, err)
 			}
 		}

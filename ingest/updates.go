@@ -39,6 +39,7 @@ type Updates struct {
 	MaxRequests int
 	Logger      *slog.Logger
 	Watch       Watch
+	Tracer      Tracer // nil: nothing is traced
 }
 
 // Watch has callbacks for the loop. Each may be nil, and is called from one goroutine at a time.
@@ -59,7 +60,7 @@ func (u *Updates) Run(ctx context.Context) error {
 		Updates: u, target: targetOffset{wanted: u.UntilCurrent}, pace: newPace(u.MaxRequests, u.Logger, "updates"),
 		fork: newForkCheck(u.Source, u.Past, u.Sink, u.Logger),
 	}
-	r.retry.Failed, r.retry.Recovered, r.queued = u.Watch.Retrying, u.Watch.Recovered, u.Watch.Queued
+	r.retry.Failed, r.retry.Recovered, r.queued, r.tracer = u.Watch.Retrying, u.Watch.Recovered, u.Watch.Queued, u.Tracer
 	return loopResult(ctx, u.Logger, "updates", r.retry.Do(ctx, r.follow))
 }
 

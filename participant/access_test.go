@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -87,7 +88,7 @@ func TestARefusedTokenIsReplacedAndTheRequestSentAgain(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: guarded(now, answer(`{"offset":7}`))})
 	var told []int
 	c := newClient(t, f, with35, anyParty, option, func(cfg *Config) {
-		cfg.Observe = func(_ string, status int, _ time.Duration, _ int64) { told = append(told, status) }
+		cfg.Observe = func(_ context.Context, _ string, status int, _ time.Duration, _ int64) { told = append(told, status) }
 	})
 	_, err := c.LedgerEnd(t.Context())
 	require.NoError(t, err)

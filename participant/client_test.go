@@ -273,7 +273,7 @@ func TestObserveIsToldOfEveryRequest(t *testing.T) {
 	})
 	var told []string
 	c := newClient(t, f, with35, anyParty, func(cfg *Config) {
-		cfg.Observe = func(operation string, status int, _ time.Duration, bytes int64) {
+		cfg.Observe = func(_ context.Context, operation string, status int, _ time.Duration, bytes int64) {
 			told = append(told, fmt.Sprint(operation, " ", status, " ", bytes))
 		}
 	})

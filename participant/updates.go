@@ -146,7 +146,7 @@ func (c *Client) readList(
 	}
 	defer jsonhttp.Release(a.Body)
 	list, err := ledger.DecodeUpdateList(a.Body, after)
-	c.http.Decoded(a)
+	c.http.Decoded(ctx, a)
 	if err != nil {
 		return ledger.Page{}, c.decodeError(operation, a, err)
 	}
@@ -180,7 +180,7 @@ func (c *Client) readPage(
 	}
 	defer jsonhttp.Release(a.Body)
 	got, err := ledger.DecodeUpdatePage(a.Body, after)
-	c.http.Decoded(a)
+	c.http.Decoded(ctx, a)
 	if err != nil {
 		return ledger.Page{}, c.decodeError(operation, a, err)
 	}
@@ -245,7 +245,7 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 	}
 	defer jsonhttp.Release(a.Body)
 	list, err := ledger.DecodeUpdateList(a.Body, after)
-	c.http.Decoded(a)
+	c.http.Decoded(ctx, a)
 	if err != nil {
 		return ledger.Page{}, false, c.decodeError(operation, a, err)
 	}

@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -32,10 +33,10 @@ type Config struct {
 	Logger *slog.Logger
 	// Observe, if set, is called after every request with a short fixed name of the operation, the HTTP status (0: no
 	// answer), the duration and the bytes of JSON received. It must be safe for concurrent use.
-	Observe func(operation string, status int, d time.Duration, bytes int64)
+	Observe func(ctx context.Context, operation string, status int, d time.Duration, bytes int64)
 	// Decoded, if set, is called with how long it took to decode the updates of an answer, or its records. It must be safe for
 	// concurrent use.
-	Decoded func(operation string, d time.Duration)
+	Decoded func(ctx context.Context, operation string, d time.Duration)
 	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
 	NotJSON func(operation string)
 }

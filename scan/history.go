@@ -85,7 +85,7 @@ func (c *Client) read(ctx context.Context, operation string, r transactionsReque
 	}
 	defer jsonhttp.Release(a.Body)
 	records, err := ledger.DecodeTransactions(a.Body)
-	c.http.Decoded(a)
+	c.http.Decoded(ctx, a)
 	if err != nil {
 		return nil, c.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
 	}

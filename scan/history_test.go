@@ -2,6 +2,7 @@ package scan
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -361,7 +362,7 @@ func TestAPageOf200MB(t *testing.T) {
 	t.Parallel()
 	s := serve(t, sized(func() int { return 200_000 }))
 	var read []int64
-	c := client(t, Config{URL: s.URL, Observe: func(_ string, _ int, _ time.Duration, bytes int64) { read = append(read, bytes) }})
+	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, _ string, _ int, _ time.Duration, bytes int64) { read = append(read, bytes) }})
 	records, err := c.TransactionsAfter(t.Context(), "#1:0")
 	require.NoError(t, err)
 	require.Equal(t, 250, len(records))
@@ -393,7 +394,7 @@ func TestACompressedAnswerIsBoundedToo(t *testing.T) {
 		compressed(w, strings.NewReader(body))
 	})
 	var read []int64
-	c := client(t, Config{URL: s.URL, Observe: func(_ string, _ int, _ time.Duration, bytes int64) { read = append(read, bytes) }})
+	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, _ string, _ int, _ time.Duration, bytes int64) { read = append(read, bytes) }})
 	c.maxBody = 1 << 19
 	records, err := c.TransactionsAfter(t.Context(), "")
 	require.NoError(t, err)

@@ -184,7 +184,7 @@ func TestObserveIsToldOfEveryRequest(t *testing.T) {
 		answer(200, page("#1:0"))(w, r)
 	})
 	var told []string
-	c := client(t, Config{URL: s.URL, Observe: func(operation string, status int, _ time.Duration, bytes int64) {
+	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, operation string, status int, _ time.Duration, bytes int64) {
 		told = append(told, fmt.Sprint(operation, " ", status, " ", bytes))
 	}})
 	for range 2 {

@@ -107,7 +107,7 @@ func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset
 	}
 	defer jsonhttp.Release(a.Body)
 	updates, err := ledger.DecodeNetworkUpdates(a.Body, after, party)
-	u.client.http.Decoded(a)
+	u.client.http.Decoded(ctx, a)
 	if err != nil {
 		return updatesPage{}, u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
 	}

@@ -69,7 +69,7 @@ func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) 
 	if err := l.apply(ctx, tx, l.store.activeContracts(), s); err != nil {
 		return err
 	}
-	l.store.db.Config.Observe("project", time.Since(started))
+	l.store.db.Config.Observe(ctx, "project", time.Since(started))
 	return nil
 }
 

@@ -88,7 +88,7 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 	if err := writing.CopyRows(ctx, tx, "party_transfers", list.PartyTransfers()); err != nil {
 		return err
 	}
-	l.store.db.Config.Observe("copy", time.Since(started))
+	l.store.db.Config.Observe(ctx, "copy", time.Since(started))
 	return nil
 }
 
@@ -113,6 +113,6 @@ func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list 
 			return fmt.Errorf("note the rounds of %d records: %w", len(list.Transactions), err)
 		}
 	}
-	l.store.db.Config.Observe("project", time.Since(started))
+	l.store.db.Config.Observe(ctx, "project", time.Since(started))
 	return nil
 }

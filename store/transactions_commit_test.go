@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -184,7 +185,7 @@ func TestHistoryHooks(t *testing.T) {
 	rows, phases := map[string]int{}, map[string]int{}
 	s := d.open(d.URL, func(c *Config) {
 		c.Wrote = func(relation string, n int) { rows[relation] += n }
-		c.Observe = func(phase string, _ time.Duration) { phases[phase]++ }
+		c.Observe = func(_ context.Context, phase string, _ time.Duration) { phases[phase]++ }
 	})
 	l := d.leadTransactions(s)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))

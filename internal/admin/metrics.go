@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"math"
 	"strconv"
 	"sync"
@@ -9,7 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"go.opentelemetry.io/otel/attribute"
 
+	"ledgerindexer/internal/tracing"
 	"ledgerindexer/internal/version"
 )
 
@@ -226,21 +229,25 @@ func (m *Metrics) Wrote(relation string, rows int) {
 	m.rows.WithLabelValues(relation).Add(float64(rows))
 }
 
-// Phase records the duration of a phase of a batch.
-func (m *Metrics) Phase(phase string, d time.Duration) {
+// Phase records the duration of a phase of a batch that has just ended, also in the trail of ctx.
+func (m *Metrics) Phase(ctx context.Context, phase string, d time.Duration) {
 	m.phases.WithLabelValues(phase).Observe(d.Seconds())
+	tracing.Step(ctx, phase, d)
 }
 
-// Request records a request to the participant or the Scan service.
-func (m *Metrics) Request(operation string, status int, d time.Duration, bytes int64) {
+// Request records a request to the participant or the Scan service that has just ended, also in the trail of ctx.
+func (m *Metrics) Request(ctx context.Context, operation string, status int, d time.Duration, bytes int64) {
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(operation).Observe(d.Seconds())
 	m.received.WithLabelValues(operation).Add(float64(bytes))
+	tracing.Step(ctx, "fetch", d, attribute.String("ledgerindexer.operation", operation), attribute.Int("http.response.status_code", status),
+		attribute.Int64("http.response.body.size", bytes))
 }
 
-// Decoded records how long the elements of an answer took to decode.
-func (m *Metrics) Decoded(operation string, d time.Duration) {
+// Decoded records how long the elements of an answer, which are decoded now, took, also in the trail of ctx.
+func (m *Metrics) Decoded(ctx context.Context, operation string, d time.Duration) {
 	m.decoding.WithLabelValues(operation).Observe(d.Seconds())
+	tracing.Step(ctx, "decode", d, attribute.String("ledgerindexer.operation", operation))
 }
 
 // Queued sets how much JSON of updates is fetched and not written yet.

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"regexp"
@@ -24,9 +25,9 @@ func everything() *Metrics {
 	m.StreamState(streamUpdates, Leads)
 	m.Committed(1, 1)
 	m.Wrote("updates", 1)
-	m.Phase("copy", time.Second)
-	m.Request("updates", 200, time.Second, 1)
-	m.Decoded("updates", time.Second)
+	m.Phase(context.Background(), "copy", time.Second)
+	m.Request(context.Background(), "updates", 200, time.Second, 1)
+	m.Decoded(context.Background(), "updates", time.Second)
 	m.NotJSON("updates")
 	m.HostingChanged("revoked")
 	m.ScanPassed("https://scan.example.com", "failed")

@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/statuspage"
+	"ledgerindexer/internal/tracing"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -28,6 +29,7 @@ type Indexer struct {
 	config.Run
 	config.Pace
 	config.Profile
+	config.Traces
 	// Changes, if set, calls apply with a configuration that has changed since the start, until ctx ends. apply returns the names of the
 	// settings that are in force from then on; the others need a restart.
 	Changes func(ctx context.Context, apply func(now Indexer) (applied []string)) `kong:"-"`
@@ -45,6 +47,7 @@ type indexer struct {
 	schemas store.Schemas
 	store   *store.Store
 	metrics *admin.Metrics
+	tracer  *tracing.Tracer // nil: nothing is traced
 }
 
 // daemon is what all streams share.
@@ -79,6 +82,13 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	x := &indexer{daemon: &daemon{failures: map[*stream]error{}}, cfg: cfg, logger: logger, metrics: admin.NewMetrics()}
 	x.metrics.Build(build)
 	x.rates.set(cfg)
+	if cfg.OTLPEndpoint != "" {
+		x.tracer, err = tracing.New(ctx, tracing.Config{Endpoint: cfg.OTLPEndpoint, Build: build, Logger: logger, Reason: retryReason})
+		if err != nil {
+			return &config.UsageError{Err: err}
+		}
+		defer x.tracer.Close()
+	}
 	if err := x.open(cfg.Schemas.Domain()); err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ func networkLogger(logger *slog.Logger) *slog.Logger { return logger.With("ledge
 // newNetworkUpdates opens the pair of schemas of the network, in the database that has that of the participant.
 func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	x := &indexer{daemon: other.daemon, cfg: other.cfg, logger: networkLogger(other.logger), metrics: other.metrics.OfNetwork()}
+	if other.tracer != nil {
+		x.tracer = other.tracer.OfNetwork()
+	}
 	if x.cfg.LedgerURL != "" { // whose updates are shown
 		x.cfg.Show = nil
 	}

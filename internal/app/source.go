@@ -42,8 +42,8 @@ type identity struct {
 
 // observation has the callbacks for requests. Each may be nil.
 type observation struct {
-	request func(operation string, status int, d time.Duration, bytes int64)
-	decoded func(operation string, d time.Duration)
+	request func(ctx context.Context, operation string, status int, d time.Duration, bytes int64)
+	decoded func(ctx context.Context, operation string, d time.Duration)
 	notJSON func(operation string)
 	passed  func(service, reason string) // of several Scan services one is passed over
 }
@@ -141,12 +141,12 @@ func newNetwork(cfg config.Scan, logger *slog.Logger, seen observation) (*Networ
 func newScanClient(url string, access config.Access, logger *slog.Logger, seen observation) (*scan.Client, error) {
 	c := scan.Config{URL: url, Access: access.Domain("scan"), Logger: logger}
 	if seen.request != nil { // the participant has operations of the same names
-		c.Observe = func(operation string, status int, d time.Duration, bytes int64) {
-			seen.request("scan-"+operation, status, d, bytes)
+		c.Observe = func(ctx context.Context, operation string, status int, d time.Duration, bytes int64) {
+			seen.request(ctx, "scan-"+operation, status, d, bytes)
 		}
 	}
 	if seen.decoded != nil {
-		c.Decoded = func(operation string, d time.Duration) { seen.decoded("scan-"+operation, d) }
+		c.Decoded = func(ctx context.Context, operation string, d time.Duration) { seen.decoded(ctx, "scan-"+operation, d) }
 	}
 	if seen.notJSON != nil {
 		c.NotJSON = func(operation string) { seen.notJSON("scan-" + operation) }

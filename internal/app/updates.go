@@ -203,6 +203,9 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 			Progress: report,
 		},
 	}
+	if u.tracer != nil {
+		loop.Tracer = u.tracer
+	}
 	err = loop.Run(ctx)
 	endTasks()
 	endRecording()

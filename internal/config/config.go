@@ -204,6 +204,11 @@ type Profile struct {
 	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none."`
 }
 
+// Traces says where traces are sent.
+type Traces struct {
+	OTLPEndpoint string `name:"otlp-endpoint" env:"INDEXER_OTLP_ENDPOINT,OTEL_EXPORTER_OTLP_ENDPOINT" placeholder:"URL" help:"Base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, which gets a trace of each batch by OTLP over HTTP; empty: none."`
+}
+
 // Snapshot holds the settings of the backfill of a snapshot.
 type Snapshot struct {
 	AtOffset *int64 `placeholder:"OFFSET" help:"Offset of the snapshot. Default: the ledger's end, or the offset of an unfinished snapshot."`
@@ -447,6 +452,20 @@ func (p Profile) Validate() error {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("--pprof must be an address of this machine only, such as 127.0.0.1:6060, not %q: profiles show what is in memory, "+
 			"and there is no login (from elsewhere: ssh -L)", p.Pprof)
+	}
+	return nil
+}
+
+// Validate refuses what is no URL, without repeating it, and one that may contain secrets, which belong into a header.
+func (t Traces) Validate() error {
+	parsed, err := url.Parse(t.OTLPEndpoint)
+	switch {
+	case t.OTLPEndpoint == "":
+		return nil
+	case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "":
+		return errors.New("--otlp-endpoint must be of the form http://host:port/prefix or https://host:port/prefix")
+	case parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "":
+		return errors.New("--otlp-endpoint must have no user, query or fragment: put credentials into OTEL_EXPORTER_OTLP_HEADERS")
 	}
 	return nil
 }

@@ -254,6 +254,7 @@ var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 		Run
 		Pace
 		Profile
+		Traces
 		Snapshot
 	}
 	parser, err := kong.New(&all, kong.DefaultEnvars(strings.TrimSuffix(envPrefix, "_")))

@@ -32,3 +32,26 @@ func TestAProfileAddressOfOthersIsRefused(t *testing.T) {
 	require.NoError(t, parseInto(t, &flags, map[string]string{"INDEXER_PPROF": "localhost:6060"}, "run"))
 	require.Equal(t, "localhost:6060", flags.Run.Pprof)
 }
+
+// Credentials for a collector are in a header, which no message shows.
+func TestCollectorsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, endpoint := range []string{"", "http://127.0.0.1:4318", "https://collector.example.com/otlp"} {
+		require.NoError(t, Traces{OTLPEndpoint: endpoint}.Validate(), endpoint)
+	}
+	for endpoint, refused := range map[string]string{
+		"127.0.0.1:4318": "must be of the form", "grpc://127.0.0.1:4317": "must be of the form", "http://": "must be of the form",
+		"http://me:geheim@collector": "no user", "http://collector?key=geheim": "no user", "http://collector#geheim": "no user",
+	} {
+		err := Traces{OTLPEndpoint: endpoint}.Validate()
+		require.ErrorContains(t, err, refused, endpoint)
+		require.NotContains(t, err.Error(), "geheim")
+	}
+	for _, variable := range []string{"INDEXER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		var flags struct {
+			Run struct{ Traces } `cmd:""`
+		}
+		require.NoError(t, parseInto(t, &flags, map[string]string{variable: "http://127.0.0.1:4318"}, "run"))
+		require.Equal(t, "http://127.0.0.1:4318", flags.Run.OTLPEndpoint)
+	}
+}

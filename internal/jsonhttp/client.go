@@ -23,9 +23,9 @@ type Config struct {
 	Logger *slog.Logger // nil: nothing is logged
 	// Observe, if set, is called after every request with the operation, the HTTP status (0: no answer), the duration and
 	// the bytes of JSON received. It must be safe for concurrent use.
-	Observe func(operation string, status int, d time.Duration, bytes int64)
+	Observe func(ctx context.Context, operation string, status int, d time.Duration, bytes int64)
 	// Decoded, if set, is called with how long it took to decode an answer's elements. It must be safe for concurrent use.
-	Decoded func(operation string, d time.Duration)
+	Decoded func(ctx context.Context, operation string, d time.Duration)
 	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
 	NotJSON func(operation string)
 	// Connected, if set, is called for each new connection, before its first request.

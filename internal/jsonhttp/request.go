@@ -53,9 +53,9 @@ type Answer struct {
 }
 
 // Decoded reports to Config.Decoded that an answer's elements are decoded, which the caller began when [Client.Do] returned it.
-func (c *Client) Decoded(a Answer) {
+func (c *Client) Decoded(ctx context.Context, a Answer) {
 	if c.cfg.Decoded != nil {
-		c.cfg.Decoded(a.operation, time.Since(a.came))
+		c.cfg.Decoded(ctx, a.operation, time.Since(a.came))
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *Client) send(ctx context.Context, r Request, token string) (Answer, err
 		c.answered.Store(true)
 	}
 	if c.cfg.Observe != nil {
-		c.cfg.Observe(r.Operation, a.Status, a.came.Sub(start), a.Bytes)
+		c.cfg.Observe(ctx, r.Operation, a.Status, a.came.Sub(start), a.Bytes)
 	}
 	return a, err
 }

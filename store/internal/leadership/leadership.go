@@ -336,7 +336,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, 
 	if err := tx.Commit(ctx); err != nil {
 		return fmt.Errorf("commit (its outcome is unknown until the watermark is read again): %w", err)
 	}
-	t.db.Config.Observe("commit", time.Since(started))
+	t.db.Config.Observe(ctx, "commit", time.Since(started))
 	return nil
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	Holder string
 	// Observe, if set, is called with how long each phase of a written batch took: "copy", "project", "commit". It and the others may be
 	// called by several goroutines at the same time.
-	Observe func(phase string, d time.Duration)
+	Observe func(ctx context.Context, phase string, d time.Duration)
 	// Wrote, if set, is called with the number of rows of each relation that a committed batch wrote.
 	Wrote func(relation string, rows int)
 	// Shown, if set, is called with the record time of the last update up to the watermark, when that has moved.
@@ -71,7 +71,7 @@ func Open(cfg Config) (*Database, error) {
 		cfg.Commands = Commands{Run: "indexer run", Backfill: "backfill"}
 	}
 	if cfg.Observe == nil {
-		cfg.Observe = func(string, time.Duration) {}
+		cfg.Observe = func(context.Context, string, time.Duration) {}
 	}
 	if cfg.Wrote == nil {
 		cfg.Wrote = func(string, int) {}

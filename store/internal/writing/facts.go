@@ -44,7 +44,7 @@ func CopyFacts(ctx context.Context, d *session.Database, tx pgx.Tx, f *rows.Fact
 			return err
 		}
 	}
-	d.Config.Observe("copy", time.Since(started))
+	d.Config.Observe(ctx, "copy", time.Since(started))
 	return nil
 }
 
