@@ -14,11 +14,14 @@ var files embed.FS
 
 // For returns the migrations in order of their numbers, with what analysts read in a schema of this name; the files call it ledger.
 // Tables have no schema there: they are made in the first one of the connection's search path, which has to exist. Each migration but the
-// first begins with the statements of begin, one a line.
-func For(views, begin string) fs.FS { return adapted{views, begin} }
+// first begins with the statements that begin returns for its text; nil: it has no more.
+func For(views string, begin func(text string) string) fs.FS { return adapted{views, begin} }
 
 // adapted has another name where the files say ledger, and more at the beginning.
-type adapted struct{ views, begin string }
+type adapted struct {
+	views string
+	begin func(text string) string
+}
 
 // The schema in a name of something in it, and where it is made or spoken of.
 var ledgerSchema = regexp.MustCompile(`\bledger(\.[a-z_])|\b((?:schema|SCHEMA) )ledger\b`)
@@ -36,8 +39,8 @@ func (a adapted) Open(name string) (fs.File, error) {
 	if a.views != "ledger" {
 		adapted = ledgerSchema.ReplaceAllString(adapted, "${2}"+a.views+"${1}")
 	}
-	if !strings.HasPrefix(name, first) {
-		adapted = strings.Replace(adapted, upMark, upMark+a.begin, 1)
+	if a.begin != nil && !strings.HasPrefix(name, first) {
+		adapted = strings.Replace(adapted, upMark, upMark+a.begin(adapted), 1)
 	}
 	if !strings.Contains(adapted, aloneMark) {
 		head, statements, _ := strings.Cut(adapted, upMark)

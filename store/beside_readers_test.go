@@ -1,12 +1,15 @@
 package store
 
 import (
+	"io/fs"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 )
 
@@ -48,6 +51,60 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 	require.NoError(t, reader.Commit(t.Context()))
 	require.NoError(t, <-granted)
 	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_policy"))
+}
+
+// migrateFurther applies a migration of a later release.
+func migrateFurther(t *testing.T, d *testDB, statements string) error {
+	t.Helper()
+	files := fstest.MapFS{}
+	released := migrationsOf(session.DefaultSchemas)
+	entries, err := fs.ReadDir(released, ".")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		text, err := fs.ReadFile(released, entry.Name())
+		require.NoError(t, err)
+		files[entry.Name()] = &fstest.MapFile{Data: text}
+	}
+	files["90000_further.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning(session.DefaultSchemas, statements) + statements)}
+	provider, err := newProvider(pooled(t, d.URL), session.DefaultSchemas, files)
+	require.NoError(t, err)
+	return patiently(t.Context(), lockPatience, func() error {
+		_, err := provider.Up(t.Context())
+		return err
+	})
+}
+
+// A migration gets everything that it changes before it changes anything, or lets readers pass: who has read one table, and reads another
+// one next, is not ended by a deadlock, however long the migration takes. Behind a VACUUM it waits without keeping readers waiting.
+func TestAMigrationEndsNobodysQuery(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
+	vacuum := d.reading("LOCK TABLE exact_payloads IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
+	reader := d.reading("SELECT FROM ledger.updates")
+	migrated := make(chan error, 1)
+	go func() {
+		migrated <- migrateFurther(t, d, `ALTER TABLE exact_payloads ADD COLUMN newer integer;
+SELECT pg_sleep(0.8);
+ALTER TABLE updates ADD COLUMN newer integer;
+CREATE OR REPLACE VIEW ledger.latest AS SELECT ledger.latest_offset() AS newer;
+`)
+	}()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_stat_activity a JOIN pg_locks l USING (pid)
+		WHERE a.datname = current_database() AND l.mode = 'ShareUpdateExclusiveLock' AND NOT l.granted)`)
+	_, err := reader.Exec(t.Context(), "LOCK TABLE exact_payloads IN ACCESS SHARE MODE NOWAIT")
+	require.NoError(t, err, "a reader waits for a migration that waits for a VACUUM")
+	require.NoError(t, vacuum.Commit(t.Context()))
+	other := d.reading("SELECT FROM ledger.updates")
+	require.NoError(t, reader.Commit(t.Context()))
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_stat_activity a LEFT JOIN pg_locks l ON l.pid = a.pid AND NOT l.granted
+		WHERE a.datname = current_database() AND (l.mode = 'AccessExclusiveLock' OR a.wait_event = 'PgSleep'))`)
+	_, err = other.Exec(t.Context(), "SELECT FROM ledger.exact_payloads, ledger.created_events")
+	require.NoError(t, err)
+	require.NoError(t, other.Commit(t.Context()))
+	require.NoError(t, <-migrated)
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM pg_attribute WHERE attrelid IN ('updates'::regclass, 'exact_payloads'::regclass) AND attname = 'newer'"))
 }
 
 // While one keeps a view that is to be replaced, others read it all the same.

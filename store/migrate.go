@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -140,7 +141,9 @@ func (s *Store) requireUTF8(ctx context.Context) error {
 }
 
 // migrationsOf returns the migrations of a pair of schemas.
-func migrationsOf(pair Schemas) fs.FS { return migrations.For(pair.Views, beginning()) }
+func migrationsOf(pair Schemas) fs.FS {
+	return migrations.For(pair.Views, func(text string) string { return beginning(pair, text) })
+}
 
 func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error) {
 	versions, err := database.NewStore(goose.DialectPostgres, pair.VersionTable())
@@ -155,16 +158,55 @@ func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error)
 }
 
 // beginning returns the first statements of each migration. They exclude all writers until it is committed, as a repair does, and end
-// their terms.
-func beginning() string {
+// their terms. Then they lock readers out of what the migration's text names.
+func beginning(pair Schemas, text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SET LOCAL lock_timeout = %d;\n", lockPatience.Milliseconds())
 	for _, role := range session.Roles {
 		b.WriteString(role.Turn().Alone() + ";\n")
 	}
 	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
+	named := slices.Compact(slices.Sorted(slices.Values(relationName.FindAllString(text, -1))))
+	fmt.Fprintf(&b, readersOut, strings.Join(named, ","), pair.Tables, pair.Views, 2*lockPatience.Milliseconds(), readersWait.Milliseconds())
 	return b.String()
 }
+
+// relationName is what may be the name of a relation.
+var relationName = regexp.MustCompile(`\b[a-z][a-z0-9_]*\b`)
+
+// readersOut locks relations before anything is done that takes time, or fails. First VACUUM and ANALYZE are waited for, with a lock that
+// keeps no reader waiting: the server ends its own ones after deadlock_timeout (1 s by default). Then readers are: for all relations together
+// no longer than readersWait, so that no reader who has one of them and asks for another is ended by a deadlock. Views come first, and
+// newer ones before those that they read, as readers lock them. The statement on a view changes nothing, and locks no table beneath it.
+const readersOut = `-- +goose StatementBegin
+DO $$
+DECLARE
+    changed CONSTANT name[] := '{%[1]s}';
+    relation record;
+    began timestamptz;
+BEGIN
+    PERFORM set_config('lock_timeout', '%[4]d', true);
+    FOR relation IN SELECT c.oid::regclass AS name FROM pg_class c WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p')
+        AND c.relname = ANY (changed) ORDER BY c.oid DESC
+    LOOP
+        EXECUTE format('LOCK TABLE %%s IN SHARE UPDATE EXCLUSIVE MODE', relation.name);
+    END LOOP;
+    began := clock_timestamp();
+    FOR relation IN SELECT c.oid::regclass AS name, c.relkind = 'v' AS is_view FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname IN ('%[2]s', '%[3]s') AND c.relkind IN ('r', 'p', 'v') AND c.relname = ANY (changed) ORDER BY c.relkind = 'v' DESC, c.oid DESC
+    LOOP
+        PERFORM set_config('lock_timeout', greatest(1, %[5]d - 1000 * extract(epoch FROM clock_timestamp() - began))::integer::text, true);
+        IF relation.is_view THEN
+            EXECUTE format('ALTER VIEW %%s RESET (check_option)', relation.name);
+        ELSE
+            EXECUTE format('LOCK TABLE ONLY %%s IN ACCESS EXCLUSIVE MODE', relation.name);
+        END IF;
+    END LOOP;
+    PERFORM set_config('lock_timeout', '%[5]d', true);
+END
+$$;
+-- +goose StatementEnd
+`
 
 // blocked makes a *ledger.Problem of an error of a migration that something is in the way of which depends on what changes: views of
 // others, or those of EnablePQS.

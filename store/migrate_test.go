@@ -91,7 +91,7 @@ func TestAnOlderVersionStandsDown(t *testing.T) {
 		require.Equal(t, entry.Name() != entries[0].Name(), strings.Contains(string(text), "UPDATE leadership SET epoch = epoch + 1"), entry.Name())
 		files[entry.Name()] = &fstest.MapFile{Data: text}
 	}
-	files[fmt.Sprintf("%05d_newer.sql", newest+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning() + "CREATE TABLE newer ();\n")}
+	files[fmt.Sprintf("%05d_newer.sql", newest+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning(session.DefaultSchemas, "") + "CREATE TABLE newer ();\n")}
 	provider, err := newProvider(pooled(t, d.URL), session.DefaultSchemas, files)
 	require.NoError(t, err)
 

@@ -104,7 +104,7 @@ func (s *Store) checkViews(ctx context.Context) error {
 
 // SchemaVersion is the version of the schema that this program needs.
 func SchemaVersion() (int64, error) {
-	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views, ""), ".")
+	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views, nil), ".")
 	if err != nil {
 		return 0, fmt.Errorf("read the embedded migrations: %w", err)
 	}

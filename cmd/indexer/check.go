@@ -25,6 +25,7 @@ type daemonFlags struct {
 		config.Run
 		config.Pace
 		config.Profile
+		config.Traces
 	} `embed:""`
 }
 

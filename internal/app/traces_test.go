@@ -101,7 +101,9 @@ func (r *receiver) trees(t *testing.T) (trees []tracedTree) {
 		trees = append(trees, tracedTree{root, steps})
 	}
 	require.Empty(t, beneath, "spans without a root")
-	slices.SortFunc(trees, func(a, b tracedTree) int { return int(numberOf(a.root, "offset.after") - numberOf(b.root, "offset.after")) })
+	slices.SortFunc(trees, func(a, b tracedTree) int {
+		return int(numberOf(a.root, "offset.after") - numberOf(b.root, "offset.after"))
+	})
 	return trees
 }
 
