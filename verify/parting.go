@@ -59,6 +59,8 @@ const (
 	// If the server does not report its end, reads are open-ended: for this many updates, or until none has come for this long.
 	openLimit = 200
 	openIdle  = time.Second
+	// Before silence is taken for the end, it is listened to for so long: well below the server's request timeout of 20 s.
+	longestIdle = 10 * time.Second
 )
 
 // FindParting compares which updates a participant shows with those that are stored, and their offsets: from the floor, from where
@@ -178,6 +180,9 @@ func (p *parting) next(ctx context.Context, at ledger.Offset) (page ledger.Page,
 	page, err = askPatiently(ctx, p.logger, func() (ledger.Page, error) {
 		if p.end == nil {
 			page, _, err := p.source.TailUpdates(ctx, at, openLimit, openIdle)
+			if err == nil && page.To == at {
+				page, _, err = p.source.TailUpdates(ctx, at, openLimit, longestIdle)
+			}
 			return page, err
 		}
 		return p.ranges.Read(ctx, p.logger, p.source.ReadUpdates, ledger.Range{From: at, To: *p.end})
@@ -265,24 +270,39 @@ func (p *parting) match(ctx context.Context, served []ledger.UpdateRef) error {
 	if err != nil {
 		return err
 	}
-	places := map[string]ledger.UpdateRef{}
+	places := map[string][]ledger.UpdateRef{}
 	for _, u := range named {
-		places[u.ID] = u
+		places[u.ID] = append(places[u.ID], u)
 	}
 	for _, u := range served {
-		stored, known := places[u.ID]
+		stored := p.placeOf(u, places[u.ID])
 		switch {
-		case !known || !u.Equal(stored.UpdateKey):
+		case stored == 0:
 			p.New++
 			continue
-		case stored.Offset == u.Offset:
+		case stored == u.Offset:
 			p.Kept++
 		default:
 			p.Moved++
 		}
-		p.found.add(stored.Offset)
+		p.found.add(stored)
 	}
 	return nil
+}
+
+// placeOf returns the offset of the stored update that a served one is, among those that have its id; 0: it is none of them. Updates of several
+// synchronizers may share an id. Of equal ones it is the one at the same offset, or else the first that is not found yet.
+func (p *parting) placeOf(u ledger.UpdateRef, named []ledger.UpdateRef) (at ledger.Offset) {
+	for _, stored := range named {
+		switch {
+		case !u.Equal(stored.UpdateKey):
+		case stored.Offset == u.Offset:
+			return u.Offset
+		case at == 0 && !p.found.has(stored.Offset):
+			at = stored.Offset
+		}
+	}
+	return at
 }
 
 // lost counts the updates that are stored after Common and were not served.

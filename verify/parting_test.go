@@ -24,6 +24,7 @@ type twoHistories struct {
 	bounds         ledger.Bounds // Watermark 0: that of the last stored update
 	ahead          []ledger.Range
 	pages          int
+	slow           ledger.Offset // behind it nothing comes within openIdle
 }
 
 func history(t *testing.T, text string) (list []ledger.UpdateRef) {
@@ -90,7 +91,10 @@ func (h *twoHistories) ReadUpdates(_ context.Context, after, to ledger.Offset) (
 	return page, nil
 }
 
-func (h *twoHistories) TailUpdates(ctx context.Context, after ledger.Offset, _ int, _ time.Duration) (ledger.Page, bool, error) {
+func (h *twoHistories) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (ledger.Page, bool, error) {
+	if h.slow > 0 && after >= h.slow && idle <= openIdle {
+		return ledger.Page{From: after, To: after}, false, nil
+	}
 	if after > h.last() {
 		return ledger.Page{}, false, &ledger.Problem{What: "beyond the end"}
 	}
@@ -287,6 +291,33 @@ func TestWhatAResetCanNotCure(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, to)
 	require.EqualValues(t, 2, p.Moved)
+}
+
+// A server that does not report its end, and is silent for a moment, has not ended: only a longer silence counts.
+func TestSilenceIsNotTheEndAtOnce(t *testing.T) {
+	t.Parallel()
+	const all = "1:a 2:b 3:c 4:d 5:e"
+	h := twoHistories{stored: history(t, all), served: history(t, all), blind: true, slow: 2}
+	p := h.find(t, 0)
+	require.False(t, p.Parted)
+	require.EqualValues(t, 5, p.Equal)
+	h.served = h.served[:3]
+	p = h.find(t, 0)
+	require.True(t, p.Parted)
+	require.EqualValues(t, 3, p.Common)
+	require.EqualValues(t, 2, p.Lost)
+}
+
+// Updates of several synchronizers may have one id: each is found where it is stored.
+func TestUpdatesThatShareAnID(t *testing.T) {
+	t.Parallel()
+	h := twoHistories{
+		stored: history(t, "1:a 2:b@2/one 3:b@3/two 4:c"),
+		served: history(t, "1:a 2:c@4 3:b@3/two 5:b@2/one"),
+	}
+	p := h.find(t, 0)
+	require.EqualValues(t, 1, p.Common)
+	require.EqualValues(t, []int64{2, 1, 0, 0}, []int64{p.Moved, p.Kept, p.New, p.Lost})
 }
 
 // Errors of either side end it.

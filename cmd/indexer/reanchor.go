@@ -60,9 +60,9 @@ func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 }
 
 func printParting(out io.Writer, p *app.Reanchored) error {
-	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From, p.To)
+	fmt.Fprintf(out, "%d updates after offset %d up to %d are at the same offsets; after it they part:\n", p.Equal, p.From, p.Common)
 	fmt.Fprintf(out, "  the database has %s\n  the participant has %s\n\n", describeRef(p.Stored), describeRef(p.Served))
-	table := newTable(out, fmt.Sprintf("AFTER OFFSET %d", p.To), "UPDATES")
+	table := newTable(out, fmt.Sprintf("AFTER OFFSET %d", p.Common), "UPDATES")
 	row(table, "both have, at other offsets", fmt.Sprint(p.Moved))
 	row(table, "both have, at the same offset", fmt.Sprint(p.Kept))
 	row(table, "only the participant has", fmt.Sprint(p.New))

@@ -7,10 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/app"
 	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/verify"
 )
 
 // What both have, and only one of them, is said before it is done, and after.
@@ -65,4 +67,13 @@ func TestReanchorRefusals(t *testing.T) {
 	require.Contains(t, stderr, "nothing has been indexed")
 	_, stderr = printed(t, config.ExitProblem, environ, "reanchor", "--network")
 	require.Contains(t, stderr, "`indexer reset --network --to-offset`")
+}
+
+// Where the last update in common is stored above the watermark, what is equal goes further than what is kept.
+func TestWhatIsEqualIsSaidUpToWhereTheyPart(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	require.NoError(t, printParting(&out, &app.Reanchored{Parting: verify.Parting{From: 10, Watermark: 20, Common: 30, Equal: 15, Parted: true}, To: 20}))
+	require.Contains(t, out.String(), "15 updates after offset 10 up to 30 are at the same offsets")
+	require.Contains(t, out.String(), "AFTER OFFSET 30")
 }
