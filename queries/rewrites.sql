@@ -20,3 +20,8 @@ INSERT INTO rewrites (rewrite, stream, from_exclusive, to_inclusive, reason)
 SELECT coalesce((SELECT n.rewrite FROM newest n), 0) + 1, @stream, least(@from_exclusive::bigint, m.from_exclusive),
     greatest(@to_inclusive::bigint, m.to_inclusive), @reason
 FROM (SELECT) x LEFT JOIN merged m ON true;
+
+-- name: RewritesOfRows :many
+-- The changes of rows that are stored, of updates and of the snapshot: what pruning leaves is as it was.
+SELECT r.rewrite, r.from_exclusive, r.to_inclusive, r.reason FROM rewrites r
+WHERE r.stream IN ('updates', 'snapshot') AND r.reason <> 'pruned' ORDER BY r.rewrite;

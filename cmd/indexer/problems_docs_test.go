@@ -55,6 +55,11 @@ var documented = map[string]struct {
 	"internal/app/verify.go":       {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"internal/app/views.go":        {1, []string{"no package is stored", "the types of a template are not known"}},
 
+	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`: the database goes up to", "`export`: a manifest or a file"}},
+	"internal/export/folder.go":   {1, []string{"`export`: another export"}},
+	"internal/export/manifest.go": {2, []string{"`export`: a manifest or a file", "`export`: a manifest is of another"}},
+	"internal/export/plan.go":     {5, []string{"`export`: the database goes up to", "`export`: a manifest is of another", "`export`: two manifests", "`export`: updates changed"}},
+
 	"participant/codes.go": {20, []string{"the participant is pruned up to offset P", "the ledger ends below the checkpoint", "it does not know a package", "the synchronizer is not known", "`ledger contracts`: the server refuses the token",
 		"the request or answer is too large", "`ledger contracts`: the list has more entries", "the snapshot has more entries", "it refuses the request as invalid", "the server sent N entries of a snapshot", "the vetted packages have another serial",
 		"packages would need others", "the participant does not have a package", "no package fits a reference", "a package is no valid upgrade", "two packages of the same name"}},

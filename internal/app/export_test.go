@@ -1,0 +1,460 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
+)
+
+// theDuckDB is built once. Its module lies apart, and takes a C++ library.
+var theDuckDB = sync.OnceValues(func() (program string, err error) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(thePrograms.folder, "duckdb")
+	cmd := exec.Command("go", "build", "-o", program, ".")
+	cmd.Dir = "../export/duckdb"
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return program, nil
+})
+
+// duck runs a query in DuckDB: rows with tabs between the values.
+func duck(t *testing.T, query string) []string {
+	t.Helper()
+	program, err := theDuckDB()
+	if err != nil {
+		t.Skipf("DuckDB can't be built here: %v", err)
+	}
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Stdin = strings.NewReader(query)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s\n%s", query, stderr.String())
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
+// exported exports a database into a folder, and returns the ranges that were written.
+func exported(t *testing.T, cfg Export) (wrote []export.Manifest, err error) {
+	t.Helper()
+	cfg.Options.Wrote = func(m export.Manifest) { wrote = append(wrote, m) }
+	if cfg.Options.Updates == 0 {
+		cfg.Options.Updates = 40
+	}
+	err = RunExport(t.Context(), cfg, testLogger(t))
+	return wrote, err
+}
+
+// inSQL and inDuck make the same text of a column's values, which an export has in a form of its own.
+var inSQL = map[string]string{
+	"text": "%s", "bigint": "%s::text", "integer": "%s::text", "boolean": "%s::text", "numeric": "%s::text", "jsonb": "%s::text", "bytea": "encode(%s, 'hex')",
+	"timestamp with time zone": "(extract(epoch FROM %s) * 1000000)::bigint::text",
+	"text[]":                   "array_to_string(%s, ';', '?')", "numeric[]": "array_to_string(%s::text[], ';', '?')",
+}
+
+var inDuck = map[string]string{
+	"VARCHAR": "%s", "BIGINT": "%s::text", "INTEGER": "%s::text", "BOOLEAN": "%s::text", "BLOB": "lower(hex(%s))",
+	"TIMESTAMP WITH TIME ZONE": "epoch_us(%s)::text", "VARCHAR[]": "array_to_string(list_transform(%s, lambda x: coalesce(x, '?')), ';')",
+}
+
+// rowText is an expression for a whole row: the digest of its columns' texts.
+func rowText(t *testing.T, forms map[string]string, columns [][2]string) string {
+	t.Helper()
+	var parts []string
+	for _, c := range columns {
+		require.Contains(t, forms, c[1], c[0])
+		parts = append(parts, "coalesce("+fmt.Sprintf(forms[c[1]], c[0])+", '∅')")
+	}
+	return "md5(concat_ws('|', " + strings.Join(parts, ", ") + "))"
+}
+
+// requireExported compares what DuckDB reads of every file of an export with what PostgreSQL shows up to an offset, row by row. DuckDB is asked for all
+// relations at once: its start takes longer than what it does here.
+func requireExported(t *testing.T, database, schema, folder string, upTo ledger.Offset) (rows map[string]int) {
+	t.Helper()
+	relations := exportedRelations(t, database, schema)
+	ask := func(query func(r store.ExportRelation, files string) string) map[string][]string {
+		t.Helper()
+		var queries []string
+		for _, r := range relations {
+			queries = append(queries, query(r, fmt.Sprintf("read_parquet('%s/%s/*.parquet', filename = true, file_row_number = true)", folder, r.Name)))
+		}
+		answers := map[string][]string{}
+		for _, line := range duck(t, strings.Join(queries, " UNION ALL ")) {
+			name, answer, _ := strings.Cut(line, "\t")
+			answers[name] = append(answers[name], answer)
+		}
+		return answers
+	}
+	described := ask(func(r store.ExportRelation, files string) string {
+		return fmt.Sprintf(`SELECT '%s', column_name, column_type FROM (DESCRIBE SELECT * EXCLUDE (filename, file_row_number) FROM %s)`, r.Name, files)
+	})
+	theirs := map[string][][2]string{}
+	for _, r := range relations {
+		for i, line := range described[r.Name] {
+			name, as, _ := strings.Cut(line, "\t")
+			require.Equal(t, r.Columns[i].Name, name, r.Name)
+			theirs[r.Name] = append(theirs[r.Name], [2]string{name, as})
+		}
+		require.Len(t, theirs[r.Name], len(r.Columns), r.Name)
+	}
+	got := ask(func(r store.ExportRelation, files string) string {
+		return fmt.Sprintf("SELECT '%s', %s FROM %s", r.Name, rowText(t, inDuck, theirs[r.Name]), files)
+	})
+	unsorted := ask(func(r store.ExportRelation, files string) string {
+		return fmt.Sprintf(`SELECT '%[1]s', filename FROM (SELECT filename, %[2]s AS place, lag(%[2]s) OVER (PARTITION BY filename ORDER BY file_row_number) AS before
+			FROM %[3]s) WHERE before > place`, r.Name, r.Place, files)
+	})
+	require.Empty(t, unsorted)
+	rows = map[string]int{}
+	for _, r := range relations {
+		var mine [][2]string
+		for _, c := range theirs[r.Name] {
+			mine = append(mine, [2]string{c[0], texts(t, database, `SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = $1::text::regclass AND a.attname = $2`,
+				schema+"."+r.Name, c[0])[0]})
+		}
+		which := ""
+		if r.Name == "exact_payloads" {
+			which = " AND stream = 'updates'"
+		}
+		want := texts(t, database, fmt.Sprintf("SELECT %s FROM %s.%s e WHERE %s <= $1%s", rowText(t, inSQL, mine), schema, r.Name, r.Place, which), int64(upTo))
+		slices.Sort(want)
+		slices.Sort(got[r.Name])
+		require.True(t, slices.Equal(want, got[r.Name]), "%s: %d rows, and %d that DuckDB reads, or others", r.Name, len(want), len(got[r.Name]))
+		rows[r.Name] = len(want)
+	}
+	return rows
+}
+
+func exportedRelations(t *testing.T, database, schema string) (list []store.ExportRelation) {
+	t.Helper()
+	schemas := store.Schemas{}
+	if schema == "network" {
+		schemas = config.NetworkSchemas
+	}
+	db, err := store.Open(store.Config{URL: database, Schemas: schemas})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.Export(t.Context(), func(e *store.ExportSnapshot) error {
+		list, err = e.Relations(t.Context())
+		return err
+	}))
+	return list
+}
+
+// filesOf are the contents of an export.
+func filesOf(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && entry.Name() != ".lock" {
+			content, err := os.ReadFile(path)
+			require.NoError(t, err)
+			files[strings.TrimPrefix(path, folder+"/")] = string(content)
+		}
+		return err
+	}))
+	return files
+}
+
+// What a reader of the files sees is what PostgreSQL shows, value by value, also of what no participant has sent yet, and of a network.
+func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
+	t.Parallel()
+	l, scan := scanOf(61, 150, sandbox.ScanOptions{})
+	database := throwaway.Database(t)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Rewrite: new(served).rewrite(strange)}), everything("ledger-effects"))
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	for schema, schemas := range map[string]config.Schemas{"ledger": {}, "network": {Network: true}} {
+		folder := t.TempDir()
+		pair := Export{Database: config.Database{DatabaseURL: database, Schemas: schemas}, To: folder, Options: export.Options{Updates: 10}}
+		wrote, err := exported(t, pair)
+		require.NoError(t, err)
+		require.Greater(t, len(wrote), 2)
+		rows := requireExported(t, database, schema, folder, wrote[len(wrote)-1].To)
+		sums := map[string]int{}
+		for _, m := range wrote {
+			for _, f := range m.Files {
+				sums[f.Relation] += int(f.Rows)
+			}
+		}
+		require.Equal(t, rows, sums, "manifests count")
+		for relation, n := range rows {
+			if schema == "ledger" {
+				require.Positive(t, n, relation)
+			}
+		}
+		before := filesOf(t, folder)
+		pair.Check = true
+		wrote, err = exported(t, pair)
+		require.NoError(t, err)
+		require.Empty(t, wrote)
+		require.Equal(t, before, filesOf(t, folder), "again: nothing is written")
+	}
+}
+
+// Killed at any point and started again, an export has the ranges and rows of one that was not, and no other files.
+func TestAnExportIsKilledAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "kills a program again and again until it gets through")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 62})
+	l.Grow(300)
+	database := throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects")), testLogger(t)))
+	whole, folder := t.TempDir(), t.TempDir()
+	_, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: whole, Options: export.Options{Updates: 5}})
+	require.NoError(t, err)
+	kills := killUntilDone(t, rand.New(rand.NewPCG(62, 0)), []string{"INDEXER_DATABASE_URL=" + database}, build(t, "indexer"), "export", "--to", folder, "--updates=5")
+	require.Positive(t, kills)
+	// The bytes may be others: what a compressor does depends on what it did before.
+	want := filesOf(t, whole)
+	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(filesOf(t, folder))))
+	none, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder, Check: true})
+	require.NoError(t, err)
+	require.Empty(t, none)
+	requireExported(t, database, "ledger", folder, ledger.Offset(watermarkOf(t, database)))
+}
+
+// What an export that ended early left is removed: no engine finds rows twice.
+func TestWhatAnExportLeftIsRemoved(t *testing.T) {
+	t.Parallel()
+	_, folder, cfg, _ := smallExport(t, 63)
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	before := filesOf(t, folder)
+	last := wrote[len(wrote)-1]
+	require.NoError(t, os.Remove(filepath.Join(folder, last.Name())))
+	for _, left := range []string{"updates/0000000000000000001-0000000000000000009.parquet", last.Files[0].Name + ".part", last.Name() + ".part"} {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, left), []byte("half a file"), 0o600))
+	}
+	notes := filepath.Join(folder, "notes.txt")
+	require.NoError(t, os.WriteFile(notes, nil, 0o600))
+	wrote, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, last, wrote[0])
+	require.NoError(t, os.Remove(notes), "what is not of an export stays")
+	require.Equal(t, before, filesOf(t, folder))
+}
+
+// smallExport is a database of some updates, and what exports it into a folder.
+func smallExport(t *testing.T, seed uint64) (database, folder string, cfg Export, index func()) {
+	t.Helper()
+	l := sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4})
+	l.Grow(100)
+	database, folder = throwaway.Migrated(t, migrate), t.TempDir()
+	url := serve(t, l, sandbox.ServerOptions{})
+	index = func() {
+		t.Helper()
+		require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, everything("ledger-effects")), testLogger(t)))
+		l.Grow(30)
+	}
+	index()
+	return database, folder, Export{Database: config.Database{DatabaseURL: database}, To: folder}, index
+}
+
+// What doesn't fit, or is damaged, is refused with what it is and what to do, and nothing is written.
+func TestExportsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	_, folder, cfg, _ := smallExport(t, 64)
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	m := wrote[1]
+	manifest, file := filepath.Join(folder, m.Name()), filepath.Join(folder, m.Files[1].Name)
+	refused := func(cfg Export, parts ...string) {
+		t.Helper()
+		before := filesOf(t, folder)
+		wrote, err := exported(t, cfg)
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.NotEmpty(t, problem.Do)
+		for _, part := range parts {
+			require.Contains(t, problem.Error(), part)
+		}
+		require.Empty(t, wrote)
+		require.Equal(t, before, filesOf(t, folder))
+	}
+	change := func(name string, to func(content []byte) []byte) (restore func()) {
+		t.Helper()
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, to(bytes.Clone(content)), 0o600))
+		return func() { require.NoError(t, os.WriteFile(name, content, 0o600)) }
+	}
+	for what, set := range map[string]func(*export.Manifest){
+		"the ledger of someone": func(m *export.Manifest) { m.Participant = "someone" },
+		"scope other":           func(m *export.Manifest) { m.Scope = "other" },
+		"schema version 9999":   func(m *export.Manifest) { m.SchemaVersion = 9999 },
+		"with 77 changes":       func(m *export.Manifest) { m.Change = 77 },
+		"has format 2":          func(m *export.Manifest) { m.Format = 2 },
+		"is damaged":            func(m *export.Manifest) { m.Files[0].Name = "../elsewhere.parquet" },
+	} {
+		restore := change(manifest, func([]byte) []byte {
+			other := m
+			other.Files = slices.Clone(m.Files)
+			set(&other)
+			text, err := json.Marshal(other)
+			require.NoError(t, err)
+			return text
+		})
+		refused(cfg, m.Name(), what)
+		restore()
+	}
+	restore := change(manifest, func(text []byte) []byte { return text[:len(text)/2] })
+	refused(cfg, m.Name(), "is damaged")
+	restore()
+	restore = change(file, func(content []byte) []byte { return content[:len(content)-1] })
+	refused(cfg, m.Files[1].Name, "is damaged")
+	restore()
+	checked := cfg
+	checked.Check = true
+	restore = change(file, func(content []byte) []byte { content[len(content)/2] ^= 1; return content })
+	refused(checked, m.Files[1].Name, "another SHA-256")
+	restore()
+
+	beyond := cfg
+	beyond.Options.Through = 1 << 40
+	refused(beyond, "--through")
+	place, err := export.Open(folder)
+	require.NoError(t, err)
+	unlock, err := place.Lock(t.Context())
+	require.NoError(t, err)
+	refused(cfg, "another export writes to "+folder)
+	unlock()
+
+	wrote, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.Empty(t, wrote)
+	empty := cfg
+	empty.DatabaseURL = throwaway.Migrated(t, migrate)
+	refused(empty, "nothing has been indexed yet")
+}
+
+// What changes after it was exported is exported again, what is pruned stays in the files, and the rest of the ledger follows: files and what is after
+// them in PostgreSQL are the whole ledger, each row once.
+func TestAnExportFollowsWhatChanges(t *testing.T) {
+	t.Parallel()
+	database, folder, cfg, index := smallExport(t, 65)
+	first, err := exported(t, cfg)
+	require.NoError(t, err)
+	end := first[len(first)-1].To
+
+	contract := texts(t, database, `SELECT c.contract_id FROM ledger.created_events c WHERE c.ledger_offset > $1 AND c.payload IS NOT NULL ORDER BY c.ledger_offset LIMIT 1`, int64(first[1].From))[0]
+	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	again, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.NotEmpty(t, again)
+	requireExported(t, database, "ledger", folder, end)
+	require.Equal(t, []string{"0"}, duck(t, fmt.Sprintf("SELECT count(payload)::text FROM read_parquet('%s/created_events/*.parquet') WHERE contract_id = '%s'", folder, contract)))
+
+	// After a reset the ranges that reach beyond it are gone, until there is something in their place.
+	_, err = RunReset(t.Context(), cfg.Database, first[1].To-3, testLogger(t))
+	require.NoError(t, err)
+	_, err = exported(t, cfg)
+	require.NoError(t, err)
+	requireExported(t, database, "ledger", folder, first[1].To-3)
+	index()
+	_, err = exported(t, cfg)
+	require.NoError(t, err)
+	index()
+	through := ledger.Offset(watermarkOf(t, database))
+	shown := map[string][]string{}
+	for _, relation := range []string{"created_events", "archived_events", "updates"} {
+		shown[relation] = texts(t, database, fmt.Sprintf("SELECT ledger_offset::text FROM ledger.%s", relation))
+	}
+	last, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, through, last[len(last)-1].To)
+	requireExported(t, database, "ledger", folder, through)
+
+	prune(t, database, int64(through)-20)
+	none, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Empty(t, none, "what was pruned stays")
+	for relation, want := range shown {
+		got := append(duck(t, fmt.Sprintf("SELECT ledger_offset::text FROM read_parquet('%s/%s/*.parquet')", folder, relation)),
+			texts(t, database, fmt.Sprintf("SELECT ledger_offset::text FROM ledger.%s WHERE ledger_offset > $1", relation), int64(through))...)
+		slices.Sort(got)
+		slices.Sort(want)
+		require.Equal(t, want, got, relation)
+	}
+
+	// What was pruned before it was exported is a gap that no export hides.
+	index()
+	prune(t, database, watermarkOf(t, database)-2)
+	_, err = exported(t, cfg)
+	require.ErrorContains(t, err, "those between them were not exported")
+	cfg.To = t.TempDir()
+	anew, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, anew[0].To, anew[0].CompleteFrom, "what is carried is a range of its own")
+	require.Positive(t, anew[0].Rows())
+	requireExported(t, database, "ledger", cfg.To, anew[len(anew)-1].To)
+}
+
+func watermarkOf(t *testing.T, database string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(texts(t, database, "SELECT ledger.latest_offset()::text")[0], 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// An export that follows writes full ranges only, and none before it was compared with the ledger; their seals are in the manifests. It ends when it is
+// stopped, and what it wrote is whole.
+func TestAnExportFollowsWhatIsVerified(t *testing.T) {
+	t.Parallel()
+	s := indexed(t, 67, 90, sandbox.ServerOptions{})
+	cfg := Export{Database: config.Database{DatabaseURL: s.database}, To: t.TempDir(), Follow: true, Options: export.Options{Updates: 20}}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ranges, ended := make(chan export.Manifest, 100), make(chan error, 1)
+	cfg.Options.Wrote = func(m export.Manifest) { ranges <- m }
+	go func() { ended <- RunExport(ctx, cfg, testLogger(t)) }()
+	s.sealUntil(allVerified)
+	for i := range 4 {
+		m := <-ranges
+		require.Equal(t, []string{"20"}, texts(t, s.database, "SELECT count(*)::text FROM ledger.updates WHERE ledger_offset > $1 AND ledger_offset <= $2", int64(m.From), int64(m.To)))
+		var seals []string
+		for _, seal := range m.Seals {
+			seals = append(seals, fmt.Sprintf("%d %d %s %x", seal.From, seal.To, seal.Result, seal.Digest))
+		}
+		slices.Sort(seals)
+		want := texts(t, s.database, `SELECT format('%s %s %s %s', from_exclusive, to_inclusive, result, encode(digest, 'hex')) FROM ledger.verifications
+			WHERE stream = 'updates' AND from_exclusive >= $1 AND to_inclusive <= $2`, int64(m.From), int64(m.To))
+		slices.Sort(want)
+		require.True(t, slices.Equal(want, seals), "range %d: %v, %v", i, want, seals)
+	}
+	stop()
+	require.NoError(t, <-ended)
+	require.Empty(t, ranges, "the rest fills no range")
+	cfg.Follow, cfg.Check = false, true
+	rest, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Len(t, rest, 1)
+}

@@ -1,0 +1,310 @@
+// Package export writes what analysts read as Parquet files, with a manifest for each range of offsets. It knows no SQL.
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// Options say what is exported.
+type Options struct {
+	Through ledger.Offset  // up to here; 0: up to the watermark
+	Updates int64          // how many updates the files of a range have at most
+	Full    bool           // only ranges that have so many updates and were verified
+	Wrote   func(Manifest) // is called for each range that was written
+}
+
+// Open opens a place by its name.
+func Open(name string) (Place, error) {
+	place, err := openFolder(name)
+	if err != nil {
+		return nil, fmt.Errorf("open the place of the export: %w", err)
+	}
+	return place, nil
+}
+
+// Export is one that goes on. It is not safe for concurrent use.
+type Export struct {
+	database *store.Store
+	place    Place
+	options  Options
+	done     []Manifest
+}
+
+// Begin reads what was exported, and removes what an export that ended early left. Files that are missing or were cut, and a manifest that is damaged,
+// are a *ledger.Problem. unlock is called when the export is done.
+func Begin(ctx context.Context, database *store.Store, place Place, options Options) (e *Export, unlock func(), err error) {
+	unlock, err = place.Lock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	e = &Export{database: database, place: place, options: options}
+	if err := e.load(ctx); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return e, unlock, nil
+}
+
+func (e *Export) load(ctx context.Context) error {
+	found, err := e.place.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", e.place, err)
+	}
+	named := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if !strings.HasPrefix(name, manifests+"/") || !strings.HasSuffix(name, ".json") {
+			continue
+		}
+		m, err := e.manifest(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, file := range m.Files {
+			named[file.Name] = true
+			if size, ok := found[file.Name]; !ok || size != file.Bytes {
+				return damaged(&m, file, fmt.Sprintf("has %d bytes instead of %d", size, file.Bytes))
+			}
+		}
+		e.done = append(e.done, m)
+	}
+	for name := range found {
+		if !named[name] && isOurs(name) {
+			if err := e.place.Remove(ctx, name); err != nil {
+				return fmt.Errorf("remove %s, which an export that ended early left in %s: %w", name, e.place, err)
+			}
+		}
+	}
+	return nil
+}
+
+// isOurs reports whether a file is of a range, or was to become one: where no manifest names it, it is from an export that ended early.
+func isOurs(name string) bool {
+	base, whole := strings.CutSuffix(name, part)
+	relation, file, _ := strings.Cut(base, "/")
+	var from, to ledger.Offset
+	if relation == manifests {
+		_, err := fmt.Sscanf(file, "%d-%d.json", &from, &to)
+		return whole && err == nil
+	}
+	_, err := fmt.Sscanf(file, "%d-%d.parquet", &from, &to)
+	return err == nil && base == fileName(relation, from, to)
+}
+
+func damaged(m *Manifest, file File, what string) error {
+	return &ledger.Problem{
+		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
+		Do:   fmt.Sprintf("remove %s, and its range is exported again", m.Name()),
+	}
+}
+
+func (e *Export) manifest(ctx context.Context, name string) (Manifest, error) {
+	text, err := e.read(ctx, name)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return readManifest(name, text)
+}
+
+func (e *Export) read(ctx context.Context, name string) ([]byte, error) {
+	file, err := e.place.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
+// Check reads every file, and compares its digest with the manifest's.
+func (e *Export) Check(ctx context.Context) error {
+	for i := range e.done {
+		for _, file := range e.done[i].Files {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			content, err := e.place.Open(ctx, file.Name)
+			if err != nil {
+				return fmt.Errorf("read %s: %w", file.Name, err)
+			}
+			sum := sha256.New()
+			_, err = io.Copy(sum, content)
+			content.Close()
+			if err != nil {
+				return fmt.Errorf("read %s: %w", file.Name, err)
+			}
+			if hex.EncodeToString(sum.Sum(nil)) != file.SHA256 {
+				return damaged(&e.done[i], file, "has another SHA-256 than its manifest says")
+			}
+		}
+	}
+	return nil
+}
+
+// Done returns what was exported, in the order of the offsets.
+func (e *Export) Done() []Manifest { return slices.Clone(e.done) }
+
+// Next exports the next range, in one snapshot of the database, and reports whether there was one. What can't go on is a *ledger.Problem.
+func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
+	err = e.database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
+		state, err := snapshot.State(ctx)
+		if err != nil {
+			return err
+		}
+		through, err := e.through(state)
+		if err != nil {
+			return err
+		}
+		outdated, gap, err := plan(e.place.String(), e.done, state, through)
+		if err != nil {
+			return err
+		}
+		for i := range outdated {
+			if err := e.forget(ctx, &outdated[i]); err != nil {
+				return err
+			}
+		}
+		to, err := e.cut(ctx, snapshot, state, gap)
+		if err != nil || to <= gap.From {
+			return err
+		}
+		wrote = true
+		return e.write(ctx, snapshot, state, gap.From, to)
+	})
+	return wrote, err
+}
+
+// through is the offset up to which there is something to export.
+func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
+	switch {
+	case !state.Started:
+		return 0, &ledger.Problem{What: "there is nothing to export: nothing has been indexed yet", Do: "run `indexer run` first"}
+	case state.Scope == "" || state.Participant == "" && state.Network == "":
+		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
+	case state.ChangedTo != "":
+		return 0, &ledger.Problem{
+			What: "the scope is being changed: some of what is stored is of the earlier one",
+			Do:   "run `backfill history`, which reads it in the new scope, and export into another place",
+		}
+	case e.options.Through > state.Watermark:
+		return 0, &ledger.Problem{
+			What: fmt.Sprintf("the database goes up to offset %d, and --through is %d", state.Watermark, e.options.Through),
+			Do:   "wait until the indexer has come so far, or name a lower offset",
+		}
+	}
+	through := state.Watermark
+	if e.options.Through > 0 {
+		through = e.options.Through
+	}
+	if e.options.Full {
+		through = min(through, state.Verified)
+	}
+	return through, nil
+}
+
+// cut is where the next range ends. What a database brings from below its history is a range of its own.
+func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, gap ledger.Range) (ledger.Offset, error) {
+	if gap.From == 0 && state.HistoryFloor > 0 && gap.To > state.HistoryFloor {
+		return state.HistoryFloor, nil
+	}
+	at, err := snapshot.Cut(ctx, gap.From, gap.To, e.options.Updates)
+	if err != nil || at > 0 {
+		return at, err
+	}
+	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From >= gap.To })
+	if e.options.Full && last {
+		return 0, nil
+	}
+	return gap.To, nil
+}
+
+// forget removes a range whose rows have changed, its manifest first.
+func (e *Export) forget(ctx context.Context, m *Manifest) error {
+	names := []string{m.Name()}
+	for _, file := range m.Files {
+		names = append(names, file.Name)
+	}
+	for _, name := range names {
+		if err := e.place.Remove(ctx, name); err != nil {
+			return fmt.Errorf("remove %s, whose rows have changed: %w", name, err)
+		}
+	}
+	e.done = slices.DeleteFunc(e.done, func(other Manifest) bool { return other.From == m.From })
+	return nil
+}
+
+// write writes the files of a range, and then its manifest.
+func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, from, to ledger.Offset) error {
+	relations, err := snapshot.Relations(ctx)
+	if err != nil {
+		return err
+	}
+	m := Manifest{
+		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, SchemaVersion: state.SchemaVersion,
+		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), Change: state.Newest,
+	}
+	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
+		return err
+	}
+	for _, relation := range relations {
+		file, err := e.writeRelation(ctx, snapshot, relation, from, to)
+		if err != nil {
+			return fmt.Errorf("write %s in %s: %w", fileName(relation.Name, from, to), e.place, err)
+		}
+		m.Files = append(m.Files, file)
+	}
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err == nil {
+		err = e.place.Write(ctx, m.Name(), func(w io.Writer) error {
+			_, err := w.Write(append(text, '\n'))
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("write %s in %s: %w", m.Name(), e.place, err)
+	}
+	e.done = append(e.done, m)
+	e.options.Wrote(m)
+	return nil
+}
+
+func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, from, to ledger.Offset) (File, error) {
+	file := File{Relation: relation.Name, Name: fileName(relation.Name, from, to)}
+	err := e.place.Write(ctx, file.Name, func(w io.Writer) error {
+		counted := counter{w: w, sum: sha256.New()}
+		parquet := newParquetWriter(&counted, relation)
+		if err := snapshot.Rows(ctx, relation, from, to, parquet.write); err != nil {
+			return err
+		}
+		if err := parquet.close(); err != nil {
+			return err
+		}
+		file.Rows, file.Bytes, file.SHA256 = parquet.rows, counted.bytes, hex.EncodeToString(counted.sum.Sum(nil))
+		return nil
+	})
+	return file, err
+}
+
+// counter counts and digests what is written.
+type counter struct {
+	w     io.Writer
+	bytes int64
+	sum   hash.Hash
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.bytes += int64(n)
+	c.sum.Write(p[:n])
+	return n, err
+}

@@ -1,0 +1,147 @@
+package export
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"ledgerindexer/ledger"
+)
+
+// part ends the name of a file that is not whole.
+const part = ".part"
+
+// Place is where an export lies. Names have slashes.
+type Place interface {
+	// Lock keeps other exports from writing there until unlock is called. One that is at work is a *ledger.Problem.
+	Lock(ctx context.Context) (unlock func(), err error)
+	// List returns what is there, with its sizes.
+	List(ctx context.Context) (map[string]int64, error)
+	// Open reads a file.
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	// Write has fill write a file. It appears whole, on the disk, and in the place of one that is there, or not at all.
+	Write(ctx context.Context, name string, fill func(io.Writer) error) error
+	// Remove removes a file.
+	Remove(ctx context.Context, name string) error
+	// String names the place in messages.
+	String() string
+}
+
+// folder is a place in a file system.
+type folder struct {
+	root *os.Root
+}
+
+// openFolder makes the folder if it is not there.
+func openFolder(name string) (*folder, error) {
+	if err := os.MkdirAll(name, 0o777); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return &folder{root}, nil
+}
+
+// String returns the folder's name.
+func (f *folder) String() string { return f.root.Name() }
+
+// Lock: see Place. The lock ends with the process, however it ends.
+func (f *folder) Lock(context.Context) (unlock func(), err error) {
+	file, err := f.root.OpenFile(".lock", os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, &ledger.Problem{What: fmt.Sprintf("another export writes to %s", f), Do: "wait until it is done, or stop it"}
+		}
+		return nil, fmt.Errorf("lock %s: %w", f, err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// List: see Place.
+func (f *folder) List(context.Context) (map[string]int64, error) {
+	found := map[string]int64{}
+	err := fs.WalkDir(f.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		found[name] = info.Size()
+		return nil
+	})
+	return found, err
+}
+
+// Open: see Place.
+func (f *folder) Open(_ context.Context, name string) (io.ReadCloser, error) {
+	return f.root.Open(filepath.FromSlash(name))
+}
+
+// Remove: see Place.
+func (f *folder) Remove(_ context.Context, name string) error {
+	if err := f.root.Remove(filepath.FromSlash(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return f.sync(path.Dir(name))
+}
+
+// Write: see Place.
+func (f *folder) Write(_ context.Context, name string, fill func(io.Writer) error) (err error) {
+	if err := f.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o777); err != nil {
+		return err
+	}
+	if err := f.sync("."); err != nil {
+		return err
+	}
+	unfinished := filepath.FromSlash(name) + part
+	file, err := f.root.Create(unfinished)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		file.Close()
+		if err != nil { // what can't be removed now is when an export begins
+			_ = f.root.Remove(unfinished)
+		}
+	}()
+	buffered := bufio.NewWriterSize(file, 1<<18)
+	if err := fill(buffered); err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := f.root.Rename(unfinished, strings.TrimSuffix(unfinished, part)); err != nil {
+		return err
+	}
+	return f.sync(path.Dir(name))
+}
+
+// sync brings a folder's list of files to the disk.
+func (f *folder) sync(name string) error {
+	list, err := f.root.Open(filepath.FromSlash(name))
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	return list.Sync()
+}

@@ -1,0 +1,88 @@
+package export
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// format is the version of manifests that this program writes, and the newest that it reads.
+const format = 1
+
+// manifests is the folder of the manifests, beside one folder for each relation.
+const manifests = "manifests"
+
+// Manifest says what was exported of a range of offsets. It is written after the range's files, so that a range that has one is whole.
+type Manifest struct {
+	Format        int    `json:"format"`
+	Participant   string `json:"participant,omitempty"`
+	Network       string `json:"network,omitempty"`
+	Scope         string `json:"scope"`
+	SchemaVersion int64  `json:"schema_version"`
+
+	From ledger.Offset `json:"from_exclusive"`
+	To   ledger.Offset `json:"to_inclusive"`
+	// CompleteFrom is the offset after which the range's events are complete. Below it there are what a snapshot brought and what of
+	// earlier history was filled in.
+	CompleteFrom ledger.Offset `json:"complete_from"`
+
+	// Change is the number of the newest change (ledger.rewrites) that the files contain.
+	Change int64              `json:"change"`
+	Seals  []store.ExportSeal `json:"seals"`
+	Files  []File             `json:"files"`
+}
+
+// File is a file of a range. There is one for each relation.
+type File struct {
+	Relation string `json:"relation"`
+	Name     string `json:"name"` // below the export, with slashes
+	Rows     int64  `json:"rows"`
+	Bytes    int64  `json:"bytes"`
+	SHA256   string `json:"sha256"`
+}
+
+// Name returns the manifest's own name below the export.
+func (m *Manifest) Name() string { return manifests + "/" + rangeName(m.From, m.To) + ".json" }
+
+// Rows returns how many rows the files have.
+func (m *Manifest) Rows() (n int64) {
+	for _, file := range m.Files {
+		n += file.Rows
+	}
+	return n
+}
+
+// rangeName sorts as offsets do.
+func rangeName(from, to ledger.Offset) string { return fmt.Sprintf("%019d-%019d", from, to) }
+
+func fileName(relation string, from, to ledger.Offset) string {
+	return relation + "/" + rangeName(from, to) + ".parquet"
+}
+
+// readManifest reads a manifest. What can't be one is a *ledger.Problem.
+func readManifest(name string, text []byte) (m Manifest, err error) {
+	err = json.Unmarshal(text, &m)
+	if err == nil && m.Format > format {
+		return m, &ledger.Problem{
+			What: fmt.Sprintf("the manifest %s has format %d, and this program knows only %d", name, m.Format, format),
+			Do:   "use the newer release of the indexer that wrote it",
+		}
+	}
+	if err == nil && (m.Format < 1 || m.Name() != name || m.From < 0 || m.To <= m.From || len(m.Files) == 0) {
+		err = fmt.Errorf("it is not of this name, or has no files")
+	}
+	for _, file := range m.Files {
+		if err == nil && file.Name != fileName(file.Relation, m.From, m.To) || strings.Contains(file.Relation, "/") {
+			err = fmt.Errorf("it names %q, which is no file of its range", file.Name)
+		}
+	}
+	if err != nil {
+		return m, &ledger.Problem{
+			What: fmt.Sprintf("the manifest %s is damaged", name), Err: err, Do: "remove it, and its range is exported again",
+		}
+	}
+	return m, nil
+}

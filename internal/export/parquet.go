@@ -1,0 +1,176 @@
+package export
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"ledgerindexer/store"
+)
+
+// A row group is written when it holds so much before compression: it is what is in memory, and what an engine reads at least.
+const rowGroupBytes = 64 << 20
+
+// A column's dictionary that grows beyond this is given up, for the row group.
+const dictionaryBytes = 1 << 20
+
+// filtered are the columns that are asked for one value of very many.
+var filtered = []string{"contract_id", "update_id"}
+
+// parquetWriter writes the rows of a relation as a Parquet file.
+type parquetWriter struct {
+	file     *parquet.GenericWriter[any]
+	columns  []store.ExportColumn
+	rows     int64
+	buffered int64 // bytes of the rows that are in no row group yet
+	values   []parquet.Value
+}
+
+func newParquetWriter(w io.Writer, relation store.ExportRelation) *parquetWriter {
+	group := orderedGroup{parquet.Group{}, nil}
+	options := []parquet.WriterOption{
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}), parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending(relation.Place))),
+	}
+	for _, column := range relation.Columns {
+		group.Group[column.Name] = parquet.Optional(nodeOf(column))
+		group.order = append(group.order, column.Name)
+		if isFiltered(column.Name) {
+			options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(10, column.Name)))
+		}
+	}
+	options = append(options, parquet.NewSchema(relation.Name, group))
+	return &parquetWriter{file: parquet.NewGenericWriter[any](w, options...), columns: relation.Columns}
+}
+
+func isFiltered(column string) bool { return column == filtered[0] || column == filtered[1] }
+
+// orderedGroup has its columns in the relation's order.
+type orderedGroup struct {
+	parquet.Group
+	order []string
+}
+
+// Fields returns the columns.
+func (g orderedGroup) Fields() []parquet.Field {
+	byName := map[string]parquet.Field{}
+	for _, field := range g.Group.Fields() {
+		byName[field.Name()] = field
+	}
+	fields := make([]parquet.Field, len(g.order))
+	for i, name := range g.order {
+		fields[i] = byName[name]
+	}
+	return fields
+}
+
+func nodeOf(column store.ExportColumn) parquet.Node {
+	words := parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
+	switch column.Type {
+	case store.ExportBigint:
+		return parquet.Encoded(parquet.Int(64), &parquet.DeltaBinaryPacked)
+	case store.ExportInteger:
+		return parquet.Encoded(parquet.Int(32), &parquet.DeltaBinaryPacked)
+	case store.ExportTime:
+		return parquet.Encoded(parquet.Timestamp(parquet.Microsecond), &parquet.DeltaBinaryPacked)
+	case store.ExportBoolean:
+		return parquet.Leaf(parquet.BooleanType)
+	case store.ExportBytes:
+		return parquet.Leaf(parquet.ByteArrayType)
+	case store.ExportTexts:
+		return parquet.List(parquet.Optional(words))
+	case store.ExportJSON:
+		return parquet.String()
+	default:
+		if isFiltered(column.Name) {
+			return parquet.String()
+		}
+		return words
+	}
+}
+
+// write adds a row.
+func (p *parquetWriter) write(row [][]byte) error {
+	writers := p.file.ColumnWriters()
+	for i, raw := range row {
+		var err error
+		if p.values, err = appendValues(p.values[:0], p.columns[i].Type, raw, i); err != nil {
+			return fmt.Errorf("column %s: %w", p.columns[i].Name, err)
+		}
+		if _, err = writers[i].WriteRowValues(p.values); err != nil {
+			return fmt.Errorf("column %s: %w", p.columns[i].Name, err)
+		}
+		p.buffered += int64(len(raw))
+	}
+	p.rows++
+	if p.buffered < rowGroupBytes {
+		return nil
+	}
+	p.buffered = 0
+	return p.file.Flush()
+}
+
+func (p *parquetWriter) close() error { return p.file.Close() }
+
+// since2000 is the beginning of PostgreSQL's time, in microseconds of Unix.
+const since2000 = 946_684_800_000_000
+
+// appendValues appends the values of one row in a column: one, but for a list.
+func appendValues(values []parquet.Value, as store.ExportType, raw []byte, column int) ([]parquet.Value, error) {
+	if raw == nil {
+		return append(values, parquet.NullValue().Level(0, 0, column)), nil
+	}
+	var value parquet.Value
+	switch as {
+	case store.ExportTexts:
+		return appendTexts(values, raw, column)
+	case store.ExportText, store.ExportJSON, store.ExportBytes:
+		value = parquet.ByteArrayValue(raw)
+	case store.ExportBoolean:
+		value = parquet.BooleanValue(raw[0] != 0)
+	case store.ExportInteger:
+		value = parquet.Int32Value(int32(binary.BigEndian.Uint32(raw)))
+	case store.ExportBigint:
+		value = parquet.Int64Value(int64(binary.BigEndian.Uint64(raw)))
+	case store.ExportTime:
+		at := int64(binary.BigEndian.Uint64(raw))
+		if at > math.MaxInt64-since2000 || at == math.MinInt64 {
+			return nil, fmt.Errorf("the time is infinite")
+		}
+		value = parquet.Int64Value(at + since2000)
+	}
+	return append(values, value.Level(0, 1, column)), nil
+}
+
+// appendTexts appends an array in PostgreSQL's binary format: how many dimensions, whether there are nulls, the elements' type; of each
+// dimension the length and the lower bound; of each element the length, -1 for NULL, and the bytes.
+func appendTexts(values []parquet.Value, raw []byte, column int) ([]parquet.Value, error) {
+	next := func() int32 {
+		n := int32(binary.BigEndian.Uint32(raw))
+		raw = raw[4:]
+		return n
+	}
+	dimensions, _, _ := next(), next(), next()
+	if dimensions == 0 {
+		return append(values, parquet.NullValue().Level(0, 1, column)), nil
+	}
+	if dimensions != 1 {
+		return nil, fmt.Errorf("the array has %d dimensions", dimensions)
+	}
+	elements, _ := next(), next()
+	for i := range elements {
+		repeated := min(i, 1)
+		size := next()
+		if size < 0 {
+			values = append(values, parquet.NullValue().Level(int(repeated), 2, column))
+			continue
+		}
+		values = append(values, parquet.ByteArrayValue(raw[:size]).Level(int(repeated), 3, column))
+		raw = raw[size:]
+	}
+	return values, nil
+}

@@ -1,0 +1,99 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// plan compares what was exported with a database. outdated are the ranges whose rows changed since; gap is the first range after it that is not
+// exported, up to an offset; it is empty where everything is. What can't go on is a *ledger.Problem.
+func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
+	slices.SortFunc(done, func(a, b Manifest) int { return int(a.From - b.From) })
+	var end ledger.Offset
+	for i := range done {
+		m := &done[i]
+		if err := fits(place, m, state); err != nil {
+			return nil, gap, err
+		}
+		if m.From < end {
+			return nil, gap, &ledger.Problem{
+				What: fmt.Sprintf("%s overlaps with another manifest of %s", m.Name(), place),
+				Do:   "remove the manifest of one of the two ranges: the offsets that are then in none are exported again",
+			}
+		}
+		end = m.To
+		changed := changedSince(m, state.Changes)
+		switch {
+		case changed == nil && m.To > state.Watermark:
+			return nil, gap, &ledger.Problem{
+				What: fmt.Sprintf("%s was exported up to offset %d, and the database goes up to %d", place, m.To, state.Watermark),
+				Do:   "wait until the database has come so far, or export into another place",
+			}
+		case changed != nil && m.To <= state.Watermark && state.HistoryFloor > m.CompleteFrom:
+			return nil, gap, &ledger.Problem{
+				What: fmt.Sprintf("the updates of %s were %s after they had been exported, and are not in the database any more", m.Name(), changed.Reason),
+				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history), or remove %s, with the files that it names, and export into another place", m.CompleteFrom,
+					m.Name()),
+			}
+		case changed != nil:
+			outdated = append(outdated, *m)
+		}
+	}
+	gap = firstGap(done, outdated, through)
+	// From 0 on, what is carried at the floor stands for what was before it.
+	if gap.From < gap.To && gap.From < state.HistoryFloor && (gap.From > 0 || gap.To < state.HistoryFloor) {
+		return nil, gap, &ledger.Problem{
+			What: fmt.Sprintf("%s was exported up to offset %d, and the events of the database begin after offset %d: those between them were not exported", place, gap.From, state.HistoryFloor),
+			Do:   "fill in the history between them (backfill history), or export into another place",
+		}
+	}
+	return outdated, gap, nil
+}
+
+// fits refuses a manifest of another ledger or scope, or of a newer schema.
+func fits(place string, m *Manifest, state store.ExportState) error {
+	what, do := "", "name another place with --to, or the database of this export"
+	switch {
+	case m.Participant != state.Participant || m.Network != state.Network:
+		what = fmt.Sprintf("the ledger of %s%s, and the database holds that of %s%s", m.Participant, m.Network, state.Participant, state.Network)
+	case m.Scope != state.Scope:
+		what = fmt.Sprintf("scope %s, and the database has %s", m.Scope, state.Scope)
+	case m.SchemaVersion > state.SchemaVersion:
+		what = fmt.Sprintf("schema version %d, and the database has %d", m.SchemaVersion, state.SchemaVersion)
+		do = "use the release of the indexer that wrote it"
+	case m.Change > state.Newest:
+		what = fmt.Sprintf("a database with %d changes of what had been shown, and this one has %d: it is another one, or was restored", m.Change, state.Newest)
+	default:
+		return nil
+	}
+	return &ledger.Problem{What: fmt.Sprintf("%s in %s is of %s", m.Name(), place, what), Do: do}
+}
+
+// changedSince is the last change of a range's rows after it was exported; nil: none.
+func changedSince(m *Manifest, changes []store.ExportChange) (changed *store.ExportChange) {
+	for i, c := range changes {
+		if c.Number > m.Change && c.From < m.To && c.To > m.From {
+			changed = &changes[i]
+		}
+	}
+	return changed
+}
+
+// firstGap is the first range up to an offset that no manifest is of, or an outdated one.
+func firstGap(done, outdated []Manifest, through ledger.Offset) ledger.Range {
+	var end ledger.Offset
+	for i := range done {
+		isOutdated := slices.ContainsFunc(outdated, func(m Manifest) bool { return m.From == done[i].From })
+		if isOutdated {
+			continue
+		}
+		if done[i].From > end {
+			return ledger.Range{From: end, To: done[i].From}
+		}
+		end = done[i].To
+	}
+	return ledger.Range{From: end, To: max(end, through)}
+}

@@ -1,0 +1,69 @@
+package export
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// What is exported next follows from the manifests and from what changed in the database since.
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	done := func(change int64, ends ...ledger.Offset) (list []Manifest) {
+		for i, end := range ends[1:] {
+			list = append(list, Manifest{From: ends[i], To: end, CompleteFrom: ends[i], Change: change})
+		}
+		return list
+	}
+	changed := func(number int64, from, to ledger.Offset) store.ExportChange {
+		return store.ExportChange{Number: number, From: from, To: to, Reason: "repaired"}
+	}
+	for name, c := range map[string]struct {
+		done      []Manifest
+		floor     ledger.Offset
+		watermark ledger.Offset
+		changes   []store.ExportChange
+		outdated  []ledger.Offset // where they begin
+		gap       ledger.Range
+		refused   string
+	}{
+		"nothing yet":                  {watermark: 100, gap: ledger.Range{To: 100}},
+		"nothing yet, from a snapshot": {watermark: 100, floor: 60, gap: ledger.Range{To: 100}},
+		"the rest":                     {done: done(0, 0, 10, 20), watermark: 100, gap: ledger.Range{From: 20, To: 100}},
+		"everything":                   {done: done(0, 0, 10, 100), watermark: 100, gap: ledger.Range{From: 100, To: 100}},
+		"one that is missing":          {done: append(done(0, 0, 10), done(0, 20, 30)...), watermark: 100, gap: ledger.Range{From: 10, To: 20}},
+		"in any order":                 {done: append(done(0, 20, 30), done(0, 0, 10)...), watermark: 100, gap: ledger.Range{From: 10, To: 20}},
+		"changed":                      {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 12, 13)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
+		"changed at its ends":          {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 20, 25), changed(2, 0, 10)}, outdated: []ledger.Offset{0, 20}, gap: ledger.Range{To: 10}},
+		"changed before":               {done: done(7, 0, 10, 20), watermark: 20, changes: []store.ExportChange{changed(7, 0, 20)}, gap: ledger.Range{From: 20, To: 20}},
+		"reset":                        {done: done(0, 0, 10, 20), watermark: 15, changes: []store.ExportChange{changed(1, 15, 20)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 15}},
+		"pruned":                       {done: done(0, 0, 10, 20), floor: 20, watermark: 30, gap: ledger.Range{From: 20, To: 30}},
+		"pruned and changed":           {done: done(0, 0, 10, 20), floor: 15, watermark: 30, changes: []store.ExportChange{changed(1, 0, 12)}, refused: "repaired after they had been exported"},
+		"pruned before it was":         {done: done(0, 0, 10), floor: 20, watermark: 30, refused: "were not exported"},
+		"one that is missing, pruned":  {done: done(0, 10, 20), floor: 15, watermark: 30, refused: "were not exported"},
+		"behind":                       {done: done(0, 0, 10, 20), watermark: 15, refused: "the database goes up to 15"},
+		"overlapping":                  {done: append(done(0, 0, 10), done(0, 5, 20)...), watermark: 30, refused: "overlaps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark, HistoryFloor: c.floor}, Changes: c.changes, Newest: 9}
+			outdated, gap, err := plan("there", c.done, state, c.watermark)
+			if c.refused != "" {
+				var problem *ledger.Problem
+				require.ErrorAs(t, err, &problem)
+				require.Contains(t, problem.What, c.refused)
+				return
+			}
+			require.NoError(t, err)
+			var begin []ledger.Offset
+			for _, m := range outdated {
+				begin = append(begin, m.From)
+			}
+			require.Equal(t, c.outdated, begin)
+			require.Equal(t, c.gap, gap)
+		})
+	}
+}

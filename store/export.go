@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/tables"
+)
+
+// ExportType is the form in which an export gets the values of a column.
+type ExportType string
+
+// The types. Values are in PostgreSQL's binary format.
+const (
+	ExportBigint  ExportType = "bigint"
+	ExportInteger ExportType = "integer"
+	ExportBoolean ExportType = "boolean"
+	ExportText    ExportType = "text" // numbers too: they have no scale that holds for all
+	ExportJSON    ExportType = "json" // its text
+	ExportBytes   ExportType = "bytes"
+	ExportTime    ExportType = "time"  // microseconds since 2000, UTC
+	ExportTexts   ExportType = "texts" // an array of texts
+)
+
+// ExportColumn is a column of a relation that is exported.
+type ExportColumn struct {
+	Name string
+	Type ExportType
+}
+
+// ExportRelation is a relation that is exported, with its columns.
+type ExportRelation struct {
+	Name    string
+	Place   string // the column that says which range a row belongs to; rows come in its order
+	Columns []ExportColumn
+
+	query string
+}
+
+// ExportState is what a database says of itself to an export.
+type ExportState struct {
+	Extent
+	Participant, Network string // whose ledger it is: one of them; both are empty where neither was recorded
+	Scope                string // hash of the scope in force
+	SchemaVersion        int64
+	Verified             ledger.Offset // up to here updates were read again and found equal
+	Newest               int64         // number of the newest change
+	Changes              []ExportChange
+}
+
+// ExportChange is a range in which rows changed after they had been shown.
+type ExportChange struct {
+	Number   int64 // those that came later have greater ones
+	From, To ledger.Offset
+	Reason   string
+}
+
+// ExportSeal is a window that was compared with the ledger, with its digest.
+type ExportSeal struct {
+	From        ledger.Offset `json:"from_exclusive"`
+	To          ledger.Offset `json:"to_inclusive"`
+	VerifiedAt  time.Time     `json:"verified_at"`
+	Result      string        `json:"result"`
+	Differences int64         `json:"differences"`
+	Digest      []byte        `json:"digest"`
+}
+
+// ExportSnapshot reads what is exported in one snapshot of the database, as long as Export runs.
+type ExportSnapshot struct {
+	store *Store
+	tx    pgx.Tx
+}
+
+// Export calls fn with one snapshot of the database.
+func (s *Store) Export(ctx context.Context, fn func(*ExportSnapshot) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return fn(&ExportSnapshot{s, tx}) })
+}
+
+// State returns where the database stands.
+func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
+	q := e.store.db.Queries
+	if state.Extent, err = held.Read(ctx, e.store.db, e.tx); err != nil || !state.Started {
+		return state, err
+	}
+	if state.Participant, err = q.ParticipantGet(ctx, e.tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return state, fmt.Errorf("read the stored participant: %w", err)
+	}
+	if state.Network, err = q.NetworkGet(ctx, e.tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return state, fmt.Errorf("read the stored network: %w", err)
+	}
+	scopes, err := q.ScopesInUse(ctx, e.tx, StreamUpdates)
+	if err != nil {
+		return state, fmt.Errorf("read the stored scope: %w", err)
+	}
+	if len(scopes) > 0 {
+		state.Scope = scopes[0].Scope
+	}
+	if state.SchemaVersion, err = e.store.schemaVersion(ctx, e.tx); err != nil {
+		return state, fmt.Errorf("read the schema's version: %w", err)
+	}
+	verified, err := q.VerificationSummary(ctx, e.tx)
+	if err != nil {
+		return state, fmt.Errorf("ask up to where updates were verified: %w", err)
+	}
+	state.Verified = ledger.Offset(verified.VerifiedOffset)
+	if state.Newest, err = q.RewritesNewest(ctx, e.tx); err != nil {
+		return state, fmt.Errorf("ask for the newest change: %w", err)
+	}
+	changes, err := q.RewritesOfRows(ctx, e.tx)
+	if err != nil {
+		return state, fmt.Errorf("read what changed: %w", err)
+	}
+	for _, c := range changes {
+		state.Changes = append(state.Changes, ExportChange{c.Rewrite, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason})
+	}
+	return state, nil
+}
+
+// Cut returns the offset of the last of so many updates after an offset up to another one; 0: there are fewer.
+func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, updates int64) (ledger.Offset, error) {
+	at, err := e.store.db.Queries.VerificationUpdatesEnd(ctx, e.tx, dbsqlc.VerificationUpdatesEndParams{
+		FromExclusive: int64(after), ToInclusive: int64(upTo), Skip: updates - 1,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count the updates after offset %d: %w", after, err)
+	}
+	if len(at) == 0 {
+		return 0, nil
+	}
+	return ledger.Offset(at[0]), nil
+}
+
+// Seals returns the windows that lie in a range as a whole.
+func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (seals []ExportSeal, err error) {
+	windows, err := e.store.db.Queries.VerificationsWithin(ctx, e.tx, dbsqlc.VerificationsWithinParams{
+		Stream: findings.SealedUpdates, FromExclusive: int64(from), ToInclusive: int64(to),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read what was sealed: %w", err)
+	}
+	for _, w := range windows {
+		seals = append(seals, ExportSeal{
+			From: ledger.Offset(w.FromExclusive), To: ledger.Offset(w.ToInclusive), VerifiedAt: w.VerifiedAt.Time.UTC(),
+			Result: w.Result, Differences: w.Differences, Digest: w.Digest,
+		})
+	}
+	return seals, nil
+}
+
+// exportTypes are the types of columns, and what is put behind a column's name to get it in its form.
+var exportTypes = map[uint32]struct {
+	form ExportType
+	cast string
+}{
+	pgtype.Int8OID: {ExportBigint, ""}, pgtype.Int4OID: {ExportInteger, ""}, pgtype.BoolOID: {ExportBoolean, ""}, pgtype.TextOID: {ExportText, ""},
+	pgtype.NumericOID: {ExportText, "::text"}, pgtype.JSONBOID: {ExportJSON, "::text"}, pgtype.ByteaOID: {ExportBytes, ""},
+	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.TextArrayOID: {ExportTexts, ""}, pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
+}
+
+// Relations returns what is exported, in the order in which it is written.
+func (e *ExportSnapshot) Relations(ctx context.Context) (list []ExportRelation, err error) {
+	for _, exported := range tables.InExport() {
+		relation, err := e.relation(ctx, exported)
+		if err != nil {
+			return nil, fmt.Errorf("look at the columns of %s: %w", exported.Relation, err)
+		}
+		list = append(list, relation)
+	}
+	return list, nil
+}
+
+func (e *ExportSnapshot) relation(ctx context.Context, exported tables.Exported) (ExportRelation, error) {
+	r := ExportRelation{Name: exported.Relation, Place: exported.Place}
+	from := pgx.Identifier{e.store.db.Config.Schemas.Views, exported.Relation}.Sanitize()
+	rows, err := e.tx.Query(ctx, "SELECT * FROM "+from+" LIMIT 0")
+	if err != nil {
+		return r, err
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return r, err
+	}
+	var selected []string
+	for _, field := range rows.FieldDescriptions() {
+		if slices.Contains(exported.Left, field.Name) {
+			continue
+		}
+		as, ok := exportTypes[field.DataTypeOID]
+		if !ok {
+			return r, fmt.Errorf("column %s is of a type that no export has a form for", field.Name)
+		}
+		r.Columns = append(r.Columns, ExportColumn{field.Name, as.form})
+		selected = append(selected, "e."+pgx.Identifier{field.Name}.Sanitize()+as.cast)
+	}
+	place := "e." + exported.Place
+	where := fmt.Sprintf("%[1]s > $1::bigint AND %[1]s <= $2::bigint", place)
+	if exported.Which != "" {
+		where += " AND " + exported.Which
+	}
+	order := place
+	for _, column := range exported.Order {
+		order += ", e." + column
+	}
+	r.query = fmt.Sprintf("SELECT %s FROM %s e WHERE %s ORDER BY %s", strings.Join(selected, ", "), from, where, order)
+	return r, nil
+}
+
+// Rows calls row for each row of a relation that belongs to a range. The values are in the order of the columns; nil is NULL. They are valid until
+// row returns.
+func (e *ExportSnapshot) Rows(ctx context.Context, r ExportRelation, from, to ledger.Offset, row func(values [][]byte) error) error {
+	rows, err := e.tx.Query(ctx, r.query, pgx.QueryResultFormats{pgx.BinaryFormatCode}, int64(from), int64(to))
+	if err == nil {
+		defer rows.Close()
+		for rows.Next() {
+			if err := row(rows.RawValues()); err != nil {
+				return err
+			}
+		}
+		err = rows.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("read %s after offset %d up to %d: %w", r.Name, from, to, err)
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package store
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/store/internal/tables"
+)
+
+// Every table of facts and of a snapshot, and the lifetimes, are shown by a relation that is exported, which reads them.
+func TestEveryFactIsExported(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	var of []string
+	for _, exported := range tables.InExport() {
+		of = append(of, exported.Of...)
+		for _, table := range exported.Of {
+			require.Equal(t, []string{"true"}, d.Rows(`WITH RECURSIVE uses (oid) AS (
+				SELECT ('ledger.' || $1::text)::regclass::oid
+				UNION SELECT p.refobjid FROM uses u JOIN pg_rewrite r ON r.ev_class = u.oid
+					JOIN pg_depend p ON p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid AND p.refclassid = 'pg_class'::regclass
+			) SELECT bool_or(u.oid = ('indexer.' || $2::text)::regclass) FROM uses u`, exported.Relation, table), "%s reads %s", exported.Relation, table)
+		}
+	}
+	slices.Sort(of)
+	want := append(tables.Names(tables.In(tables.Facts, tables.Snapshot)), "lifetimes")
+	slices.Sort(want)
+	require.Equal(t, want, slices.Compact(of))
+}
