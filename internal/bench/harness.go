@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/sandbox"
@@ -138,31 +142,116 @@ func (h *harness) run(ctx context.Context, name, url string, args ...string) (u 
 	return u, err
 }
 
-// run is one run of the indexer over everything that a server has.
-type run struct {
-	usage
-	asked stats
-	rows  map[string]int64 // in the database afterwards, by table
+// source is what a run of the indexer reads.
+type source struct {
+	serveOptions
+	pair store.Schemas    // where it is written
+	rows map[string]int64 // that must be there afterwards
+	last int64            // offset of its last update; 0: nobody looks when that is visible
 }
 
-// index runs the indexer in a new database until it has caught up, and checks the rows.
-func (h *harness) index(ctx context.Context, o serveOptions, served map[string]int64, flags ...string) (r run, err error) {
-	server, err := startServer(ctx, o)
+// flags are those of the indexer for a source that is served at a URL.
+func (s *source) flags(url string) []string {
+	switch s.Kind {
+	case serveHistory:
+		return []string{"--scan-url=" + url, "--scan-history=transactions"}
+	case serveNetwork:
+		return []string{"--scan-url=" + url, "--scan-history=updates"}
+	default:
+		return []string{"--ledger-url=" + url}
+	}
+}
+
+// run is one run of the indexer over everything that servers have.
+type run struct {
+	usage
+	asked   stats            // of the first source
+	rows    map[string]int64 // of the first source, in the database afterwards, by table
+	visible []time.Duration  // from the start until the last update of each source was visible
+}
+
+// index runs the indexer in a new database until it has caught up with a participant, and checks the rows.
+func (h *harness) index(ctx context.Context, o serveOptions, served map[string]int64, flags ...string) (run, error) {
+	return h.indexAll(ctx, []source{{serveOptions: o, pair: h.db.pair, rows: served}}, flags...)
+}
+
+// indexAll does the same with several sources at once.
+func (h *harness) indexAll(ctx context.Context, sources []source, flags ...string) (r run, err error) {
+	own := h.db.pair
+	defer func() { h.db.pair = own }()
+	args := []string{"run", "--until-current", "--listen="}
+	var servers []*server
+	var others []store.Schemas
+	for i := range sources {
+		s, failed := startServer(ctx, sources[i].serveOptions)
+		if failed != nil {
+			return r, failed
+		}
+		defer func() { err = errors.Join(err, s.stop()) }()
+		servers = append(servers, s)
+		if args = append(args, sources[i].flags(s.url)...); i > 0 {
+			others = append(others, sources[i].pair)
+		}
+	}
+	h.db.pair = sources[0].pair
+	url, err := h.prepared(ctx, others...)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	url, err := h.prepared(ctx)
+	look, stop := context.WithCancel(ctx)
+	defer stop()
+	visible := lookFor(look, url, sources)
+	if r.usage, err = h.run(ctx, "indexer", url, slices.Concat(args, flags, h.IndexerFlag)...); err != nil {
+		return r, err
+	}
+	time.AfterFunc(timeout, stop)
+	r.visible = visible()
+	if r.asked, err = servers[0].stats(ctx); err != nil {
+		return r, err
+	}
+	for i := range slices.Backward(sources) {
+		h.db.pair = sources[i].pair
+		if r.rows, err = h.db.holds(ctx, sources[i].rows); err != nil {
+			return r, err
+		}
+		if sources[i].last > 0 && r.visible[i] == 0 {
+			return r, fmt.Errorf("the last update of the %s did not become visible", sources[i].Kind)
+		}
+	}
+	return r, nil
+}
+
+// lookFor looks, until ctx ends, when the last update of each source is visible. The function that it returns waits for that.
+func lookFor(ctx context.Context, url string, sources []source) (took func() []time.Duration) {
+	list := make([]time.Duration, len(sources))
+	var looking sync.WaitGroup
+	for i := range sources {
+		if sources[i].last > 0 {
+			looking.Go(func() { list[i] = whenVisible(ctx, url, sources[i].pair.Views, sources[i].last) })
+		}
+	}
+	return func() []time.Duration {
+		looking.Wait()
+		return list
+	}
+}
+
+// whenVisible returns after what time the update at an offset is visible; 0: ctx ended before.
+func whenVisible(ctx context.Context, url, views string, offset int64) time.Duration {
+	began := time.Now()
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
-		return r, err
+		return 0
 	}
-	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen="}, flags...)
-	if r.usage, err = h.run(ctx, "indexer", url, append(args, h.IndexerFlag...)...); err != nil {
-		return r, err
+	defer conn.Close(context.WithoutCancel(ctx))
+	for at := int64(0); sleep(ctx, 2*lookEvery) == nil; {
+		query := "SELECT coalesce(" + pgx.Identifier{views, "latest_offset"}.Sanitize() + "(), 0)"
+		if err := conn.QueryRow(ctx, query).Scan(&at); err != nil {
+			return 0
+		}
+		if at >= offset {
+			return time.Since(began)
+		}
 	}
-	if r.asked, err = server.stats(ctx); err != nil {
-		return r, err
-	}
-	r.rows, err = h.db.holds(ctx, served)
-	return r, err
+	return 0
 }

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"ledgerindexer/sandbox"
@@ -14,7 +13,10 @@ func (h *harness) history(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run := func() (usage, error) { return h.readHistory(ctx, path, data) }
+	run := func() (usage, error) {
+		r, err := h.indexAll(ctx, []source{{serveOptions: serveOptions{Kind: serveHistory, Data: path}, pair: h.db.pair, rows: data.Rows}})
+		return r.usage, err
+	}
 	o := copied{what: "transaction history, records/s", unit: "records", n: data.Elements, run: run, least: 0.80, places: ofRecords}
 	s, limits, err := h.againstCopy(ctx, o)
 	if err != nil {
@@ -26,25 +28,6 @@ func (h *harness) history(ctx context.Context) error {
 			thousands(float64(data.Bytes)/float64(data.Elements)), historyMost),
 	}})
 	return nil
-}
-
-// readHistory runs the indexer over a transaction history into a new database.
-func (h *harness) readHistory(ctx context.Context, path string, data *dataset) (u usage, err error) {
-	server, err := startServer(ctx, serveOptions{Kind: serveHistory, Data: path})
-	if err != nil {
-		return u, err
-	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	url, err := h.prepared(ctx)
-	if err != nil {
-		return u, err
-	}
-	args := append([]string{"run", "--scan-url=" + server.url, "--scan-history=transactions", "--until-current", "--listen="}, h.IndexerFlag...)
-	if u, err = h.run(ctx, "indexer", url, args...); err != nil {
-		return u, err
-	}
-	_, err = h.db.holds(ctx, data.Rows)
-	return u, err
 }
 
 // buildHistory makes a data set of the first n records of a transaction history.

@@ -8,12 +8,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
-	"ledgerindexer/store"
 )
 
 const (
@@ -109,74 +106,100 @@ func (h *harness) network(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	own := h.db.pair
-	defer func() { h.db.pair = own }()
+	sources := []source{
+		{serveOptions{Kind: serveUpdates, Data: participantPath, Pages: true}, h.db.pair, participant.Rows, participant.Last},
+		{serveOptions{Kind: serveNetwork, Data: path}, config.NetworkSchemas, data.Rows, data.Last},
+	}
 	var l *limit
 	if h.Limit {
-		h.db.pair = config.NetworkSchemas
-		if _, err := h.readNetwork(ctx, path, data); err != nil {
+		if _, err := h.indexAll(ctx, sources[1:]); err != nil {
 			return err
 		}
+		own := h.db.pair
+		defer func() { h.db.pair = own }()
+		h.db.pair = config.NetworkSchemas
 		if l, err = takeLimit(ctx, h.db, filepath.Join(h.folder, "limit"), ofFacts); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, l.remove()) }()
 	}
-	var limits, updates, records, both samples
+	var s networkSamples
 	for i := range h.Runs {
 		h.say("round %d of %d", i+1, h.Runs)
-		h.db.pair = config.NetworkSchemas
 		if l != nil {
 			took, err := l.writeAndProject(ctx)
 			if err != nil {
 				return fmt.Errorf("limit: %w", err)
 			}
-			limits.add(data.Elements, run{usage: took})
+			s.limits.add(data.Elements, run{usage: took})
 		}
-		n, err := h.readNetwork(ctx, path, data)
+		n, err := h.indexAll(ctx, sources[1:])
 		if err != nil {
 			return err
 		}
-		updates.add(data.Elements, run{usage: usage{wall: n.updates}})
-		records.add(data.Elements, run{usage: n.usage})
-		if l != nil {
-			updates.ratio = append(updates.ratio, last(updates.rate)/last(limits.rate))
-		}
-		h.db.pair = own
-		alone, err := h.index(ctx, serveOptions{Kind: serveUpdates, Data: participantPath, Pages: true}, participant.Rows)
+		p, err := h.indexAll(ctx, sources[:1])
 		if err != nil {
 			return err
 		}
-		together, err := h.readBoth(ctx, participantPath, path, participant, data)
+		both, err := h.indexAll(ctx, sources)
 		if err != nil {
 			return fmt.Errorf("both ledgers: %w", err)
 		}
-		both.add(participant.Elements+data.Elements, run{usage: together})
-		both.times = append(both.times, together.wall.Seconds()/(alone.wall+n.wall).Seconds())
-		h.say("network: %.0f updates/s, %.0f with the records; both ledgers: %.0f updates/s, in %.2f of the time of one after the other",
-			last(updates.rate), last(records.rate), last(both.rate), last(both.times))
+		s.add(participant, data, p, n, both)
+		h.say("network: %.0f updates/s, %.0f beside the participant; participant: %.0f, %.0f beside the network",
+			last(s.updates.rate), last(s.besideUpdates.rate), last(s.participant.rate), last(s.besideParticipant.rate))
 	}
-	h.reportNetwork(data, &limits, &updates, &records, &both)
+	h.reportNetwork(data, &s)
 	return nil
 }
 
-func (h *harness) reportNetwork(data *dataset, limits, updates, records, both *samples) {
-	table := [][]string{{"", "updates/s", "to the limit", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
+// networkSamples are what the rounds measured. Rates of updates are those until all of them were visible.
+type networkSamples struct {
+	limits, updates, records, participant  samples
+	both, besideUpdates, besideParticipant samples // the two ledgers at once
+}
+
+// add adds what a round measured of each ledger alone, and of both at once.
+func (s *networkSamples) add(participant, network *dataset, p, n, both run) {
+	until := func(visible time.Duration) run { return run{usage: usage{wall: visible}} }
+	s.updates.add(network.Elements, until(n.visible[0]))
+	s.records.add(network.Elements, n)
+	s.participant.add(participant.Elements, until(p.visible[0]))
+	s.both.add(participant.Elements+network.Elements, both)
+	s.both.times = append(s.both.times, both.wall.Seconds()/(p.wall+n.wall).Seconds())
+	s.besideParticipant.add(participant.Elements, until(both.visible[0]))
+	s.besideUpdates.add(network.Elements, until(both.visible[1]))
+	s.besideParticipant.ratio = append(s.besideParticipant.ratio, last(s.besideParticipant.rate)/last(s.participant.rate))
+	s.besideUpdates.ratio = append(s.besideUpdates.ratio, last(s.besideUpdates.rate)/last(s.updates.rate))
+	if len(s.limits.rate) > 0 {
+		s.updates.ratio = append(s.updates.ratio, last(s.updates.rate)/last(s.limits.rate))
+	}
+}
+
+func (h *harness) reportNetwork(data *dataset, s *networkSamples) {
+	table := [][]string{{"", "updates/s", "to the limit", "to alone", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
 	ratio := ""
-	if len(limits.rate) > 0 {
-		table = append(table, cells("**the limit**: psql COPY, two connections, with the projection", thousands(median(limits.rate)), "1.00", "", cell("%.2f", median(limits.server)), ""))
-		ratio = cell("%.2f", median(updates.ratio))
-		h.target(target{what: "updates of a network to the limit", measured: median(updates.ratio), wanted: networkLeast, digits: 2})
+	if len(s.limits.rate) > 0 {
+		table = append(table, cells("**the limit**: psql COPY, two connections, with the projection", thousands(median(s.limits.rate)), "1.00", "", "",
+			cell("%.2f", median(s.limits.server)), ""))
+		ratio = cell("%.2f", median(s.updates.ratio))
+		h.target(target{what: "updates of a network to the limit", measured: median(s.updates.ratio), wanted: networkLeast, digits: 2})
 	}
-	line := func(what string, s *samples, ratio string) {
-		table = append(table, cells(what, thousands(median(s.rate)), ratio, cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak))))
+	seen := func(what string, s *samples, toLimit, toAlone string) {
+		table = append(table, cells(what, thousands(median(s.rate)), toLimit, toAlone, "", "", ""))
 	}
-	table = append(table, cells("until all updates are visible", thousands(median(updates.rate)), ratio, "", "", ""))
-	line("and all records that follow from them", records, "")
-	line("both ledgers at once on one database, the participant's from pages", both, "")
+	whole := func(what string, s *samples) {
+		table = append(table, cells(what, thousands(median(s.rate)), "", "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak))))
+	}
+	seen("until all updates are visible", &s.updates, ratio, "")
+	whole("and all records that follow from them", &s.records)
+	seen("a participant's, until all are visible", &s.participant, "", "")
+	seen("the network's beside the participant's", &s.besideUpdates, "", cell("%.2f", median(s.besideUpdates.ratio)))
+	seen("the participant's beside the network's", &s.besideParticipant, "", cell("%.2f", median(s.besideParticipant.ratio)))
+	whole("both together, with the records", &s.both)
 	h.add(section{title: "Updates of a network", table: table, notes: []string{
-		shapeOf(data) + " A service gives pages of 1,000. With `--until-current` the records are derived when all updates are there.",
-		fmt.Sprintf("Both ledgers at once take %.2f of the time that one takes after the other.", median(both.times)),
+		shapeOf(data) + " A service gives pages of 1,000, a participant pages of 2,000. With `--until-current` the records are derived when all updates are there.",
+		fmt.Sprintf("Both ledgers at once in one database take %.2f of the time that one takes after the other.", median(s.both.times)),
 	}})
 }
 
@@ -188,86 +211,4 @@ func (l *limit) writeAndProject(ctx context.Context) (u usage, err error) {
 	}
 	projected, err := l.project(ctx, 0)
 	return usage{wall: copied.wall + projected.wall, postgres: copied.postgres + projected.postgres}, err
-}
-
-// networkRun is a run over all updates of a network.
-type networkRun struct {
-	usage
-	updates time.Duration // until all of them were visible
-}
-
-// readNetwork runs the indexer over the updates of a network into a new database, until the records that follow from them are there too.
-func (h *harness) readNetwork(ctx context.Context, path string, data *dataset) (r networkRun, err error) {
-	server, err := startServer(ctx, serveOptions{Kind: serveNetwork, Data: path})
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-	url, err := h.prepared(ctx)
-	if err != nil {
-		return r, err
-	}
-	seen := make(chan time.Duration, 1)
-	look, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { seen <- whenVisible(look, url, data.Last) }()
-	args := append([]string{"run", "--scan-url=" + server.url, "--scan-history=updates", "--until-current", "--listen="}, h.IndexerFlag...)
-	if r.usage, err = h.run(ctx, "indexer", url, args...); err != nil {
-		return r, err
-	}
-	time.AfterFunc(timeout, stop)
-	if r.updates = <-seen; r.updates == 0 {
-		return r, errors.New("the last update did not become visible")
-	}
-	_, err = h.db.holds(ctx, data.Rows)
-	return r, err
-}
-
-// whenVisible returns after what time the update at an offset is visible; 0: ctx ended before.
-func whenVisible(ctx context.Context, url string, offset int64) time.Duration {
-	began := time.Now()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return 0
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for at := int64(0); sleep(ctx, 2*lookEvery) == nil; {
-		if err := conn.QueryRow(ctx, "SELECT coalesce(network.latest_offset(), 0)").Scan(&at); err != nil {
-			return 0
-		}
-		if at >= offset {
-			return time.Since(began)
-		}
-	}
-	return 0
-}
-
-// readBoth runs the indexer over a participant's updates and those of a network at once, into one new database.
-func (h *harness) readBoth(ctx context.Context, participantPath, networkPath string, participant, network *dataset) (u usage, err error) {
-	servers := map[string]*server{}
-	for kind, path := range map[string]string{serveUpdates: participantPath, serveNetwork: networkPath} {
-		s, err := startServer(ctx, serveOptions{Kind: kind, Data: path, Pages: true})
-		if err != nil {
-			return u, err
-		}
-		defer func() { err = errors.Join(err, s.stop()) }()
-		servers[kind] = s
-	}
-	url, err := h.prepared(ctx, config.NetworkSchemas)
-	if err != nil {
-		return u, err
-	}
-	args := []string{"run", "--ledger-url=" + servers[serveUpdates].url, "--scan-url=" + servers[serveNetwork].url, "--scan-history=updates", "--until-current", "--listen="}
-	if u, err = h.run(ctx, "indexer", url, append(args, h.IndexerFlag...)...); err != nil {
-		return u, err
-	}
-	own := h.db.pair
-	defer func() { h.db.pair = own }()
-	for pair, data := range map[store.Schemas]*dataset{own: participant, config.NetworkSchemas: network} {
-		h.db.pair = pair
-		if _, err = h.db.holds(ctx, data.Rows); err != nil {
-			return u, err
-		}
-	}
-	return u, nil
 }
