@@ -447,3 +447,35 @@ func TestRowsThatTheDatabaseRefuses(t *testing.T) {
 	err = RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope()), testLogger(t))
 	requireProblem(t, err, "the database refuses the rows", "short", "report it")
 }
+
+// A database that takes no writes is waited for, whether it is found so at the start or becomes so, and the log says why.
+func TestADatabaseThatTakesNoWritesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	database := throwaway.Migrated(t, migrate)
+	conn, err := pgx.Connect(t.Context(), database)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	readOnly := func(now string) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), fmt.Sprintf("ALTER DATABASE %q SET default_transaction_read_only = %s", conn.Config().Database, now))
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		require.NoError(t, err)
+	}
+	readOnly("on")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 104})
+	l.Grow(50)
+	var log journal
+	daemon := startLogged(t, indexerFor(database, serve(t, l, sandbox.ServerOptions{}), defaultScope()), log.logger())
+	const refused = "takes no writes, because it is a standby, or default_transaction_read_only is on"
+	for _, grown := range []int{0, 20} {
+		l.Grow(grown)
+		said := strings.Count(log.all(), refused)
+		eventually(t, "a line that says why", func() bool { return strings.Count(log.all(), refused) > said })
+		readOnly("off")
+		waitFor(t, database, lastUpdate(l))
+		readOnly("on")
+	}
+	require.NoError(t, daemon.finish())
+	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End()), relations(t, database)))
+}
