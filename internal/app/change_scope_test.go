@@ -160,9 +160,6 @@ func TestChangesOfTheScopeThatAreRefused(t *testing.T) {
 	twice := *w
 	twice.scope.Parties = []string{parties[2], parties[1], parties[2]}
 	require.NoError(t, twice.change(t), "a party that is named twice is named")
-	unknown := *w
-	unknown.scope.Parties = append(slices.Clone(w.scope.Parties), "nobody::1220")
-	refused(t, unknown.change(t), "the participant does not know nobody::1220", "correct --parties")
 	requireVerified(t, w.database, url)
 
 	require.NoError(t, more.change(t))
@@ -507,4 +504,25 @@ func TestKilledWhileTheScopeIsChanged(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(fresh, w.ledgerURL, w.scope), testLogger(t)))
 	require.Empty(t, sandbox.Diff(relations(t, fresh), relations(t, w.database)))
+}
+
+// knowing is an origin that knows some parties.
+type knowing struct {
+	origin
+	hosted map[string]bool
+}
+
+func (k knowing) Hosted(context.Context, []string) (map[string]bool, error) { return k.hosted, nil }
+
+// A party that the participant does not know is not added; one that it does not host is, and one that it does not know any more can stay.
+func TestUnknownPartiesAreNotAdded(t *testing.T) {
+	t.Parallel()
+	u := &updates{indexer: &indexer{logger: testLogger(t)}, origin: knowing{hosted: map[string]bool{"alice": true, "bob": false}}}
+	scope := func(parties ...string) ledger.Scope { return ledger.Scope{Parties: parties} }
+	require.NoError(t, u.refuseUnknown(t.Context(), scope("gone"), scope("gone", "alice", "bob")))
+	require.NoError(t, u.refuseUnknown(t.Context(), scope("alice"), scope()))
+	var problem *ledger.Problem
+	require.ErrorAs(t, u.refuseUnknown(t.Context(), scope("alice"), scope("alice", "bob", "nobody")), &problem)
+	require.Contains(t, problem.What, "the participant does not know nobody")
+	require.Contains(t, problem.Do, "correct --parties")
 }
