@@ -169,7 +169,7 @@ func TestABatchIsATrace(t *testing.T) {
 	database := throwaway.Migrated(t, migrate)
 	server := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 50, Fault: fault, NoCheckpoints: true})
 	cfg := indexerFor(database, server, defaultScope())
-	cfg.ScanURL, cfg.ScanHistory = []string{server + "/api/scan"}, config.ScanUpdates
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}, config.ScanUpdates
 	cfg.OTLPEndpoint = to.URL + "/prefix"
 	running := startIndexer(t, cfg)
 	waitFor(t, database, lastUpdate(l))
@@ -217,7 +217,7 @@ func TestABatchIsATrace(t *testing.T) {
 	refused := named(trees, "read")
 	require.Len(t, refused, 1, "the request that failed")
 	require.Equal(t, v1.Status_STATUS_CODE_ERROR, refused[0].root.GetStatus().GetCode())
-	require.Equal(t, []string{"fetch"}, refused[0].names())
+	require.Contains(t, refused[0].names(), "fetch")
 	require.NotContains(t, string(to.bodies), "::1220", "parties")
 	require.NotContains(t, string(to.bodies), database)
 }
