@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
@@ -64,6 +65,15 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		}
 		if err := writing.PutInForce(ctx, tx, scope.Hash()); err != nil {
 			return err
+		}
+		earlier, err := l.store.earlierScope(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(earlier) > 0 { // it is written again, and sealed then
+			if err := writing.Unseal(ctx, tx, findings.SealedUpdates, int64(earlier[0].From)); err != nil {
+				return err
+			}
 		}
 		return l.settleScope(ctx, tx, int64(watermark))
 	})
