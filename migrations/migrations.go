@@ -14,11 +14,13 @@ var files embed.FS
 
 // For returns the migrations in order of their numbers, with what analysts read in a schema of this name; the files call it ledger.
 // Tables have no schema there: they are made in the first one of the connection's search path, which has to exist. Each migration but the
-// first begins with the statements that begin returns for its text; nil: it has no more.
-func For(views string, begin func(text string) string) fs.FS { return adapted{views, begin} }
+// first begins with the statements that begin returns for its text; nil: it has no more. One marked NO TRANSACTION has no more
+// either, because each of its statements would be a transaction of its own.
+func For(views string, begin func(text string) string) fs.FS { return adapted{files, views, begin} }
 
 // adapted has another name where the files say ledger, and more at the beginning.
 type adapted struct {
+	files fs.FS
 	views string
 	begin func(text string) string
 }
@@ -27,11 +29,11 @@ type adapted struct {
 var ledgerSchema = regexp.MustCompile(`\bledger(\.[a-z_])|\b((?:schema|SCHEMA) )ledger\b`)
 
 func (a adapted) Open(name string) (fs.File, error) {
-	file, err := files.Open(name)
+	file, err := a.files.Open(name)
 	if err != nil || path.Ext(name) != ".sql" {
 		return file, err
 	}
-	text, err := files.ReadFile(name)
+	text, err := fs.ReadFile(a.files, name)
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +41,10 @@ func (a adapted) Open(name string) (fs.File, error) {
 	if a.views != "ledger" {
 		adapted = ledgerSchema.ReplaceAllString(adapted, "${2}"+a.views+"${1}")
 	}
-	if a.begin != nil && !strings.HasPrefix(name, first) {
-		adapted = strings.Replace(adapted, upMark, upMark+a.begin(adapted), 1)
-	}
 	if !strings.Contains(adapted, aloneMark) {
+		if a.begin != nil && !strings.HasPrefix(name, first) {
+			adapted = strings.Replace(adapted, upMark, upMark+a.begin(adapted), 1)
+		}
 		head, statements, _ := strings.Cut(adapted, upMark)
 		adapted = head + upMark + beginMark + strings.NewReplacer(beginMark, "", endMark, "").Replace(statements) + endMark
 	}

@@ -1,14 +1,23 @@
 package migrations
 
 import (
+	"database/sql"
 	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"ledgerindexer/internal/throwaway"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 
 // firstRelease is the number of the last migration of the first release; 0: nothing is released yet.
 const firstRelease = 0
@@ -64,11 +73,12 @@ func TestMigrationsOfLaterReleasesLockForAMoment(t *testing.T) {
 	for _, name := range names {
 		number, err := strconv.Atoi(name[:5])
 		require.NoError(t, err)
+		text, err := files.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), upMark), "%s: statements begin behind this line, which is not the first", name)
 		if firstRelease == 0 || number <= firstRelease {
 			continue
 		}
-		text, err := files.ReadFile(name)
-		require.NoError(t, err)
 		require.Empty(t, lastingStatements(string(text)), name)
 		checked++
 	}
@@ -97,4 +107,25 @@ func TestLastingStatementsAreFound(t *testing.T) {
 	} {
 		require.Len(t, lastingStatements(text), want, text)
 	}
+}
+
+// An index is built concurrently in a file without a transaction, in which no lock can be taken before.
+func TestAMigrationWithoutATransaction(t *testing.T) {
+	t.Parallel()
+	text := func(statements string) *fstest.MapFile {
+		return &fstest.MapFile{Data: []byte("-- Something.\n" + statements)}
+	}
+	adapted := adapted{fstest.MapFS{
+		"00001_tables.sql": text("\n-- +goose Up\nCREATE TABLE sizes (n integer);\n"),
+		"00002_column.sql": text("\n-- +goose Up\nALTER TABLE sizes ADD COLUMN m integer;\n"),
+		"00003_index.sql":  text(aloneMark + "\n\n-- +goose Up\nCREATE INDEX CONCURRENTLY sizes_n ON sizes (n);\nCREATE INDEX CONCURRENTLY sizes_m ON sizes (m);\n"),
+	}, "ledger", func(string) string { return "LOCK TABLE sizes IN EXCLUSIVE MODE;\n" }}
+	db, err := sql.Open("pgx", throwaway.Database(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, adapted)
+	require.NoError(t, err)
+	applied, err := provider.Up(t.Context())
+	require.NoError(t, err)
+	require.Len(t, applied, 3)
 }
