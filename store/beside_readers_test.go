@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -54,7 +56,7 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 }
 
 // migrateFurther applies a migration of a later release.
-func migrateFurther(t *testing.T, d *testDB, statements string) error {
+func migrateFurther(t *testing.T, url, statements string) error {
 	t.Helper()
 	files := fstest.MapFS{}
 	released := migrationsOf(session.DefaultSchemas)
@@ -66,7 +68,7 @@ func migrateFurther(t *testing.T, d *testDB, statements string) error {
 		files[entry.Name()] = &fstest.MapFile{Data: text}
 	}
 	files["90000_further.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning(session.DefaultSchemas, statements) + statements)}
-	provider, err := newProvider(pooled(t, d.URL), session.DefaultSchemas, files)
+	provider, err := newProvider(pooled(t, url), session.DefaultSchemas, files)
 	require.NoError(t, err)
 	return patiently(t.Context(), lockPatience, func() error {
 		_, err := provider.Up(t.Context())
@@ -85,7 +87,7 @@ func TestAMigrationEndsNobodysQuery(t *testing.T) {
 	reader := d.reading("SELECT FROM ledger.updates")
 	migrated := make(chan error, 1)
 	go func() {
-		migrated <- migrateFurther(t, d, `ALTER TABLE exact_payloads ADD COLUMN newer integer;
+		migrated <- migrateFurther(t, d.URL, `ALTER TABLE exact_payloads ADD COLUMN newer integer;
 SELECT pg_sleep(0.8);
 ALTER TABLE updates ADD COLUMN newer integer;
 CREATE OR REPLACE VIEW ledger.latest AS SELECT ledger.latest_offset() AS newer;
@@ -105,6 +107,23 @@ CREATE OR REPLACE VIEW ledger.latest AS SELECT ledger.latest_offset() AS newer;
 	require.NoError(t, other.Commit(t.Context()))
 	require.NoError(t, <-migrated)
 	require.Equal(t, "2", d.Row("SELECT count(*) FROM pg_attribute WHERE attrelid IN ('updates'::regclass, 'exact_payloads'::regclass) AND attname = 'newer'"))
+}
+
+// What a migration's comments name is not locked, nor a view of somebody else that has the name of something in it.
+func TestAMigrationLocksNoMoreThanItChanges(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "migrates a database from nothing, which takes a second or more")
+	d := emptyDatabase(t)
+	role, as := throwaway.Login(t, d.URL, "")
+	d.Exec("GRANT CREATE ON DATABASE " + pgx.Identifier{d.Row("SELECT current_database()")}.Sanitize() + " TO " + pgx.Identifier{role}.Sanitize())
+	_, err := d.open(as, nil).Migrate(t.Context())
+	require.NoError(t, err)
+	d.Exec("CREATE VIEW ledger.size AS SELECT 1 AS one")
+	reader := d.reading("SELECT FROM ledger.updates")
+	require.NoError(t, migrateFurther(t, as, "CREATE TABLE newer (size bigint); -- of updates\n"))
+	require.NoError(t, reader.Commit(t.Context()))
+	require.Equal(t, role, d.Row("SELECT relowner::regrole::text FROM pg_class WHERE oid = 'newer'::regclass"))
+	d.Exec("DROP VIEW ledger.size") // else the role can't be dropped
 }
 
 // While one keeps a view that is to be replaced, others read it all the same.

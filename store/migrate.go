@@ -24,9 +24,9 @@ import (
 )
 
 // Migrate brings the schema to this binary's version and returns the names of the migrations it applied. Several
-// processes may call it at once: a lock lets one work. A database of a newer schema is a *ledger.Problem. Each migration waits for
-// the writers' transactions, and ends the terms of the leaders: those of an older version can't lead again. It waits for its locks for a
-// moment only, and is tried again, so that readers and writers pass.
+// processes may call it at once: a lock lets one work. A database of a newer schema is a *ledger.Problem. Each migration that has a
+// transaction waits for the writers' ones, and ends the terms of the leaders: those of an older version can't lead again. It waits for its
+// locks for a moment only, and is tried again, so that readers and writers pass.
 func (s *Store) Migrate(ctx context.Context) ([]string, error) {
 	if err := s.CheckSchema(ctx); err == nil {
 		return nil, s.settled(ctx)
@@ -166,18 +166,22 @@ func beginning(pair Schemas, text string) string {
 		b.WriteString(role.Turn().Alone() + ";\n")
 	}
 	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
-	named := slices.Compact(slices.Sorted(slices.Values(relationName.FindAllString(text, -1))))
+	named := slices.Compact(slices.Sorted(slices.Values(relationName.FindAllString(comments.ReplaceAllString(text, ""), -1))))
 	fmt.Fprintf(&b, readersOut, strings.Join(named, ","), pair.Tables, pair.Views, 2*lockPatience.Milliseconds(), readersWait.Milliseconds())
 	return b.String()
 }
 
-// relationName is what may be the name of a relation.
-var relationName = regexp.MustCompile(`\b[a-z][a-z0-9_]*\b`)
+var (
+	// relationName is what may be the name of a relation.
+	relationName = regexp.MustCompile(`\b[a-z][a-z0-9_]*\b`)
+	comments     = regexp.MustCompile(`(?m)--.*$`)
+)
 
 // readersOut locks relations before anything is done that takes time, or fails. First VACUUM and ANALYZE are waited for, with a lock that
 // keeps no reader waiting: the server ends its own ones after deadlock_timeout (1 s by default). Then readers are: for all relations together
 // no longer than readersWait, so that no reader who has one of them and asks for another is ended by a deadlock. Views come first, and
 // newer ones before those that they read, as readers lock them. The statement on a view changes nothing, and locks no table beneath it.
+// What others own is theirs: no migration changes it, whatever its name.
 const readersOut = `-- +goose StatementBegin
 DO $$
 DECLARE
@@ -187,13 +191,14 @@ DECLARE
 BEGIN
     PERFORM set_config('lock_timeout', '%[4]d', true);
     FOR relation IN SELECT c.oid::regclass AS name FROM pg_class c WHERE c.relnamespace = '%[2]s'::regnamespace AND c.relkind IN ('r', 'p')
-        AND c.relname = ANY (changed) ORDER BY c.oid DESC
+        AND c.relname = ANY (changed) AND pg_has_role(c.relowner, 'USAGE') ORDER BY c.oid DESC
     LOOP
         EXECUTE format('LOCK TABLE %%s IN SHARE UPDATE EXCLUSIVE MODE', relation.name);
     END LOOP;
     began := clock_timestamp();
     FOR relation IN SELECT c.oid::regclass AS name, c.relkind = 'v' AS is_view FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname IN ('%[2]s', '%[3]s') AND c.relkind IN ('r', 'p', 'v') AND c.relname = ANY (changed) ORDER BY c.relkind = 'v' DESC, c.oid DESC
+        WHERE n.nspname IN ('%[2]s', '%[3]s') AND c.relkind IN ('r', 'p', 'v') AND c.relname = ANY (changed)
+        AND pg_has_role(c.relowner, 'USAGE') ORDER BY c.relkind = 'v' DESC, c.oid DESC
     LOOP
         PERFORM set_config('lock_timeout', greatest(1, %[5]d - 1000 * extract(epoch FROM clock_timestamp() - began))::integer::text, true);
         IF relation.is_view THEN
