@@ -31,6 +31,13 @@ SELECT pg_backend_pid()::int AS pid;
 -- Whether a session still holds the role's lock.
 SELECT EXISTS (SELECT FROM lock_holders(CAST(@lock::text AS regclass)) h WHERE h.pid = @pid::int) AS locked;
 
+-- name: LockHolders :many
+-- The sessions that have locked a view against all others. Before the first migration there is no function of it.
+SELECT a.pid::int AS pid, coalesce(a.application_name, '')::text AS application_name
+FROM pg_catalog.pg_locks k JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
+WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.relation = CAST(@lock::text AS regclass)
+    AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database());
+
 -- name: LeadershipExclude :one
 -- Waits for the transactions of the role's leader, and keeps later ones waiting until this transaction ends. Those that read in one
 -- snapshot then fail and are repeated, because the snapshot may be older than what this transaction writes.

@@ -1,11 +1,15 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
@@ -162,4 +166,22 @@ func TestSessionsAreLookedAtBeforeAllElse(t *testing.T) {
 	_, err := d.open(as, nil).Migrate(t.Context())
 	require.ErrorContains(t, err, "make a second connection")
 	require.NotErrorAs(t, err, new(*ledger.Problem), "another one may be had later")
+}
+
+// Who changes schemas waits for whoever does so already, and says which session that is: it may have to be ended.
+func TestWhoIsWaitedForIsNamed(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	holder := d.reading(session.LockSchema.Alone())
+	said, says := io.Pipe()
+	t.Cleanup(func() { _ = said.Close() })
+	s := d.open(d.URL, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(says, nil)) })
+	changed := make(chan error, 1)
+	go func() { changed <- s.alone(t.Context(), func(pgx.Tx) error { return nil }) }()
+	defer time.AfterFunc(storetest.WaitLimit, func() { _ = says.Close() }).Stop()
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, fmt.Sprintf("lock=turn_schema pid=%d ", holder.Conn().PgConn().PID()))
+	require.NoError(t, holder.Commit(t.Context()))
+	require.NoError(t, <-changed)
 }

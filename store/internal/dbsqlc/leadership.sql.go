@@ -168,3 +168,36 @@ func (q *Queries) LeadershipSessions(ctx context.Context, db DBTX, applicationNa
 	err := row.Scan(&exists)
 	return exists, err
 }
+
+const lockHolders = `-- name: LockHolders :many
+SELECT a.pid::int AS pid, coalesce(a.application_name, '')::text AS application_name
+FROM pg_catalog.pg_locks k JOIN pg_catalog.pg_stat_activity a ON a.pid = k.pid
+WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.relation = CAST($1::text AS regclass)
+    AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+`
+
+type LockHoldersRow struct {
+	Pid             int32  `db:"pid"`
+	ApplicationName string `db:"application_name"`
+}
+
+// The sessions that have locked a view against all others. Before the first migration there is no function of it.
+func (q *Queries) LockHolders(ctx context.Context, db DBTX, lock string) ([]LockHoldersRow, error) {
+	rows, err := db.Query(ctx, lockHolders, lock)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockHoldersRow
+	for rows.Next() {
+		var i LockHoldersRow
+		if err := rows.Scan(&i.Pid, &i.ApplicationName); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

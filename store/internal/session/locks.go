@@ -59,15 +59,25 @@ func TryHold(ctx context.Context, db interface {
 	return nil, false, fmt.Errorf("take lock %s: %w", lock, err)
 }
 
-// holdPause is the time between two tries of Hold.
-const holdPause = 100 * time.Millisecond
+const (
+	// holdPause is the time between two tries of Hold.
+	holdPause = 100 * time.Millisecond
+	// holdTold is after how many tries Hold says whom it waits for.
+	holdTold = 50
+)
 
-// Hold tries to take a lock until it has it, or has tried that often; 0: without an end. Without a limit on the time that the session is idle.
+// Hold tries to take a lock until it has it, or has tried that often; 0: without an end, and the log says whom it waits for. Without a limit on
+// the time that the session is idle.
 // It does not wait for the lock within a statement: that may have a snapshot, for whose end a holder who builds an index waits.
 func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, ok bool, err error) {
 	for try := 1; ; try++ {
 		if tx, ok, err = TryHold(ctx, d.Pool, lock, 0); ok || err != nil || try == tries {
 			return tx, ok, err
+		}
+		if try == holdTold {
+			if err := d.sayHolders(ctx, lock); err != nil {
+				return nil, false, err
+			}
 		}
 		select {
 		case <-time.After(holdPause):
@@ -75,4 +85,17 @@ func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, o
 			return nil, false, fmt.Errorf("wait for lock %s: %w", lock, ctx.Err())
 		}
 	}
+}
+
+// sayHolders says which sessions have a lock.
+func (d *Database) sayHolders(ctx context.Context, lock Lock) error {
+	holders, err := d.Queries.LockHolders(ctx, d.Pool, string(lock))
+	if err != nil {
+		return fmt.Errorf("look who has lock %s: %w", lock, err)
+	}
+	for _, holder := range holders {
+		d.Config.Logger.InfoContext(ctx, "waiting for another session that has a lock; if its program is gone or hangs, end it with pg_terminate_backend",
+			"lock", string(lock), "pid", holder.Pid, "application_name", holder.ApplicationName)
+	}
+	return nil
 }
