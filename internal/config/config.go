@@ -206,7 +206,7 @@ type Profile struct {
 
 // Traces says where traces are sent.
 type Traces struct {
-	OTLPEndpoint string `name:"otlp-endpoint" env:"INDEXER_OTLP_ENDPOINT,OTEL_EXPORTER_OTLP_ENDPOINT" placeholder:"URL" help:"Base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, which gets a trace of each batch by OTLP over HTTP; empty: none."`
+	OTLPEndpoint string `name:"otlp-endpoint" env:"INDEXER_OTLP_ENDPOINT" placeholder:"URL" help:"Base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, which gets a trace of each batch by OTLP over HTTP; empty: none."`
 }
 
 // Snapshot holds the settings of the backfill of a snapshot.

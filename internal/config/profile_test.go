@@ -47,11 +47,14 @@ func TestCollectorsThatAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, refused, endpoint)
 		require.NotContains(t, err.Error(), "geheim")
 	}
-	for _, variable := range []string{"INDEXER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
-		var flags struct {
-			Run struct{ Traces } `cmd:""`
-		}
+	var flags struct {
+		Run struct{ Traces } `cmd:""`
+	}
+	for variable, want := range map[string]string{ // the other one may be set for all programs of a cluster
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "", "INDEXER_OTLP_ENDPOINT": "http://127.0.0.1:4318",
+	} {
+		flags.Run.OTLPEndpoint = ""
 		require.NoError(t, parseInto(t, &flags, map[string]string{variable: "http://127.0.0.1:4318"}, "run"))
-		require.Equal(t, "http://127.0.0.1:4318", flags.Run.OTLPEndpoint)
+		require.Equal(t, want, flags.Run.OTLPEndpoint)
 	}
 }
