@@ -253,6 +253,27 @@ func TestFieldIndexesThatWereCutOff(t *testing.T) {
 	require.Equal(t, []string{"1", "5000000"}, d.Rows(fmt.Sprintf(byOwner, "'alice'")+" ORDER BY 1"))
 }
 
+// A build ends with the command, also if that was killed and can't say so: the next one has the lock at once.
+func TestAFieldIndexOfACommandThatIsKilled(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.append(d.started(), 0, owned(1, "alice", "5"))
+	wire := d.wire()
+	s := d.open(wire.URL(), nil)
+	writer := d.reading("LOCK TABLE carried_created IN ROW EXCLUSIVE MODE") // for whose end building waits
+	failed := make(chan error)
+	go func() {
+		_, _, err := s.CreateFieldIndex(context.WithoutCancel(t.Context()), ownerIndex())
+		failed <- err
+	}()
+	building := "SELECT %s EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'CREATE INDEX CONCURRENTLY%%' AND state = 'active')"
+	d.WaitFor(fmt.Sprintf(building, ""))
+	wire.Close()
+	require.Error(t, <-failed)
+	d.WaitFor(fmt.Sprintf(building, "NOT"))
+	require.NoError(t, writer.Commit(t.Context()))
+}
+
 // A writer commits while an index is built, and a build waits no longer than it needs to.
 func TestFieldIndexesWhileALeaderWrites(t *testing.T) {
 	t.Parallel()
