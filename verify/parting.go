@@ -92,7 +92,7 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 	if err := p.begin(ctx, since); err != nil {
 		return err
 	}
-	stored := p.covered[len(p.covered)-1].To
+	stored, began := p.covered[len(p.covered)-1].To, time.Now()
 	at := p.From
 	for p.Parted || at < stored {
 		of := stored
@@ -108,7 +108,8 @@ func (p *parting) find(ctx context.Context, since ledger.Offset) error {
 			return err
 		}
 		at = page.To
-		if !more {
+		// A ledger that is at work may never be silent for longestIdle.
+		if !more || p.Parted && p.end == nil && slices.ContainsFunc(page.Updates, func(u ledger.Update) bool { return u.RecordTime.Time.After(began) }) {
 			break
 		}
 	}

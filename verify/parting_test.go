@@ -25,6 +25,7 @@ type twoHistories struct {
 	ahead          []ledger.Range
 	pages          int
 	slow           ledger.Offset // behind it nothing comes within openIdle
+	live           bool          // there is one more update whenever it is asked for some
 }
 
 func history(t *testing.T, text string) (list []ledger.UpdateRef) {
@@ -95,7 +96,10 @@ func (h *twoHistories) TailUpdates(ctx context.Context, after ledger.Offset, _ i
 	if h.slow > 0 && after >= h.slow && idle <= openIdle {
 		return ledger.Page{From: after, To: after}, false, nil
 	}
-	if after > h.last() {
+	if h.live {
+		h.served = append(h.served, ledger.UpdateRef{Offset: h.last() + 1, UpdateKey: ledger.UpdateKey{RecordTime: time.Now()}})
+	}
+	if after > h.last() || h.pages > 100 {
 		return ledger.Page{}, false, &ledger.Problem{What: "beyond the end"}
 	}
 	page, err := h.ReadUpdates(ctx, after, h.last())
@@ -306,6 +310,15 @@ func TestSilenceIsNotTheEndAtOnce(t *testing.T) {
 	require.True(t, p.Parted)
 	require.EqualValues(t, 3, p.Common)
 	require.EqualValues(t, 2, p.Lost)
+}
+
+// A server that does not report its end, and is never silent, has none: what it has recorded since does not matter.
+func TestAPartingOfALedgerAtWorkIsFound(t *testing.T) {
+	t.Parallel()
+	h := twoHistories{stored: history(t, "1:a 2:b 3:c"), served: history(t, "1:a 2:x 3:b@2 4:c@3"), blind: true, live: true}
+	p := h.find(t, 0)
+	require.EqualValues(t, 1, p.Common)
+	require.EqualValues(t, 2, p.Moved)
 }
 
 // Updates of several synchronizers may have one id: each is found where it is stored.
