@@ -53,8 +53,8 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 	}
 }
 
-// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others, or that
-// updates were rewritten meanwhile: then nothing is recorded.
+// CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others. If
+// updates were rewritten meanwhile, nothing is recorded and more is false: what rewrites them may go on for long.
 func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, err error) {
 	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rewrite, err := l.store.db.Queries.RewritesNewest(ctx, tx)
@@ -71,7 +71,6 @@ func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, er
 		}
 		// Who rewrites updates forgets what is recorded, and must not be told the old sums afterwards.
 		if rewritten, err := writing.RewrittenSince(ctx, tx, rewrite); err != nil || rewritten {
-			more = rewritten
 			return err
 		}
 		more = sums.To < watermark

@@ -34,7 +34,7 @@ func TestSumsOfAmuletsAreForgottenBesideARewrite(t *testing.T) {
 	require.NoError(t, writing.NoteRewrite(t.Context(), repair, findings.SealedUpdates, 0, 5, writing.Repaired))
 	require.NoError(t, repair.Commit(t.Context()))
 	require.NoError(t, <-checked)
-	require.True(t, more)
+	require.False(t, more, "asked at once it would add up the same again and again beside who fills in history")
 	require.Empty(t, d.Rows("SELECT updates FROM indexer.amulet_checks"))
 	more, err = history.CheckAmuletSums(t.Context())
 	require.NoError(t, err)
