@@ -27,8 +27,8 @@ const (
 	pingTimeout   = 3 * time.Second
 	lockIdleLimit = 5 * time.Second
 
-	// How long raising the epoch waits for the transactions of sessions that were just ended.
-	raiseTimeout = 10 * time.Second
+	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock meanwhile.
+	raiseTimeout = 3 * time.Second
 
 	// WriterConnections is how many connections a term has, beside that of its lock. Two write batches, one shows them, and three are
 	// for what is done beside; or four write in turn, and two are for that: what has to wait for a connection holds none.

@@ -11,4 +11,5 @@ func TestTheLockIsWatchedClosely(t *testing.T) {
 	t.Parallel()
 	require.Less(t, 2*pingEvery, lockIdleLimit)
 	require.LessOrEqual(t, pingEvery+pingTimeout, lockIdleLimit)
+	require.Less(t, raiseTimeout+pingEvery, lockIdleLimit)
 }
