@@ -36,7 +36,8 @@ type Indexer struct {
 	// Show, if set, is called with the progress of long work, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 
-	lookAgain time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
+	lookAgain   time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
+	flushTraces time.Duration // replaces how long the end waits for a collector, in tests; 0: that
 }
 
 // indexer is the part of a running daemon that writes one pair of schemas. The streams of the pair share it.
@@ -83,7 +84,9 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	x.metrics.Build(build)
 	x.rates.set(cfg)
 	if cfg.OTLPEndpoint != "" {
-		x.tracer, err = tracing.New(ctx, tracing.Config{Endpoint: cfg.OTLPEndpoint, Build: build, Logger: logger, Reason: retryReason})
+		x.tracer, err = tracing.New(ctx, tracing.Config{
+			Endpoint: cfg.OTLPEndpoint, Build: build, Logger: logger, Reason: retryReason, FlushFor: cfg.flushTraces,
+		})
 		if err != nil {
 			return &config.UsageError{Err: err}
 		}

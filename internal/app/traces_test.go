@@ -170,7 +170,7 @@ func TestABatchIsATrace(t *testing.T) {
 	server := serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 50, Fault: fault, NoCheckpoints: true})
 	cfg := indexerFor(database, server, defaultScope())
 	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{}))}, config.ScanUpdates
-	cfg.OTLPEndpoint = to.URL + "/prefix"
+	cfg.OTLPEndpoint, cfg.flushTraces = to.URL+"/prefix", time.Minute
 	running := startIndexer(t, cfg)
 	waitFor(t, database, lastUpdate(l))
 	caughtUp := lastUpdate(l)

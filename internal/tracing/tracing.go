@@ -25,7 +25,7 @@ import (
 	"ledgerindexer/internal/version"
 )
 
-// flushFor is how long Close waits for a collector to take what is not sent yet.
+// flushFor is what Config.FlushFor is by default.
 const flushFor = 3 * time.Second
 
 // Config is where traces go.
@@ -34,6 +34,7 @@ type Config struct {
 	Build    version.Build
 	Logger   *slog.Logger
 	Reason   func(error) string // what kind of error it is, in few fixed words; a trace has no other text of an error
+	FlushFor time.Duration      // how long Close waits for a collector to take what is not sent yet; 0: for seconds
 }
 
 // Tracer implements [ingest.Tracer]. Whatever is not in Config follows the OTEL_* variables of the environment.
@@ -42,6 +43,7 @@ type Tracer struct {
 	exporter *exporter
 	tracer   trace.Tracer
 	reason   func(error) string
+	flushFor time.Duration
 	ledger   string
 }
 
@@ -63,7 +65,10 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	}
 	to := &exporter{SpanExporter: client, logger: cfg.Logger}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(to), sdk.WithResource(of))
-	return &Tracer{provider: provider, exporter: to, tracer: provider.Tracer("ledgerindexer"), reason: cfg.Reason, ledger: "participant"}, nil
+	return &Tracer{
+		provider: provider, exporter: to, tracer: provider.Tracer("ledgerindexer"), reason: cfg.Reason, flushFor: cmp.Or(cfg.FlushFor, flushFor),
+		ledger: "participant",
+	}, nil
 }
 
 // OfNetwork returns a tracer for the updates of a network, which Close of the other one closes.
@@ -73,9 +78,9 @@ func (t *Tracer) OfNetwork() *Tracer {
 	return &n
 }
 
-// Close sends what is not sent yet. It gives up a collector that does not take it within seconds.
+// Close sends what is not sent yet. It gives up a collector that does not take it within FlushFor.
 func (t *Tracer) Close() {
-	ctx, cancel := context.WithTimeout(context.Background(), flushFor)
+	ctx, cancel := context.WithTimeout(context.Background(), t.flushFor)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		t.exporter.closed.Store(true)
