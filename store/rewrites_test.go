@@ -181,4 +181,14 @@ func TestReadersAreToldOfANewWatermark(t *testing.T) {
 	_, err = l.Reset(ctx, 2)
 	require.NoError(t, err)
 	require.Equal(t, "2", told())
+
+	// While the server's queue is half full the watermark moves all the same. Filling it takes gigabytes, so the trigger is made to ask another function.
+	d.Exec("CREATE SCHEMA full_queue")
+	d.Exec("CREATE FUNCTION full_queue.pg_notification_queue_usage() RETURNS double precision LANGUAGE sql RETURN 0.5")
+	d.Exec("ALTER FUNCTION indexer.notify_readers() SET search_path = full_queue, pg_catalog, indexer")
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(2, 5)))
+	require.Equal(t, "5", d.Watermark())
+	d.Exec("ALTER FUNCTION indexer.notify_readers() SET search_path = indexer")
+	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(5, 6)))
+	require.Equal(t, "6", told(), "nothing was said of the one before")
 }
