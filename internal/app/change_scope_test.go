@@ -318,10 +318,11 @@ func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 		"pruned":         {config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}, "prune"},
 		"in the middle":  {config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}, "offset"},
 		"there and back": {config.Contracts{Parties: parties[1:3]}, config.Contracts{Parties: parties[1:2]}, "backfill"},
+		"back by a view": {config.Contracts{}, config.Contracts{Templates: []string{amulet}, Interfaces: sandbox.InterfaceNames()}, "backfill"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "a party" && name != "pruned" {
+			if name != "a party" && name != "back by a view" {
 				brief.Skip(t)
 			}
 			w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 96, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
@@ -361,6 +362,11 @@ func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 			require.Equal(t, []string{"true"}, texts(t, w.database, fmt.Sprintf("SELECT ledger.is_complete(%d, ledger.latest_offset())::text", w.at)))
 			if c.begin != "offset" {
 				requireVerified(t, w.database, w.ledgerURL)
+			}
+			require.Empty(t, texts(t, w.database, `SELECT a.contract_id FROM indexer.active_contracts a JOIN indexer.lifetimes l USING (activated_offset, activated_node_id)`))
+			if name == "back by a view" { // what was stored before the change stays, so it is more than what a new database has
+				require.Equal(t, trueActiveAt(w.ledger, simulatedScope(w.scope), w.ledger.End()), activeAt(t, w.database, w.ledger.End()))
+				return
 			}
 
 			fresh := throwaway.Migrated(t, migrate)

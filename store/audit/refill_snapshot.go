@@ -52,14 +52,18 @@ func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page 
 		if earlier == nil || !earlier.Snapshot || earlier.To != at || earlier.Scope.Hash() != scope.Hash() {
 			return fmt.Errorf("the carried snapshot is not what comes next to be read in scope %s: try again", scope.Canonical())
 		}
-		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
-			return err
-		}
 		carried := rows.NewCarried(page.progress)
 		for i := range page.entries {
 			carried.Add(numbers, &page.entries[i])
 		}
-		if err := r.projectCarried(ctx, tx, carried.Active); err != nil {
+		before, err := r.carriedEnds(ctx, tx, carried.Active)
+		if err != nil {
+			return err
+		}
+		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
+			return err
+		}
+		if err := r.projectCarried(ctx, tx, carried.Active, before); err != nil {
 			return err
 		}
 		if last {
@@ -74,26 +78,39 @@ func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page 
 	})
 }
 
-// projectCarried writes where carried contracts are active, or were, in the place of what was stored of it.
-func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts) error {
+// carriedEnds returns where carried contracts end, as far as that is stored; 0: they are active.
+func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts) ([]int64, error) {
 	q := r.stored.db.Queries
 	if err := q.DerivePlainly(ctx, tx); err != nil {
-		return fmt.Errorf("have contracts looked up by index: %w", err)
+		return nil, fmt.Errorf("have contracts looked up by index: %w", err)
 	}
 	var asked dbsqlc.CarriedEndsParams
-	var places dbsqlc.ActiveContractsRemoveParams
 	for i := range list {
-		a := &list[i]
-		asked.ContractIds, asked.SynchronizerRefs = append(asked.ContractIds, a.ContractID), append(asked.SynchronizerRefs, a.SynchronizerRef)
-		places.ActivatedOffsets, places.ActivatedNodeIds = append(places.ActivatedOffsets, a.ActivatedOffset), append(places.ActivatedNodeIds, a.ActivatedNodeID)
+		asked.ContractIds, asked.SynchronizerRefs = append(asked.ContractIds, list[i].ContractID), append(asked.SynchronizerRefs, list[i].SynchronizerRef)
 	}
 	ends, err := q.CarriedEnds(ctx, tx, asked)
 	if err != nil {
-		return fmt.Errorf("look for what ended %d carried contracts: %w", len(list), err)
+		return nil, fmt.Errorf("look for what ended %d carried contracts: %w", len(list), err)
+	}
+	return ends, nil
+}
+
+// projectCarried writes where carried contracts are active, or were, in the place of what was stored of it. before is where they ended
+// before they were written again: a contract that left the scope by its views may be back with those that it has now.
+func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts, before []int64) error {
+	ends, err := r.carriedEnds(ctx, tx, list)
+	if err != nil {
+		return err
+	}
+	q := r.stored.db.Queries
+	var places dbsqlc.ActiveContractsRemoveParams
+	for i := range list {
+		places.ActivatedOffsets = append(places.ActivatedOffsets, list[i].ActivatedOffset)
+		places.ActivatedNodeIds = append(places.ActivatedNodeIds, list[i].ActivatedNodeID)
 	}
 	var open []dbsqlc.ActiveContracts
 	var closed []dbsqlc.Lifetimes
-	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets, ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: ends}
+	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets, ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: before}
 	for i, ended := range ends {
 		a := &list[i]
 		if ended == 0 {
