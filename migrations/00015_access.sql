@@ -153,7 +153,9 @@ SELECT c.stream, c.scope, c.from_exclusive, c.to_inclusive,
        f.changed_to IS NULL OR c.scope = f.changed_to OR coalesce(scope_shows(s.definition, n.definition), false) AS complete,
        CASE WHEN s.definition -> 'parties' <> '[]' THEN ARRAY(
            SELECT p.party FROM jsonb_array_elements_text(s.definition -> 'parties') p (party)
-           WHERE NOT EXISTS (SELECT FROM readers r WHERE r.reader = CURRENT_USER::text AND NOT r.all_parties)
+           WHERE NOT EXISTS (
+                  SELECT FROM readers r JOIN pg_roles x ON x.rolname = r.reader JOIN pg_roles me ON me.rolname = CURRENT_USER
+                  WHERE NOT r.all_parties AND NOT me.rolsuper AND pg_has_role(x.oid, 'USAGE'))
               OR p.party IN (SELECT m.party FROM my_parties m)
            ORDER BY p.party COLLATE "C") END AS parties,
        CASE WHEN s.definition -> 'templates' <> '[]' THEN ARRAY(SELECT jsonb_array_elements_text(s.definition -> 'templates')) END AS templates,
@@ -162,7 +164,7 @@ FROM coverage c
 JOIN floors f ON f.stream = c.stream
 LEFT JOIN scopes s ON s.scope = c.scope
 LEFT JOIN scopes n ON n.scope = f.changed_to;
-COMMENT ON VIEW scope_ranges IS 'coverage, with its scope, as covered_scopes has it. It shows a limited role its own parties.';
+COMMENT ON VIEW scope_ranges IS 'coverage, with its scope, as covered_scopes has it. It shows a limited role its own parties, and a role that inherits from one, none.';
 
 CREATE OR REPLACE VIEW ledger.coverage WITH (security_invoker = true) AS
 SELECT c.stream, c.scope, c.from_exclusive, least(c.to_inclusive, ledger.latest_offset()) AS to_inclusive, c.complete AS in_force,

@@ -315,6 +315,31 @@ func TestAttackByWhatOthersMayRead(t *testing.T) {
 	require.Contains(t, readers[0].Unlimited, "it may read ledger.by_hand")
 }
 
+// Coverage names the parties of the scope to its owner, to a limited role its own, and none to a role that inherits from that.
+func TestAttackOnThePartiesOfTheScope(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	scope := storetest.Scope
+	scope.Parties = []string{"alice", "bob"}
+	l := d.leadUpdates(d.store())
+	require.NoError(t, l.Start(t.Context(), "participant::1", scope, 0, true))
+	require.NoError(t, l.Append(t.Context(), scope, []ledger.Page{{From: 0, To: 10}}))
+	roles := &attacked{testDB: d, role: d.Row("SELECT current_database()")}
+	limited := roles.newRole("_limited")
+	_, err := l.store.Grant(t.Context(), Reader{Role: limited, Parties: []string{"alice"}})
+	require.NoError(t, err)
+	member := roles.newRole("_member")
+	d.Exec("GRANT " + limited + " TO " + member)
+	parties := func() string { return d.Row("SELECT parties::text FROM ledger.coverage") }
+	require.Equal(t, "{alice,bob}", parties())
+	for role, want := range map[string]string{limited: "{alice}", member: "{}"} {
+		d.Exec("SET ROLE " + role)
+		shown := parties()
+		d.Exec("RESET ROLE")
+		require.Equal(t, want, shown)
+	}
+}
+
 // Every relation of the schemas shows tables for which it is decided what a limited role sees, and reads them with its rights. What comes
 // without a decision fails here.
 func TestEveryRelationIsDecidedOn(t *testing.T) {

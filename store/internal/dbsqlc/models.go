@@ -2534,7 +2534,7 @@ type ScopeEnds struct {
 	Definition   []byte      `db:"definition"`
 }
 
-// coverage, with its scope, as covered_scopes has it. It shows a limited role its own parties.
+// coverage, with its scope, as covered_scopes has it. It shows a limited role its own parties, and a role that inherits from one, none.
 type ScopeRanges struct {
 	Stream        string      `db:"stream"`
 	Scope         string      `db:"scope"`
