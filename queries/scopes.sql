@@ -177,6 +177,14 @@ UPDATE snapshots_both s SET scope = @scope::text, entries = @entries::bigint, pr
     digest = changed_digest(s, jsonb_build_object('scope', @scope::text, 'entries', @entries::bigint, 'pruned', NULL::boolean, 'mixed', NULL::boolean))
 WHERE s.snapshot_offset = @snapshot_offset;
 
+-- name: CarriedUnknownForgetFrom :exec
+-- Removes the entries of unknown kinds of the snapshot at an offset from a place on, with their exact values. Pruning leaves the places of
+-- entries as they were, so one that is read again may have another one.
+WITH gone AS (
+    DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = @at::bigint AND u.ordinal >= @from_ordinal::bigint
+)
+DELETE FROM carried_exact_payloads x WHERE x.ledger_offset = @at::bigint AND x.node_id IS NULL AND x.seq >= @from_ordinal::bigint;
+
 -- name: CoverageElsewhere :many
 -- What is stored in another scope than the one in force: ranges, and all that is carried. Where the snapshot itself is compared, in its
 -- scope, that only if pruning made it of rows of several scopes.

@@ -147,6 +147,10 @@ func (r *Refiller) endSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	if err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()}); err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}
+	err = q.CarriedUnknownForgetFrom(ctx, tx, dbsqlc.CarriedUnknownForgetFromParams{At: int64(page.progress.At), FromOrdinal: page.end()})
+	if err != nil {
+		return fmt.Errorf("remove entries of unknown kinds behind the end of the snapshot: %w", err)
+	}
 	err = q.SnapshotReadAgain(ctx, tx, dbsqlc.SnapshotReadAgainParams{SnapshotOffset: int64(page.progress.At), Scope: scope.Hash(), Entries: page.end()})
 	if err != nil {
 		return fmt.Errorf("record in which scope the snapshot was read: %w", err)

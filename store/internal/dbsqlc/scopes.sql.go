@@ -64,6 +64,25 @@ func (q *Queries) CarriedEnds(ctx context.Context, db DBTX, arg CarriedEndsParam
 	return items, nil
 }
 
+const carriedUnknownForgetFrom = `-- name: CarriedUnknownForgetFrom :exec
+WITH gone AS (
+    DELETE FROM carried_unknown_elements u WHERE u.ledger_offset = $1::bigint AND u.ordinal >= $2::bigint
+)
+DELETE FROM carried_exact_payloads x WHERE x.ledger_offset = $1::bigint AND x.node_id IS NULL AND x.seq >= $2::bigint
+`
+
+type CarriedUnknownForgetFromParams struct {
+	At          int64 `db:"at"`
+	FromOrdinal int64 `db:"from_ordinal"`
+}
+
+// Removes the entries of unknown kinds of the snapshot at an offset from a place on, with their exact values. Pruning leaves the places of
+// entries as they were, so one that is read again may have another one.
+func (q *Queries) CarriedUnknownForgetFrom(ctx context.Context, db DBTX, arg CarriedUnknownForgetFromParams) error {
+	_, err := db.Exec(ctx, carriedUnknownForgetFrom, arg.At, arg.FromOrdinal)
+	return err
+}
+
 const coverageCut = `-- name: CoverageCut :exec
 WITH others AS (
     DELETE FROM coverage_both c
