@@ -155,8 +155,8 @@ WITH exact AS (
 DELETE FROM lookups l WHERE l.ledger_offset <= @floor::bigint;
 
 -- name: PruneResets :one
--- The number of the last reset. It grows with each.
-SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason = 'reset';
+-- The number of the last reset or change of the scope. It grows with each.
+SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason IN ('reset', 'scope changed');
 
 -- name: PruneSnapshot :exec
 -- Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its

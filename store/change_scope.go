@@ -75,7 +75,10 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 				return err
 			}
 		}
-		return l.settleScope(ctx, tx, int64(watermark))
+		if err := l.settleScope(ctx, tx, int64(watermark)); err != nil {
+			return err
+		}
+		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark)-1, int64(watermark), writing.ScopeChanged)
 	})
 	if err != nil {
 		return false, fmt.Errorf("change the scope: %w", err)

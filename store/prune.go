@@ -41,7 +41,7 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
 		if err != nil {
-			return fmt.Errorf("read which reset was the last: %w", err)
+			return fmt.Errorf("read which reset or change of the scope was the last: %w", err)
 		}
 		extent, err := held.Read(ctx, l.store.db, tx)
 		if err != nil {
@@ -67,7 +67,7 @@ type pruning struct {
 	floor  int64
 	cuts   []partitions.Cut
 	copied int64 // up to here what stays of partitions is copied
-	resets int64 // number of the last reset before anything was read
+	resets int64 // number of the last reset, or change of the scope, before anything was read
 	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
 	// updates, which asks for look-ups too, would wait for the rows.
 	lookups dbsqlc.PruneMoveLookupsParams
@@ -211,15 +211,18 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
-// refuseReset is the end where the updates were reset meanwhile, which no role keeps from it: what was removed may have been copied. It is
+// refuseReset is the end where the updates were reset meanwhile, or their scope was changed, which no role keeps from it: both write up to the
+// watermark, and what was removed may have been copied. It is
 // too where records began to be derived again, for which the updates are needed.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("see whether the updates were reset: %w", err)
+		return fmt.Errorf("see whether the updates were reset, or their scope was changed: %w", err)
 	}
 	if resets != p.resets {
-		return &ledger.Problem{What: fmt.Sprintf("database %s was reset meanwhile, so nothing was pruned", p.leader.store.Address()), Do: "prune again"}
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s was reset meanwhile, or its scope was changed, so nothing was pruned", p.leader.store.Address()), Do: "prune again",
+		}
 	}
 	derived, err := p.leader.store.db.Queries.RecordsAreDerived(ctx, tx)
 	if err != nil || !derived {

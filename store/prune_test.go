@@ -289,11 +289,45 @@ func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
 // as far again by then makes no difference.
 func TestPruningBesideAReset(t *testing.T) {
 	t.Parallel()
+	d, up := pruneBeside(t, func(d *testDB, up *UpdatesWriter) {
+		_, err := up.Reset(t.Context(), 5)
+		require.NoError(t, err)
+		for at := ledger.Offset(6); at < 12; at += 5 {
+			d.append(up, at-1, storetest.NewUpdate(at+4, "sync::1"))
+		}
+	})
+	d.prune(3)
+	require.Equal(t, []string{"4", "5", "10", "15"}, d.Rows("SELECT ledger_offset FROM indexer.updates ORDER BY 1"))
+	require.Empty(t, d.differences(up.store))
+}
+
+// Neither are lifetimes that end with the scope lost, which is changed at the watermark, up to which all had been copied.
+func TestPruningBesideAChangeOfTheScope(t *testing.T) {
+	t.Parallel()
+	scope := storetest.Scope
+	scope.Parties = []string{"bob"}
+	d, up := pruneBeside(t, func(_ *testDB, up *UpdatesWriter) {
+		changed, err := up.ChangeScope(t.Context(), scope)
+		require.NoError(t, err)
+		require.True(t, changed)
+	})
+	ended := []string{"contract-4 9", "contract-5 9", "contract-6 9", "contract-7 9", "contract-8 9", "contract-9 9"}
+	require.Subset(t, d.Rows("SELECT contract_id, deactivated_offset FROM indexer.lifetimes"), ended)
+	d.prune(3)
+	require.Subset(t, d.Rows("SELECT contract_id, deactivated_offset FROM indexer.lifetimes"), ended)
+	require.Empty(t, d.differences(up.store))
+}
+
+// pruneBeside does something while one waits for a reader at the end of pruning, who is refused then.
+func pruneBeside(t *testing.T, do func(d *testDB, up *UpdatesWriter)) (*testDB, *UpdatesWriter) {
+	t.Helper()
 	brief.Long(t, "waits between two tries")
 	d := newDatabase(t)
 	up := d.started()
 	for at := ledger.Offset(1); at < 10; at++ {
-		d.append(up, at-1, storetest.NewUpdate(at, "sync::1"))
+		u := storetest.NewUpdate(at, "sync::1")
+		u.Created = []ledger.CreatedEvent{storetest.Creation(0, fmt.Sprint("contract-", at))}
+		d.append(up, at-1, u)
 	}
 	reader := d.Connect()
 	tx, err := reader.Begin(t.Context())
@@ -304,20 +338,14 @@ func TestPruningBesideAReset(t *testing.T) {
 	l := d.leadBackfill(d.store())
 	go func() { pruned <- l.Prune(t.Context(), 3) }()
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND NOT k.granted AND k.relation = 'indexer.floors'::regclass)`)
-	_, err = up.Reset(t.Context(), 5)
-	require.NoError(t, err)
-	for at := ledger.Offset(6); at < 12; at += 5 {
-		d.append(up, at-1, storetest.NewUpdate(at+4, "sync::1"))
-	}
+	do(d, up)
 	require.NoError(t, tx.Commit(t.Context()))
 	var problem *ledger.Problem
 	require.ErrorAs(t, <-pruned, &problem)
 	require.ErrorContains(t, problem, "was reset meanwhile")
 	l.Close()
 	require.Equal(t, "0 0", d.Floors())
-	d.prune(3)
-	require.Equal(t, []string{"4", "5", "10", "15"}, d.Rows("SELECT ledger_offset FROM indexer.updates ORDER BY 1"))
-	require.Empty(t, d.differences(up.store))
+	return d, up
 }
 
 // A pruning that ends early leaves everything as it was, whoever pruned, and another one begins again.

@@ -150,7 +150,7 @@ func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.
 
 // settleScope ends at the watermark what the scope in force does not show, and opens what it shows again.
 func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark int64) error {
-	if err := writing.ReturnToScope(ctx, tx, l.term.Partitions, watermark); err != nil {
+	if _, err := writing.ReturnToScope(ctx, tx, l.term.Partitions, watermark); err != nil {
 		return err
 	}
 	return writing.LeaveScope(ctx, tx, l.term.Partitions, watermark)

@@ -88,8 +88,12 @@ func (r *Refiller) refill(ctx context.Context, scope ledger.Scope, page ledger.P
 		} else {
 			err = r.replace(ctx, tx, wanted, page, different, int64(extent.Watermark), move)
 		}
-		if err == nil {
-			err = writing.ReturnToScope(ctx, tx, r.term.Partitions, int64(page.From))
+		if err != nil {
+			return err
+		}
+		returned, err := writing.ReturnToScope(ctx, tx, r.term.Partitions, int64(page.From))
+		if err == nil && returned {
+			err = writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(page.From)-1, int64(page.From), writing.ScopeChanged)
 		}
 		if err != nil || len(different) == 0 {
 			return err

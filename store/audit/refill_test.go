@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -28,6 +29,52 @@ func (d *testDB) refill(s *opened, read func(r *Refiller, scope ledger.Scope) er
 	require.NoError(d.T, err)
 	require.Len(d.T, earlier, 1)
 	require.NoError(d.T, read(NewRefiller(s.Store, leader), earlier[0].Scope))
+}
+
+// Of contracts that left the scope and are back readers are told where they ended meanwhile.
+func TestWhatIsBackInTheScope(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s, ctx := d.store(), t.Context()
+	alice := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeLedgerEffects}
+	both := alice
+	both.Parties = []string{"alice", "bob"}
+	write := func(scope ledger.Scope, page ledger.Page) {
+		t.Helper()
+		l := d.leadUpdates(s)
+		defer l.UpdatesWriter.Close()
+		if page.From == 0 {
+			require.NoError(t, l.Start(ctx, "participant::1", scope, 0, true))
+		}
+		require.NoError(t, l.Append(ctx, scope, []ledger.Page{page}))
+	}
+	created, used, ended := storetest.NewUpdate(30, "sync::1"), storetest.NewUpdate(80, "sync::1"), storetest.NewUpdate(110, "sync::1")
+	for node, id := range []string{"ends", "stays"} {
+		c := storetest.Creation(int32(node), id)
+		c.Signatories = []string{"bob"}
+		created.Created = append(created.Created, c)
+	}
+	used.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "ends", false, storetest.Ptr(true))}
+	ended.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "ends", true, storetest.Ptr(true))}
+
+	write(both, ledger.Page{From: 0, To: 50, Updates: []ledger.Update{created}})
+	d.changeScope(s, alice)
+	rewrites := func() []string {
+		return d.Rows("SELECT from_exclusive, to_inclusive, reason FROM ledger.rewrites ORDER BY rewrite")
+	}
+	require.Equal(t, []string{"49 50 scope changed"}, rewrites())
+	write(alice, ledger.Page{From: 50, To: 100})
+	d.changeScope(s, both)
+	write(both, ledger.Page{From: 100, To: 120, Updates: []ledger.Update{ended}})
+	d.refill(s, func(r *Refiller, scope ledger.Scope) error {
+		return r.Refill(ctx, scope, ledger.Page{From: 50, To: 100, Updates: []ledger.Update{used}})
+	})
+	require.Equal(t, []string{"ends 110"}, d.Rows("SELECT contract_id, deactivated_offset FROM indexer.lifetimes"))
+	require.Equal(t, []string{"stays"}, d.Rows("SELECT contract_id FROM indexer.active_contracts"))
+	require.Equal(t, []string{"49 50 scope changed", "99 100 scope changed", "49 50 scope changed", "50 100 filled in"}, rewrites())
+	var list []findings.Difference
+	require.NoError(t, s.CompareDerived(ctx, func(string) {}, storetest.Collect(&list)))
+	require.Empty(t, list)
 }
 
 // An entry of an unknown kind is stored once after the snapshot was read again, in which it may have another place.

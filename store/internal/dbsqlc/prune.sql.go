@@ -344,10 +344,10 @@ func (q *Queries) PrunePartitions(ctx context.Context, db DBTX, floor int64) ([]
 }
 
 const pruneResets = `-- name: PruneResets :one
-SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason = 'reset'
+SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason IN ('reset', 'scope changed')
 `
 
-// The number of the last reset. It grows with each.
+// The number of the last reset or change of the scope. It grows with each.
 func (q *Queries) PruneResets(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, pruneResets)
 	var column_1 int64

@@ -18,6 +18,8 @@ const (
 	ReadAgain = "read again"
 	Pruned    = "pruned"
 	Redacted  = "redacted"
+
+	ScopeChanged = "scope changed"
 )
 
 // NoteRewrite notes for readers, in the transaction that makes the change, that it changed something of a stream after one place up to another. It

@@ -52,20 +52,21 @@ func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) e
 const returnedAtOnce = 10_000
 
 // ReturnToScope gives lifetimes that ended at an offset because the scope did the end that they have now, when it does not end there any
-// more. They may be active.
-func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) error {
+// more. They may be active. It reports whether there were any.
+func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) (returned bool, err error) {
 	if err := queries.DerivePlainly(ctx, tx); err != nil {
-		return fmt.Errorf("have contracts looked up by index: %w", err)
+		return false, fmt.Errorf("have contracts looked up by index: %w", err)
 	}
 	next := dbsqlc.ScopeReturningParams{At: at, AfterOffset: -1, AtMost: returnedAtOnce}
 	for {
 		list, err := queries.ScopeReturning(ctx, tx, next)
 		if err != nil {
-			return fmt.Errorf("look for what ended at offset %d with the scope: %w", at, err)
+			return false, fmt.Errorf("look for what ended at offset %d with the scope: %w", at, err)
 		}
 		if len(list) == 0 {
-			return nil
+			return returned, nil
 		}
+		returned = true
 		moved, contracts := dbsqlc.ScopeReturnParams{At: at}, make([]string, 0, len(list))
 		for _, l := range list {
 			moved.ActivatedOffsets, moved.ActivatedNodeIds = append(moved.ActivatedOffsets, l.ActivatedOffset), append(moved.ActivatedNodeIds, l.ActivatedNodeID)
@@ -73,13 +74,13 @@ func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64
 		}
 		ends := slices.DeleteFunc(slices.Clone(moved.Ends), func(end int64) bool { return end == 0 })
 		if err := set.Ensure(ctx, "lifetimes", slices.Values(ends)); err != nil {
-			return err
+			return false, err
 		}
 		if err := queries.ScopeReturn(ctx, tx, moved); err != nil {
-			return fmt.Errorf("move the end of %d lifetimes: %w", len(list), err)
+			return false, fmt.Errorf("move the end of %d lifetimes: %w", len(list), err)
 		}
 		if err := ForgetLookups(ctx, tx, contracts); err != nil { // of those that ended while they were not known to be active
-			return err
+			return false, err
 		}
 		next.AfterOffset, next.AfterNode = list[len(list)-1].ActivatedOffset, list[len(list)-1].ActivatedNodeID
 	}
