@@ -250,6 +250,12 @@ func changed[R any](before, after []R, key func(*R) lifetimeKey) (gone []lifetim
 // not stored, or not yet.
 func (r *Refiller) lookUp(ctx context.Context, tx pgx.Tx, created []string, after *active.Step) error {
 	q := r.stored.db.Queries
+	for i := range after.Activations { // a contract that left the scope was asked for when it ended: it is known now that it was active
+		created = append(created, after.Activations[i].ContractID)
+	}
+	for i := range after.Lifetimes {
+		created = append(created, after.Lifetimes[i].ContractID)
+	}
 	if err := writing.ForgetLookups(ctx, tx, created); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (d *testDB) refill(s *opened, read func(r *Refiller, scope ledger.Scope) er
 	require.NoError(d.T, read(NewRefiller(s.Store, leader), earlier[0].Scope))
 }
 
-// Of contracts that left the scope and are back readers are told where they ended meanwhile.
+// Contracts that left the scope and are back are not asked for any more, and readers are told where they ended meanwhile.
 func TestWhatIsBackInTheScope(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
@@ -66,9 +66,12 @@ func TestWhatIsBackInTheScope(t *testing.T) {
 	write(alice, ledger.Page{From: 50, To: 100})
 	d.changeScope(s, both)
 	write(both, ledger.Page{From: 100, To: 120, Updates: []ledger.Update{ended}})
+	require.Equal(t, []string{"ends 110"}, d.Rows("SELECT contract_id, ledger_offset FROM indexer.lookups"))
+
 	d.refill(s, func(r *Refiller, scope ledger.Scope) error {
 		return r.Refill(ctx, scope, ledger.Page{From: 50, To: 100, Updates: []ledger.Update{used}})
 	})
+	require.Empty(t, d.Rows("SELECT contract_id, ledger_offset FROM indexer.lookups"))
 	require.Equal(t, []string{"ends 110"}, d.Rows("SELECT contract_id, deactivated_offset FROM indexer.lifetimes"))
 	require.Equal(t, []string{"stays"}, d.Rows("SELECT contract_id FROM indexer.active_contracts"))
 	require.Equal(t, []string{"49 50 scope changed", "99 100 scope changed", "49 50 scope changed", "50 100 filled in"}, rewrites())
