@@ -316,6 +316,11 @@ func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	d.prune(3)
 	require.Subset(t, d.Rows("SELECT contract_id, deactivated_offset FROM indexer.lifetimes"), ended)
 	require.Empty(t, d.differences(up.store))
+	// Pruned up to the change, nothing is left of the scope before.
+	require.NoError(t, up.Append(t.Context(), scope, []ledger.Page{{From: 9, To: 10}}))
+	d.prune(9)
+	require.Equal(t, []string{"1"}, d.Rows("SELECT count(*) FROM indexer.scopes"))
+	require.Equal(t, []string{"true"}, d.Rows("SELECT changed_to IS NULL FROM indexer.floors"))
 }
 
 // pruneBeside does something while one waits for a reader at the end of pruning, who is refused then.
