@@ -104,10 +104,10 @@ func (r *refilling) snapshot(ctx context.Context, at ledger.Offset) error {
 	}
 }
 
-// notRefilled replaces the cure of a snapshot that can't be read.
+// notRefilled replaces the cure of ledger.ErrPruned by the one for a snapshot.
 func notRefilled(at ledger.Offset, err error) error {
 	var p *ledger.Problem
-	if !errors.As(err, &p) {
+	if !errors.Is(err, ledger.ErrPruned) || !errors.As(err, &p) {
 		return err
 	}
 	return &ledger.Problem{
