@@ -54,9 +54,14 @@ SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'upd
     coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq;
 
 -- name: StatusHosting :many
--- The last topology events by which parties were onboarded to the participant with contracts, or left it.
-SELECT t.ledger_offset, t.kind, t.party_id::text AS party
-FROM topology_events t
-WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
-  AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
-ORDER BY t.ledger_offset DESC, t.node_id DESC LIMIT @at_most;
+-- The last topology events by which each of some parties, or of all (none are given), was onboarded to the participant with contracts, or left it.
+SELECT h.ledger_offset, h.kind, h.party
+FROM (
+    SELECT DISTINCT ON (t.party_id COLLATE "C") t.ledger_offset, t.node_id, t.kind, t.party_id::text AS party
+    FROM topology_events t
+    WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
+      AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
+      AND (cardinality(@parties::text[]) = 0 OR t.party_id = ANY (@parties::text[]))
+    ORDER BY t.party_id COLLATE "C", t.ledger_offset DESC, t.node_id DESC
+) h
+ORDER BY h.ledger_offset DESC, h.node_id DESC LIMIT @at_most;

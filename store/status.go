@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -271,20 +270,15 @@ const hostingShown = 10
 
 // hosting reads the last change of each party that is read. Events that are stored of one that was taken away from the scope say nothing new.
 func (s *Store) hosting(ctx context.Context, tx pgx.Tx) (list []HostingChange, err error) {
-	rows, err := s.db.Queries.StatusHosting(ctx, tx, hostingShown)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
 	scope, _, err := s.scopeInForce(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	told := map[string]bool{}
+	rows, err := s.db.Queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: append([]string{}, scope.Parties...), AtMost: hostingShown})
+	if err != nil {
+		return nil, fmt.Errorf("read which parties came to the participant or left it: %w", err)
+	}
 	for _, row := range rows {
-		if told[row.Party] || len(scope.Parties) > 0 && !slices.Contains(scope.Parties, row.Party) {
-			continue
-		}
-		told[row.Party] = true
 		list = append(list, HostingChange{Offset: ledger.Offset(row.LedgerOffset), Kind: ledger.TopologyEventKind(row.Kind), Party: row.Party})
 	}
 	return list, nil

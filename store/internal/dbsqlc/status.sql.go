@@ -93,12 +93,22 @@ func (q *Queries) StatusHeads(ctx context.Context, db DBTX) (StatusHeadsRow, err
 }
 
 const statusHosting = `-- name: StatusHosting :many
-SELECT t.ledger_offset, t.kind, t.party_id::text AS party
-FROM topology_events t
-WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
-  AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
-ORDER BY t.ledger_offset DESC, t.node_id DESC LIMIT $1
+SELECT h.ledger_offset, h.kind, h.party
+FROM (
+    SELECT DISTINCT ON (t.party_id COLLATE "C") t.ledger_offset, t.node_id, t.kind, t.party_id::text AS party
+    FROM topology_events t
+    WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
+      AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
+      AND (cardinality($1::text[]) = 0 OR t.party_id = ANY ($1::text[]))
+    ORDER BY t.party_id COLLATE "C", t.ledger_offset DESC, t.node_id DESC
+) h
+ORDER BY h.ledger_offset DESC, h.node_id DESC LIMIT $2
 `
+
+type StatusHostingParams struct {
+	Parties []string `db:"parties"`
+	AtMost  int32    `db:"at_most"`
+}
 
 type StatusHostingRow struct {
 	LedgerOffset int64  `db:"ledger_offset"`
@@ -106,9 +116,9 @@ type StatusHostingRow struct {
 	Party        string `db:"party"`
 }
 
-// The last topology events by which parties were onboarded to the participant with contracts, or left it.
-func (q *Queries) StatusHosting(ctx context.Context, db DBTX, atMost int32) ([]StatusHostingRow, error) {
-	rows, err := db.Query(ctx, statusHosting, atMost)
+// The last topology events by which each of some parties, or of all (none are given), was onboarded to the participant with contracts, or left it.
+func (q *Queries) StatusHosting(ctx context.Context, db DBTX, arg StatusHostingParams) ([]StatusHostingRow, error) {
+	rows, err := db.Query(ctx, statusHosting, arg.Parties, arg.AtMost)
 	if err != nil {
 		return nil, err
 	}

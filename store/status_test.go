@@ -1,0 +1,37 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
+)
+
+// However many parties that are not read came later, and however often one did, the status names each one that is read once, with its last event.
+func TestTheStatusNamesThePartiesOfTheScope(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	scope := storetest.Scope
+	scope.Parties, scope.Topology = []string{"alice", "bob", "carol"}, true
+	up := d.leadUpdates(d.store())
+	require.NoError(t, up.Start(t.Context(), "participant::1", scope, 0, true))
+	parties := []string{"alice", "bob"}
+	for i := range 2 * hostingShown {
+		parties = append(parties, fmt.Sprint("other-", i), "bob")
+	}
+	page := ledger.Page{To: 100}
+	for i, party := range parties {
+		u := storetest.NewUpdate(ledger.Offset(i+1), "sync::1")
+		u.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyOnboarding, PartyID: &party, ParticipantID: storetest.Ptr("participant::1")}}
+		page.Updates = append(page.Updates, u)
+	}
+	require.NoError(t, up.Append(t.Context(), scope, []ledger.Page{page}))
+	status, err := up.store.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []HostingChange{
+		{Offset: ledger.Offset(len(parties)), Kind: ledger.TopologyOnboarding, Party: "bob"}, {Offset: 1, Kind: ledger.TopologyOnboarding, Party: "alice"},
+	}, status.Hosting)
+}
