@@ -66,6 +66,10 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err := writing.PutInForce(ctx, tx, scope.Hash()); err != nil {
 			return err
 		}
+		// Again: filling in, which may have begun meanwhile, had the floors.
+		if err := l.store.refuseChange(ctx, tx, scope, 0); err != nil {
+			return err
+		}
 		earlier, err := l.store.earlierScope(ctx, tx)
 		if err != nil {
 			return err

@@ -51,7 +51,7 @@ func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err erro
 // carried there goes with it, because the events themselves take its place. The history floor is lowered as far as
 // everything is stored up to it. Ranges may be filled in any order and at the same time.
 //
-// Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the
+// Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the scope was changed, or the
 // database's. After any error the outcome is unknown: ask Unfilled again.
 func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	if len(pages) == 0 {
@@ -163,7 +163,20 @@ func (l *BackfillWriter) lowerFloor(ctx context.Context, tx pgx.Tx, scope ledger
 	if err := q.FloorLower(ctx, tx, StreamUpdates); err != nil {
 		return fmt.Errorf("lower the history floor: %w", err)
 	}
-	return nil
+	return l.refuseChanged(ctx, tx, scope)
+}
+
+// refuseChanged is the end where the scope was changed since the scope to fill in was chosen, and that lacks something now. It comes after the
+// floors were written, for which it waits while the scope is changed.
+func (l *BackfillWriter) refuseChanged(ctx context.Context, tx pgx.Tx, scope ledger.Scope) error {
+	now, ok, err := l.store.scopeInForce(ctx, tx)
+	if err != nil || !ok || len(scope.Lacks(now)) == 0 {
+		return err
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("history was being filled in in scope %s into database %s, and the scope was changed meanwhile", scope.Canonical(), l.store.Address()),
+		Do:   "nothing of this range was stored: run `backfill history` with the flags of the scope that is in force now",
+	}
 }
 
 // coverDown claims a range together with the row that begins where it ends, if there is one. That may be the one that the

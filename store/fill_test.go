@@ -49,6 +49,45 @@ func life(from, to ledger.Offset, at ledger.Offset, created, archived []string) 
 	return []ledger.Page{{From: from, To: to, Updates: []ledger.Update{u}}}
 }
 
+// Either the scope is changed or history is filled in below in the scope before, whichever comes first.
+func TestFillingInAndAChangeOfTheScope(t *testing.T) {
+	t.Parallel()
+	for name, changedFirst := range map[string]bool{"changed": true, "filled in": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			scope := storetest.Scope
+			scope.Parties = []string{"alice"}
+			up, l := d.leadUpdates(d.store()), d.leadBackfill(d.store())
+			require.NoError(t, up.Start(t.Context(), "participant::1", scope, 100, false))
+			require.NoError(t, up.Append(t.Context(), scope, []ledger.Page{{From: 100, To: 110}}))
+			more := scope
+			more.Parties = []string{"alice", "bob"}
+			change := func() error { _, err := up.ChangeScope(t.Context(), more); return err }
+			fill := func() error { return l.Fill(t.Context(), scope, storetest.OneCreation(40, 60)) }
+			first, second, refused := fill, change, "history is being filled in"
+			if changedFirst {
+				first, second, refused = change, fill, "the scope was changed meanwhile"
+			}
+			// Both wait for the floors, in this order.
+			tx, err := d.Connect().Begin(t.Context())
+			require.NoError(t, err)
+			_, err = tx.Exec(t.Context(), "SELECT FROM indexer.floors_both FOR UPDATE")
+			require.NoError(t, err)
+			waiting := make([]chan error, 2)
+			for i, do := range []func() error{first, second} {
+				waiting[i] = make(chan error, 1)
+				go func() { waiting[i] <- do() }()
+				d.WaitFor("SELECT count(*) > $1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'", i)
+			}
+			require.NoError(t, tx.Commit(t.Context()))
+			require.NoError(t, <-waiting[0])
+			storetest.RequireProblem(t, <-waiting[1], refused, "backfill history")
+			require.Empty(t, d.differences(up.store))
+		})
+	}
+}
+
 // A history window deletes the carried rows of its range, with all that belongs to them, and writes the events in their place:
 // each event is shown once. What was sealed of the snapshot is forgotten.
 func TestHistoryWindowDeletesTheCarriedRowsOfItsRange(t *testing.T) {

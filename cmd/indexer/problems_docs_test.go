@@ -89,7 +89,7 @@ var documented = map[string]struct {
 	"store/audit/repair_coverage.go":    {1, []string{"updates are stored beyond the ledger's end"}},
 	"store/change_scope.go":             {3, []string{"the scope can't be changed: another form", "the scope can't be changed: history is being", "the scope can't be changed: the participant is pruned"}},
 	"store/field_indexes.go":            {3, []string{"another command is making or dropping", "the role may not change", "most of a field's last values"}},
-	"store/fill.go":                     {1, []string{"`backfill history`: the snapshot has a contract"}},
+	"store/fill.go":                     {2, []string{"`backfill history`: the snapshot has a contract", "history was being filled in in a scope"}},
 	"store/fill_snapshot.go":            {3, []string{"`backfill history --with-snapshot`: the snapshot adds nothing", "`backfill history --with-snapshot`: the snapshot contradicts"}},
 	"store/internal/held/held.go":       {2, []string{"the checkpoint, or the floors", "how far the transaction history was read is lost"}},
 	"store/internal/rows/carried.go":    {1, []string{"a snapshot has a contract later"}},
