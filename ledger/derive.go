@@ -21,6 +21,9 @@ type MovedUpdate struct {
 	SynchronizerID string
 	Exercises      []MovingExercise // of MovingChoices, in the order of their nodes
 	Amulets        []MovedAmulet    // that were created or archived, in the order of their nodes; see WantsAmulets
+
+	// Noted are its records as they followed before anything of it was redacted; nil: they follow from what it says.
+	Noted []Transaction
 }
 
 // MovingExercise is an exercise that a record follows from, or that decides which records follow from the exercises below it.
@@ -125,7 +128,14 @@ func EventIDOf(updateID string, node int32) string {
 // Records derives the records of the transaction history, in order. Their Offset is nil: it belonged to the service's own participant. An
 // exercise that can't be read gives a record of an unknown kind.
 func (u *MovedUpdate) Records() []Transaction {
-	return u.walk(0, 1<<31-1, nil)
+	if u.Noted == nil {
+		return u.walk(0, 1<<31-1, nil)
+	}
+	list := slices.Clone(u.Noted)
+	for i := range list {
+		list[i].Rules = RulesVersion // by whichever they were noted, nothing else follows by these
+	}
+	return list
 }
 
 // walk appends the records of the exercises from index i on, up to node id last. It skips exercises below one that explains them.

@@ -11,7 +11,8 @@ import (
 // Fingerprint returns 64 bits of a SHA-256 hash that identify a record, whatever service and release served it. The hash covers the
 // content of a record without what differs between services and releases: the offset, the round, the domain, the word for the
 // unit, the types that interface.md does not have, balance changes, fees and unknown members. For a record of an unknown kind it
-// covers everything but the offset. It is stored, so what it covers must not change.
+// covers everything but the offset; of one that follows from an update, only its id and type, because the rest may be redacted there. It is
+// stored, so what it covers must not change.
 func (t *Transaction) Fingerprint() int64 {
 	var room [512]byte // enough for most records, so that these need no allocation
 	text := appendText(room[:0], t.EventID)
@@ -36,7 +37,9 @@ func (t *Transaction) Fingerprint() int64 {
 		text = appendText(text, t.Abort.InstructionCID)
 	default:
 		text = appendOptional(text, t.Type)
-		text = appendText(text, withoutOffset(t.Raw))
+		if t.Rules == 0 {
+			text = appendText(text, withoutOffset(t.Raw))
+		}
 	}
 	sum := sha256.Sum256(text)
 	return int64(binary.BigEndian.Uint64(sum[:8]))

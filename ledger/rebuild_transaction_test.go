@@ -25,6 +25,44 @@ func TestDecodingOfTransactionsLosesNothing(t *testing.T) {
 	requireRead(t, "transactions", realisticHistory(3))
 }
 
+// Records that were noted are the same when they are read again, also as jsonb gives them back: with spaces, and members in another order.
+func TestNotedRecordsLoseNothing(t *testing.T) {
+	t.Parallel()
+	text := jsontext.Value(strings.NewReplacer(`\ud800`, "A", `\ud83d`, "B").Replace(string(everyRecord()))) // which jsonb can't hold
+	require.NoError(t, text.Compact())
+	want, err := DecodeTransactions(text)
+	require.NoError(t, err)
+	for i := range want {
+		want[i].Rules = int32(i % 2)
+	}
+	for _, records := range [][]Transaction{want, {}} {
+		noted, err := EncodeRecords(records)
+		require.NoError(t, err)
+		got, err := DecodeRecords(noted)
+		require.NoError(t, err)
+		require.Equal(t, records, got)
+		require.NoError(t, noted.Indent())
+		got, err = DecodeRecords(noted)
+		require.NoError(t, err)
+		require.Len(t, got, len(records))
+	}
+	u := MovedUpdate{ID: "u", Exercises: []MovingExercise{{Entity: "AmuletRules", Choice: "AmuletRules_Mint"}}}
+	require.Len(t, u.Records(), 1)
+	u.Noted = []Transaction{}
+	require.Empty(t, u.Records(), "also of an update that has none")
+	u.Noted = []Transaction{{EventID: "#u:0", Rules: RulesVersion + 1}}
+	require.Equal(t, []Transaction{{EventID: "#u:0", Rules: RulesVersion}}, u.Records(), "by the rules in force")
+
+	noted, err := EncodeRecords([]Transaction{decodeOne(t, tapRecord)})
+	require.NoError(t, err)
+	const stored = `[{"EventID":"#12ab:5","Kind":"tap","Type":"devnet_tap","Date":"2025-10-14T11:29:22Z","DomainID":"sync::1","Round":0,"Word":"amulet","Tap":{"Owner":"alice","Amount":"7.0"}}]`
+	require.Equal(t, stored, string(noted), "what is stored is read by later versions")
+	for _, other := range []string{`[{"EventId":"#1"}]`, `{}`, `[{"EventID":7}]`, ``} {
+		_, err := DecodeRecords(JSON(other))
+		require.Error(t, err, other)
+	}
+}
+
 func requireRebuiltTransactions(t *testing.T, got []Transaction, list jsontext.Value) {
 	t.Helper()
 	sent := elementsOf(t, list)

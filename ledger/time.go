@@ -34,6 +34,19 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, t.String()), nil
 }
 
+// UnmarshalJSON reads what MarshalJSON returns.
+func (t *Time) UnmarshalJSON(text []byte) (err error) {
+	if string(text) == "null" {
+		*t = Time{}
+		return nil
+	}
+	plain, err := strconv.Unquote(string(text))
+	if err == nil {
+		*t, err = ParseTime(plain)
+	}
+	return err
+}
+
 // ParseTime parses an RFC 3339 time with 0 to 9 fraction digits.
 func ParseTime(text string) (Time, error) {
 	t, err := time.Parse(time.RFC3339Nano, text)

@@ -1,5 +1,11 @@
 package ledger
 
+import (
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+)
+
 // TransactionKind is the kind of a record of the transaction history; its text is stored in the database.
 type TransactionKind string
 
@@ -103,4 +109,22 @@ type AbortedInstruction struct {
 	Kind           *string // abort_kind, which servers send and interface.md does not have
 
 	Extra JSON
+}
+
+// EncodeRecords returns records as JSON, of which [DecodeRecords] makes the same ones. It is stored, so the members of the types above
+// keep their names.
+func EncodeRecords(records []Transaction) (JSON, error) {
+	text, err := json.Marshal(records, json.OmitZeroStructFields(true))
+	if err != nil {
+		return nil, fmt.Errorf("write %d records as JSON: %w", len(records), err)
+	}
+	return text, nil
+}
+
+// DecodeRecords reads what [EncodeRecords] returned. It is never nil.
+func DecodeRecords(text JSON) (records []Transaction, err error) {
+	if err := json.Unmarshal(text, &records, json.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("read noted records, which are not as this version writes them: %w", err)
+	}
+	return append([]Transaction{}, records...), nil
 }

@@ -33,9 +33,23 @@ COMMENT ON COLUMN ledger.redactions.redacted_by IS 'By which database role.';
 COMMENT ON COLUMN ledger.redactions.reason IS 'The reason that the operator gave.';
 COMMENT ON COLUMN ledger.redactions.erased IS 'From how many rows content was erased, by table. Of an update and its contracts together, in the update''s row.';
 
+CREATE TABLE redacted_records_both (
+    update_id text NOT NULL,
+    records   jsonb NOT NULL,
+    is_copy   boolean NOT NULL DEFAULT false,
+    digest    bytea,
+    PRIMARY KEY (update_id, is_copy)
+) PARTITION BY LIST (is_copy);
+CREATE TABLE redacted_records PARTITION OF redacted_records_both FOR VALUES IN (false);
+CREATE TABLE redacted_records_copy PARTITION OF redacted_records_both FOR VALUES IN (true);
+COMMENT ON TABLE redacted_records IS 'The records of the transaction history that followed from updates of a network before something of these was redacted, without what was. They are what follows from these updates from then on. Rows are never removed.';
+
 -- Rows of nothing but content are removed. ANALYZE would leave the statistics of an empty table as they are, with values that were erased.
 -- Nobody searches by them.
 ALTER TABLE exact_payloads ALTER COLUMN exact SET STATISTICS 0;
 ALTER TABLE carried_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
 ALTER TABLE lookup_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
 ALTER TABLE record_exact_payloads ALTER COLUMN exact SET STATISTICS 0;
+-- Records that were noted may be redacted further.
+ALTER TABLE redacted_records ALTER COLUMN records SET STATISTICS 0;
+ALTER TABLE redacted_records_copy ALTER COLUMN records SET STATISTICS 0;

@@ -1,11 +1,12 @@
 -- name: MovedExercises :many
--- The exercises of some choices of Splice's packages after one offset up to another.
+-- The exercises of some choices of Splice's packages after one offset up to another, with the records that were noted of their update.
 SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.contract_id, t.module_name, t.entity_name, e.choice, e.choice_argument,
-    e.exercise_result, u.update_id, u.effective_at, s.synchronizer_id
+    e.exercise_result, u.update_id, u.effective_at, s.synchronizer_id, n.records AS noted
 FROM exercised e
 JOIN templates t ON t.template_ref = e.template_ref
 JOIN updates u ON u.ledger_offset = e.ledger_offset
 LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+LEFT JOIN redacted_records n ON n.update_id = u.update_id
 WHERE e.ledger_offset > @from_exclusive AND e.ledger_offset <= @to_inclusive AND e.choice = ANY (@choices::text[])
     AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
 ORDER BY e.ledger_offset, e.node_id;

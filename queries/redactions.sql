@@ -51,8 +51,10 @@ WHERE EXISTS (
                   AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0));
 
 -- name: RedactionRecords :many
--- The records of some updates, and those that name one of some contracts.
+-- The records of some updates, those with some event ids, and those that name one of some contracts.
 SELECT t.seq FROM transactions t WHERE update_id_of(t.event_id) = ANY (@update_ids::text[])
+UNION
+SELECT t.seq FROM transactions t WHERE t.event_id = ANY (@event_ids::text[])
 UNION
 SELECT t.seq FROM transfers t WHERE t.instruction_cid = ANY (@contract_ids::text[])
 UNION
@@ -63,6 +65,16 @@ WHERE EXISTS (
     SELECT FROM unnest(@contract_ids::text[]) c (id)
     WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
        OR EXISTS (SELECT FROM record_exact_payloads x WHERE x.seq = u.seq AND x.field = 'raw' AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0));
+
+-- name: RedactionNoted :many
+-- The noted records that name one of some contracts. In jsonb's text an id is as in JSON.
+SELECT n.update_id, n.records FROM redacted_records n
+WHERE EXISTS (SELECT FROM unnest(@contract_ids::text[]) c (id) WHERE strpos(n.records::text, btrim(to_jsonb(c.id)::text, '"')) > 0);
+
+-- name: RedactionNoteRecords :exec
+INSERT INTO redacted_records_both (update_id, records, is_copy, digest)
+SELECT r.*, c.is_copy, row_digest(r) FROM (SELECT @update_id::text AS update_id, @records::jsonb AS records) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (update_id, is_copy) DO UPDATE SET records = excluded.records, digest = excluded.digest;
 
 -- name: RedactionUpdates :many
 -- Where an update is, up to the watermark.

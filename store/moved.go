@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/moved"
 )
 
 // MovedUpdates returns which of so many updates after an offset, up to the watermark, move amulets, in order. through is how far they were
@@ -28,7 +29,7 @@ func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost in
 			return fmt.Errorf("look for the updates after offset %d: %w", after, err)
 		}
 		through = ledger.Offset(to)
-		list, err = s.movedUpdates(ctx, tx, after, through)
+		list, err = moved.Updates(ctx, s.db.Queries, tx, after, through)
 		return err
 	})
 	return list, through, err
@@ -90,96 +91,6 @@ func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark le
 		return 0, 0, fmt.Errorf("read where the stored history begins: %w", err)
 	}
 	return ledger.Offset(max(floors.HistoryFloor, floors.PrunedTo)), watermark, nil
-}
-
-func (s *Store) movedUpdates(ctx context.Context, tx pgx.Tx, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
-	q := s.db.Queries
-	exercises, err := q.MovedExercises(ctx, tx, dbsqlc.MovedExercisesParams{
-		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the updates after offset %d that move amulets: %w", after, err)
-	}
-	byOffset := map[int64]int{}
-	var contracts []string
-	for i := range exercises {
-		x := &exercises[i]
-		at, ok := byOffset[x.LedgerOffset]
-		if !ok {
-			at = len(list)
-			byOffset[x.LedgerOffset] = at
-			list = append(list, movedUpdate(x))
-		}
-		list[at].Exercises = append(list[at].Exercises, ledger.MovingExercise{
-			NodeID: x.NodeID, LastDescendant: x.LastDescendantNodeID, ContractID: x.ContractID, Module: x.ModuleName, Entity: x.EntityName,
-			Choice: x.Choice, Argument: x.ChoiceArgument, Result: x.ExerciseResult,
-		})
-	}
-	wanted := map[int64]int{} // places in the list
-	var first, last int64
-	for i := range list {
-		if list[i].WantsAmulets() {
-			last = int64(list[i].Offset)
-			if wanted[last] = i; first == 0 {
-				first = last
-			}
-		}
-		for k := range list[i].Exercises {
-			if e := &list[i].Exercises[k]; e.WantsContract() {
-				contracts = append(contracts, e.ContractID)
-			}
-		}
-	}
-	if len(wanted) == 0 {
-		return list, nil
-	}
-	amulets, err := q.MovedAmulets(ctx, tx, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
-	if err != nil {
-		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
-	}
-	for _, a := range amulets {
-		at, ok := wanted[a.LedgerOffset]
-		if !ok {
-			continue
-		}
-		u := &list[at]
-		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
-	}
-	return list, s.movedContracts(ctx, tx, list, contracts)
-}
-
-func movedUpdate(x *dbsqlc.MovedExercisesRow) ledger.MovedUpdate {
-	u := ledger.MovedUpdate{Offset: ledger.Offset(x.LedgerOffset), EffectiveAt: ledgerTime(x.EffectiveAt).Time}
-	if x.UpdateID != nil {
-		u.ID = *x.UpdateID
-	}
-	if x.SynchronizerID != nil {
-		u.SynchronizerID = *x.SynchronizerID
-	}
-	return u
-}
-
-// movedContracts adds the payloads of contracts to the exercises that want them.
-func (s *Store) movedContracts(ctx context.Context, tx pgx.Tx, list []ledger.MovedUpdate, contracts []string) error {
-	if len(contracts) == 0 {
-		return nil
-	}
-	found, err := s.db.Queries.MovedContracts(ctx, tx, contracts)
-	if err != nil {
-		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
-	}
-	payloads := map[string][]byte{}
-	for _, c := range found {
-		payloads[c.ContractID] = c.Payload
-	}
-	for i := range list {
-		for k := range list[i].Exercises {
-			if e := &list[i].Exercises[k]; e.WantsContract() {
-				e.Contract = payloads[e.ContractID]
-			}
-		}
-	}
-	return nil
 }
 
 // RecordOrigin returns the offset of the update that the record with a seq follows from, and the version of the rules by which it does. stored is

@@ -17,6 +17,7 @@ func RunRedact(ctx context.Context, cfg config.Database, what audit.Redaction, r
 		return audit.RedactionReport{}, err
 	}
 	defer db.Close()
+	what.Derived = cfg.OfNetwork()
 	if !apply {
 		return audit.New(db).PlanRedaction(ctx, what)
 	}

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +90,103 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	verified("read again")
 	require.Equal(t, len(scan.NetworkTruth()["updates"]), count(t, database, "network.updates"))
+}
+
+// said are the texts of transfers in JSON: a description, or a reason in the metadata of the token standard.
+var said = regexp.MustCompile(`("description"|"[^"]*/reason"):"(?:[^"\\]|\\.)*"`)
+
+// Whatever is redacted of the updates from which records follow: who paid whom, how much and when stays, and still follows after a reset, or by
+// other rules. What the redacted updates say is nowhere.
+func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "redacts something of each kind of update that moves amulets, one after the other")
+	_, scan := scanOfLedger(sandbox.Options{Seed: 105, Elsewhere: true}, 700, sandbox.ScanOptions{BalanceChanges: true, Rewrite: func(e sandbox.Element) []byte {
+		if e.Path != "/v2/updates" {
+			return e.Raw
+		}
+		var of struct {
+			ID string `json:"update_id"`
+		}
+		require.NoError(t, json.Unmarshal(e.Raw, &of))
+		return said.ReplaceAll(e.Raw, []byte(`$1:"said in `+of.ID+`"`))
+	}})
+	database := networkDatabase(t)
+	cfg := networkFor(database, serveScan(t, scan))
+	pair := config.Database{DatabaseURL: database, Schemas: config.Schemas{Network: true}}
+	read := func() {
+		t.Helper()
+		require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	}
+	// records are those that are shown but for what they say, with the balances.
+	records := func() (list []string) {
+		for _, relation := range names("transactions transfers transfer_receivers balance_changes mints taps aborted_transfer_instructions party_transfers") {
+			list = append(list, texts(t, database, "SELECT (to_jsonb(r) - 'seq' - 'description')::text FROM network."+relation+" r ORDER BY r.seq, 1")...)
+		}
+		return append(list, texts(t, database, `SELECT format('%s %s %s', n, b.party, b.balance) FROM generate_series(0, (SELECT max(round) FROM network.transactions)) n
+			CROSS JOIN LATERAL network.reported_balances_at(n) b ORDER BY n, b.party`)...)
+	}
+	read()
+	before := records()
+	require.Greater(t, len(before), 500)
+
+	const notActive = `NOT EXISTS (SELECT FROM network.created_events c JOIN network.active_contracts x USING (contract_id) WHERE c.ledger_offset = e.ledger_offset)`
+	contracts, updates := map[string]bool{}, []string{}
+	redact := func(what audit.Redaction) {
+		t.Helper()
+		report, err := RunRedact(t.Context(), pair, what, "a test", true, testLogger(t))
+		require.NoError(t, err, what)
+		for _, id := range report.Contracts {
+			contracts[id] = true
+		}
+	}
+	for _, choice := range ledger.MovingChoices() {
+		found := 0
+		for _, id := range texts(t, database, `SELECT e.update_id FROM network.exercised_events e WHERE e.choice = $1 AND `+notActive+` ORDER BY e.ledger_offset LIMIT 1`, choice) {
+			updates, found = append(updates, id), found+1
+		}
+		for _, id := range texts(t, database, `SELECT x.contract_id FROM network.exercised_events e JOIN network.exercised_events x USING (ledger_offset)
+			WHERE e.choice = $1 AND x.consuming AND x.entity_name ~ 'Amulet' ORDER BY e.ledger_offset DESC LIMIT 1`, choice) {
+			redact(audit.Redaction{ContractID: id}) // an amulet, or an instruction
+			found++
+		}
+		require.Positive(t, found, choice)
+	}
+	slices.Sort(updates)
+	updates = slices.Compact(updates)
+	for _, id := range updates { // some of them have a redacted contract already
+		redact(audit.Redaction{UpdateID: id})
+	}
+	redact(audit.Redaction{UpdateID: updates[0]})
+	verified := func(what string) {
+		t.Helper()
+		require.Equal(t, before, records(), what)
+		v := Verify{Database: pair, Sources: config.Sources{ScanURL: cfg.ScanURL}, Verify: config.Verify{All: true}}
+		result, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Errorf("%s: %v", what, d) })
+		require.NoError(t, err)
+		require.EqualValues(t, len(updates), result.RedactedUpdates)
+		require.EqualValues(t, len(contracts), result.RedactedContracts)
+		for _, table := range texts(t, database, "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'network_indexer'::regnamespace AND c.relkind = 'r'") {
+			require.Empty(t, texts(t, database, "SELECT t::text FROM "+table+" t WHERE t::text ~ 'said in ("+strings.Join(updates, "|")+")'"), "%s: %s", what, table)
+		}
+	}
+	verified("redacted")
+
+	// The rest of what records follow from, each contract that has a choice of them: then no record says anything.
+	require.NotEmpty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
+	for _, id := range texts(t, database, `SELECT DISTINCT e.contract_id FROM network.exercised_events e WHERE e.choice = ANY ($1::text[])
+		AND NOT EXISTS (SELECT FROM network.active_contracts x WHERE x.contract_id = e.contract_id) ORDER BY 1`, ledger.MovingChoices()) {
+		redact(audit.Redaction{ContractID: id})
+	}
+	require.Empty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
+	verified("everything redacted")
+
+	_, err := RunReset(t.Context(), pair, ledger.Offset(0), testLogger(t))
+	require.NoError(t, err)
+	read()
+	verified("read again")
+	execute(t, database, "UPDATE network_indexer.transactions SET rules = 0")
+	read()
+	verified("by other rules")
 }
 
 // Killed with SIGKILL at any point, beside a daemon that follows the ledger, redacting leaves everything as it was, and gets through when

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
 )
@@ -29,6 +30,8 @@ func newTwice(t *testing.T) *twice {
 	d := everythingSealed(t)
 	d.redact(Redaction{ContractID: "transient-100"})
 	w := &twice{d, d.store(), d.repairs(d.store())}
+	noted := dbsqlc.RedactionNoteRecordsParams{UpdateID: "update", Records: []byte(`[]`)}
+	require.NoError(t, w.store.db.Queries.RedactionNoteRecords(t.Context(), w.store.db.Pool, noted))
 	require.NoError(t, w.store.db.Queries.NetworkRecord(t.Context(), w.store.db.Pool, "network::1"))
 	w.fill(80, 100)
 	require.Empty(t, w.differences())

@@ -21,8 +21,12 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Redaction says what is redacted: a contract, or an update with the contracts that it created. One of them is set.
-type Redaction struct{ ContractID, UpdateID string }
+// Redaction says what is redacted: a contract, or an update with the contracts that it created. One of them is set. Derived: records of
+// the transaction history follow from the stored updates.
+type Redaction struct {
+	ContractID, UpdateID string
+	Derived              bool
+}
 
 // String names it.
 func (r Redaction) String() string {
@@ -184,6 +188,9 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, snapshot 
 	positions, err := q.RedactionPositions(ctx, tx, at)
 	if err != nil {
 		return fmt.Errorf("read what the contracts held: %w", err)
+	}
+	if err := r.noteRecords(ctx, tx, t); err != nil {
+		return err
 	}
 	for _, table := range redactable() {
 		rows, err := t.erase(ctx, tx, &table)

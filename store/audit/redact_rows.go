@@ -23,6 +23,7 @@ type toRedact struct {
 	report  RedactionReport
 	events  places // of the contracts, facts and carried ones, and their look-ups
 	seqs    []int64
+	records map[string][]ledger.Transaction // that follow from updates, by the update's id, without what is erased
 	args    pgx.NamedArgs
 	sealed  map[string][]int64 // places in windows that may be sealed, by stream
 	touched []string           // tables and partitions from which something was erased
@@ -85,7 +86,13 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	for _, e := range unread {
 		elements.add(e.LedgerOffset, e.Ordinal)
 	}
-	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, ContractIds: t.report.Contracts}); err != nil {
+	said := []string{}
+	if what.Derived {
+		if said, err = t.findRecords(ctx, q, tx, updates, slices.Concat(offsets, t.events.offsets)); err != nil {
+			return nil, err
+		}
+	}
+	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, EventIds: said, ContractIds: t.report.Contracts}); err != nil {
 		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
 	}
 	t.args = pgx.NamedArgs{

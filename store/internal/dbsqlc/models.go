@@ -2462,6 +2462,28 @@ type RecordExactPayloads struct {
 	Exact []byte `db:"exact"`
 }
 
+// The records of the transaction history that followed from updates of a network before something of these was redacted, without what was. They are what follows from these updates from then on. Rows are never removed.
+type RedactedRecords struct {
+	UpdateID string `db:"update_id"`
+	Records  []byte `db:"records"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
+}
+
+type RedactedRecordsBoth struct {
+	UpdateID string `db:"update_id"`
+	Records  []byte `db:"records"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
+}
+
+type RedactedRecordsCopy struct {
+	UpdateID string `db:"update_id"`
+	Records  []byte `db:"records"`
+	IsCopy   bool   `db:"is_copy"`
+	Digest   []byte `db:"digest"`
+}
+
 // Contracts and updates whose content was erased. Whoever writes rows leaves this content out, and whoever compares them with their source does without it. Rows are never removed. Shown as ledger.redactions.
 type Redactions struct {
 	Redaction  int64              `db:"redaction"`

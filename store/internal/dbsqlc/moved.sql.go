@@ -96,11 +96,12 @@ func (q *Queries) MovedContracts(ctx context.Context, db DBTX, contractIds []str
 
 const movedExercises = `-- name: MovedExercises :many
 SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.contract_id, t.module_name, t.entity_name, e.choice, e.choice_argument,
-    e.exercise_result, u.update_id, u.effective_at, s.synchronizer_id
+    e.exercise_result, u.update_id, u.effective_at, s.synchronizer_id, n.records AS noted
 FROM exercised e
 JOIN templates t ON t.template_ref = e.template_ref
 JOIN updates u ON u.ledger_offset = e.ledger_offset
 LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
+LEFT JOIN redacted_records n ON n.update_id = u.update_id
 WHERE e.ledger_offset > $1 AND e.ledger_offset <= $2 AND e.choice = ANY ($3::text[])
     AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM templates k WHERE k.package_name LIKE 'splice-%'))
 ORDER BY e.ledger_offset, e.node_id
@@ -125,9 +126,10 @@ type MovedExercisesRow struct {
 	UpdateID             *string            `db:"update_id"`
 	EffectiveAt          pgtype.Timestamptz `db:"effective_at"`
 	SynchronizerID       *string            `db:"synchronizer_id"`
+	Noted                []byte             `db:"noted"`
 }
 
-// The exercises of some choices of Splice's packages after one offset up to another.
+// The exercises of some choices of Splice's packages after one offset up to another, with the records that were noted of their update.
 func (q *Queries) MovedExercises(ctx context.Context, db DBTX, arg MovedExercisesParams) ([]MovedExercisesRow, error) {
 	rows, err := db.Query(ctx, movedExercises, arg.FromExclusive, arg.ToInclusive, arg.Choices)
 	if err != nil {
@@ -150,6 +152,7 @@ func (q *Queries) MovedExercises(ctx context.Context, db DBTX, arg MovedExercise
 			&i.UpdateID,
 			&i.EffectiveAt,
 			&i.SynchronizerID,
+			&i.Noted,
 		); err != nil {
 			return nil, err
 		}

@@ -278,6 +278,53 @@ func (q *Queries) RedactionLetGo(ctx context.Context, db DBTX, positionIds []pgt
 	return removed, err
 }
 
+const redactionNoteRecords = `-- name: RedactionNoteRecords :exec
+INSERT INTO redacted_records_both (update_id, records, is_copy, digest)
+SELECT r.update_id, r.records, c.is_copy, row_digest(r) FROM (SELECT $1::text AS update_id, $2::jsonb AS records) r, unnest('{f,t}'::boolean[]) c (is_copy)
+ON CONFLICT (update_id, is_copy) DO UPDATE SET records = excluded.records, digest = excluded.digest
+`
+
+type RedactionNoteRecordsParams struct {
+	UpdateID string `db:"update_id"`
+	Records  []byte `db:"records"`
+}
+
+func (q *Queries) RedactionNoteRecords(ctx context.Context, db DBTX, arg RedactionNoteRecordsParams) error {
+	_, err := db.Exec(ctx, redactionNoteRecords, arg.UpdateID, arg.Records)
+	return err
+}
+
+const redactionNoted = `-- name: RedactionNoted :many
+SELECT n.update_id, n.records FROM redacted_records n
+WHERE EXISTS (SELECT FROM unnest($1::text[]) c (id) WHERE strpos(n.records::text, btrim(to_jsonb(c.id)::text, '"')) > 0)
+`
+
+type RedactionNotedRow struct {
+	UpdateID string `db:"update_id"`
+	Records  []byte `db:"records"`
+}
+
+// The noted records that name one of some contracts. In jsonb's text an id is as in JSON.
+func (q *Queries) RedactionNoted(ctx context.Context, db DBTX, contractIds []string) ([]RedactionNotedRow, error) {
+	rows, err := db.Query(ctx, redactionNoted, contractIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RedactionNotedRow
+	for rows.Next() {
+		var i RedactionNotedRow
+		if err := rows.Scan(&i.UpdateID, &i.Records); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const redactionOf = `-- name: RedactionOf :many
 SELECT r.redaction, r.kind, r.id, r.of_update, r.redacted_at, r.redacted_by, r.reason FROM redactions r WHERE r.kind = $1 AND r.id = $2
 `
@@ -361,25 +408,28 @@ func (q *Queries) RedactionPositions(ctx context.Context, db DBTX, arg Redaction
 const redactionRecords = `-- name: RedactionRecords :many
 SELECT t.seq FROM transactions t WHERE update_id_of(t.event_id) = ANY ($1::text[])
 UNION
-SELECT t.seq FROM transfers t WHERE t.instruction_cid = ANY ($2::text[])
+SELECT t.seq FROM transactions t WHERE t.event_id = ANY ($2::text[])
 UNION
-SELECT a.seq FROM aborted_transfer_instructions a WHERE a.instruction_cid = ANY ($2::text[])
+SELECT t.seq FROM transfers t WHERE t.instruction_cid = ANY ($3::text[])
+UNION
+SELECT a.seq FROM aborted_transfer_instructions a WHERE a.instruction_cid = ANY ($3::text[])
 UNION
 SELECT u.seq FROM unknown_transactions u
 WHERE EXISTS (
-    SELECT FROM unnest($2::text[]) c (id)
+    SELECT FROM unnest($3::text[]) c (id)
     WHERE strpos(u.raw::text, btrim(to_jsonb(c.id)::text, '"')) > 0
        OR EXISTS (SELECT FROM record_exact_payloads x WHERE x.seq = u.seq AND x.field = 'raw' AND position(convert_to(c.id, 'UTF8') IN x.exact) > 0))
 `
 
 type RedactionRecordsParams struct {
 	UpdateIds   []string `db:"update_ids"`
+	EventIds    []string `db:"event_ids"`
 	ContractIds []string `db:"contract_ids"`
 }
 
-// The records of some updates, and those that name one of some contracts.
+// The records of some updates, those with some event ids, and those that name one of some contracts.
 func (q *Queries) RedactionRecords(ctx context.Context, db DBTX, arg RedactionRecordsParams) ([]int64, error) {
-	rows, err := db.Query(ctx, redactionRecords, arg.UpdateIds, arg.ContractIds)
+	rows, err := db.Query(ctx, redactionRecords, arg.UpdateIds, arg.EventIds, arg.ContractIds)
 	if err != nil {
 		return nil, err
 	}

@@ -206,6 +206,33 @@ func (s *Set) Record(t *ledger.Transaction) *ledger.Transaction {
 	if s == nil || !s.updates[updateOf(t.EventID)] && !s.instructed(t) && !s.named(t.Raw) {
 		return t
 	}
+	return bare(t)
+}
+
+// Records returns the records of an update without what was redacted, and without what exercises of redacted contracts say in them.
+func (s *Set) Records(u *ledger.MovedUpdate) []ledger.Transaction {
+	list, said := u.Records(), s.Said(u)
+	for i := range list {
+		list[i] = *s.Record(&list[i])
+		if slices.Contains(said, list[i].EventID) {
+			list[i] = *bare(&list[i])
+		}
+	}
+	return list
+}
+
+// Said are the event ids of the records that exercises of redacted contracts make.
+func (s *Set) Said(u *ledger.MovedUpdate) (eventIDs []string) {
+	for i := range u.Exercises {
+		if e := &u.Exercises[i]; s.Has(Contract, e.ContractID) {
+			eventIDs = append(eventIDs, ledger.EventIDOf(u.ID, e.NodeID))
+		}
+	}
+	return eventIDs
+}
+
+// bare returns a record without its content.
+func bare(t *ledger.Transaction) *ledger.Transaction {
 	r := *t
 	r.Raw, r.Extra = nil, nil
 	if t.Transfer != nil {

@@ -119,6 +119,7 @@ var all = []Table{
 	{Name: "party_lists", Family: Dictionaries, Seen: besideEvents, Key: key("party_list_ref")},
 
 	{Name: "redactions", Family: State, Seen: ofSeenRedaction, Key: key("redaction")},
+	{Name: "redacted_records", Family: State, Key: key("update_id")},
 	{Name: "participant", Family: State, Seen: Everyone, Key: key("only_row")},
 	{Name: "network", Family: State, Key: key("only_row")},
 	{Name: "scopes", Family: State, Key: key("scope")},

@@ -1,0 +1,111 @@
+// Package moved reads what the records of the transaction history follow from, for those who store them and for those who redact it.
+package moved
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// Updates reads which updates after one offset up to another move amulets, in order, with the records that were noted of them.
+func Updates(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
+	exercises, err := q.MovedExercises(ctx, tx, dbsqlc.MovedExercisesParams{
+		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the updates after offset %d that move amulets: %w", after, err)
+	}
+	byOffset := map[int64]int{}
+	var contracts []string
+	for i := range exercises {
+		x := &exercises[i]
+		at, ok := byOffset[x.LedgerOffset]
+		if !ok {
+			at = len(list)
+			byOffset[x.LedgerOffset] = at
+			u, err := update(x)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, u)
+		}
+		list[at].Exercises = append(list[at].Exercises, ledger.MovingExercise{
+			NodeID: x.NodeID, LastDescendant: x.LastDescendantNodeID, ContractID: x.ContractID, Module: x.ModuleName, Entity: x.EntityName,
+			Choice: x.Choice, Argument: x.ChoiceArgument, Result: x.ExerciseResult,
+		})
+	}
+	wanted := map[int64]int{} // places in the list
+	var first, last int64
+	for i := range list {
+		if list[i].WantsAmulets() {
+			last = int64(list[i].Offset)
+			if wanted[last] = i; first == 0 {
+				first = last
+			}
+		}
+		for k := range list[i].Exercises {
+			if e := &list[i].Exercises[k]; e.WantsContract() {
+				contracts = append(contracts, e.ContractID)
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return list, nil
+	}
+	amulets, err := q.MovedAmulets(ctx, tx, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
+	if err != nil {
+		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
+	}
+	for _, a := range amulets {
+		at, ok := wanted[a.LedgerOffset]
+		if !ok {
+			continue
+		}
+		u := &list[at]
+		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
+	}
+	return list, addContracts(ctx, q, tx, list, contracts)
+}
+
+func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
+	u = ledger.MovedUpdate{Offset: ledger.Offset(x.LedgerOffset), EffectiveAt: x.EffectiveAt.Time.UTC()}
+	if x.UpdateID != nil {
+		u.ID = *x.UpdateID
+	}
+	if x.SynchronizerID != nil {
+		u.SynchronizerID = *x.SynchronizerID
+	}
+	if x.Noted != nil {
+		if u.Noted, err = ledger.DecodeRecords(x.Noted); err != nil {
+			err = fmt.Errorf("update %s at offset %d: %w", u.ID, u.Offset, err)
+		}
+	}
+	return u, err
+}
+
+// addContracts adds the payloads of contracts to the exercises that want them.
+func addContracts(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, list []ledger.MovedUpdate, contracts []string) error {
+	if len(contracts) == 0 {
+		return nil
+	}
+	found, err := q.MovedContracts(ctx, tx, contracts)
+	if err != nil {
+		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
+	}
+	payloads := map[string][]byte{}
+	for _, c := range found {
+		payloads[c.ContractID] = c.Payload
+	}
+	for i := range list {
+		for k := range list[i].Exercises {
+			if e := &list[i].Exercises[k]; e.WantsContract() {
+				e.Contract = payloads[e.ContractID]
+			}
+		}
+	}
+	return nil
+}
