@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // derivedRelations reads the relations of the transaction history that follow from the updates of the network.
@@ -133,6 +134,15 @@ func TestRecordsOfFilledInHistory(t *testing.T) {
 	want := scan.DerivedTruth()
 	require.Less(t, len(derivedRelations(t, database)["transactions"]), len(want["transactions"]))
 	_, err = RunNetworkFill(t.Context(), networkFillFor(database, url), testLogger(t))
+	require.NoError(t, err)
+	// What is redacted before its records have been derived has them too.
+	minted := texts(t, database, `SELECT e.update_id FROM network.exercised_events e WHERE e.choice = 'AmuletRules_Mint'
+		AND NOT EXISTS (SELECT FROM network.transactions r WHERE r.update_id = e.update_id)
+		AND NOT EXISTS (SELECT FROM network.created_events c JOIN network.active_contracts x USING (contract_id) WHERE c.ledger_offset = e.ledger_offset)
+		ORDER BY e.ledger_offset LIMIT 1`)
+	require.Len(t, minted, 1)
+	pair := config.Database{DatabaseURL: database, Schemas: config.Schemas{Network: true}}
+	_, err = RunRedact(t.Context(), pair, audit.Redaction{UpdateID: minted[0]}, "a test", true, testLogger(t))
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	require.Empty(t, sandbox.Diff(renumbered(t, database, want), derivedRelations(t, database)))

@@ -17,6 +17,7 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
 
@@ -187,6 +188,12 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	execute(t, database, "UPDATE network_indexer.transactions SET rules = 0")
 	read()
 	verified("by other rules")
+	noted := count(t, database, "network_indexer.redacted_records")
+	_, err = RunPrune(t.Context(), pair, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.5)))}, true, testLogger(t))
+	require.NoError(t, err)
+	read()
+	verified("pruned")
+	require.Equal(t, noted, count(t, database, "network_indexer.redacted_records"))
 }
 
 // Killed with SIGKILL at any point, beside a daemon that follows the ledger, redacting leaves everything as it was, and gets through when
