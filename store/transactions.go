@@ -27,6 +27,11 @@ func (s *Store) TransactionsPosition(ctx context.Context) (position ledger.Trans
 	return position, window, err
 }
 
+// TransactionsHead is the position alone, whatever records are missing behind it.
+func (s *Store) TransactionsHead(ctx context.Context) (ledger.TransactionsPosition, error) {
+	return held.TransactionsPosition(ctx, s.db, s.db.Pool)
+}
+
 // TransactionsPosition is as Store has it.
 func (l *TransactionsWriter) TransactionsPosition(ctx context.Context) (ledger.TransactionsPosition, []ledger.TransactionsMark, error) {
 	return l.store.TransactionsPosition(ctx)

@@ -341,7 +341,7 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 // derivedHistory compares the records that follow from the updates of a network with these updates, if all of them are stored.
 func (v *verification) derivedHistory(ctx context.Context) error {
 	derived := newDerivedHistory(v.db.Store, nil)
-	at, _, err := v.db.TransactionsPosition(ctx)
+	at, err := v.db.TransactionsHead(ctx)
 	if err != nil {
 		return err
 	}
