@@ -32,11 +32,11 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 				What: fmt.Sprintf("%s was exported up to offset %d, and the database goes up to %d", place, m.To, state.Watermark),
 				Do:   "wait until the database has come so far, or export into another place",
 			}
-		case changed != nil && m.To <= state.Watermark && state.HistoryFloor > m.CompleteFrom:
+		case changed != nil && state.HistoryFloor > m.CompleteFrom:
 			return nil, gap, &ledger.Problem{
 				What: fmt.Sprintf("the updates of %s were %s after they had been exported, and are not in the database any more", m.Name(), changed.Reason),
-				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history), or remove %s, with the files that it names, and export into another place", m.CompleteFrom,
-					m.Name()),
+				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into another place: only these files have what was pruned",
+					m.CompleteFrom),
 			}
 		case changed != nil:
 			outdated = append(outdated, *m)

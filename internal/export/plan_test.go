@@ -42,6 +42,7 @@ func TestPlan(t *testing.T) {
 		"reset":                        {done: done(0, 0, 10, 20), watermark: 15, changes: []store.ExportChange{changed(1, 15, 20)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 15}},
 		"pruned":                       {done: done(0, 0, 10, 20), floor: 20, watermark: 30, gap: ledger.Range{From: 20, To: 30}},
 		"pruned and changed":           {done: done(0, 0, 10, 20), floor: 15, watermark: 30, changes: []store.ExportChange{changed(1, 0, 12)}, refused: "repaired after they had been exported"},
+		"reset after it was pruned":    {done: done(0, 0, 100), floor: 50, watermark: 80, changes: []store.ExportChange{changed(1, 80, 100)}, refused: "are not in the database any more"},
 		"pruned before it was":         {done: done(0, 0, 10), floor: 20, watermark: 30, refused: "were not exported"},
 		"one that is missing, pruned":  {done: done(0, 10, 20), floor: 15, watermark: 30, refused: "were not exported"},
 		"behind":                       {done: done(0, 0, 10, 20), watermark: 15, refused: "the database goes up to 15"},
