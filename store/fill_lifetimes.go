@@ -173,7 +173,7 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 	if err := s.leader.show(ctx, tx, s.start); err != nil {
 		return err
 	}
-	return writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, 0, s.began, writing.FilledIn)
+	return writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, 0, s.end, writing.FilledIn)
 }
 
 // activate adds what is active at the watermark, and was activated before indexing began, to the active contracts.

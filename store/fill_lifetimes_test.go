@@ -58,6 +58,7 @@ func TestRepairLeavesLifetimesThatAreBeingWorkedOut(t *testing.T) {
 	active, lifetimes := d.activeAndLifetimes()
 	require.Equal(t, []string{"new", "stays"}, active)
 	require.Equal(t, []string{"ended 60 110"}, lifetimes)
+	require.Contains(t, d.rewrites(), "snapshot 0 110 filled in", "readers learn of lifetimes that end after what was filled in")
 	requireNoDerivedDifferences(t, up.store)
 }
 
