@@ -21,7 +21,5 @@ SELECT coalesce((SELECT n.rewrite FROM newest n), 0) + 1, @stream, least(@from_e
     greatest(@to_inclusive::bigint, m.to_inclusive), @reason
 FROM (SELECT) x LEFT JOIN merged m ON true;
 
--- name: RewritesOfRows :many
--- The changes of rows that are stored, of updates and of the snapshot: what pruning leaves is as it was.
-SELECT r.rewrite, r.from_exclusive, r.to_inclusive, r.reason FROM rewrites r
-WHERE r.stream IN ('updates', 'snapshot') AND r.reason <> 'pruned' ORDER BY r.rewrite;
+-- name: Rewrites :many
+SELECT r.rewrite, r.stream, r.from_exclusive, r.to_inclusive, r.reason, r.rewritten_at FROM rewrites r ORDER BY r.rewrite;

@@ -16,6 +16,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
 
 // ExportType is the form in which an export gets the values of a column.
@@ -55,16 +56,24 @@ type ExportState struct {
 	Scope                string // hash of the scope in force
 	SchemaVersion        int64
 	Verified             ledger.Offset // up to here updates were read again and found equal
-	Newest               int64         // number of the newest change
 	Changes              []ExportChange
 }
 
-// ExportChange is a range in which rows changed after they had been shown.
+// ExportChange is a range of the updates, or of what a snapshot brought, in which rows changed after they had been shown, or of the transaction history,
+// which no export has.
 type ExportChange struct {
 	Number   int64 // those that came later have greater ones
+	At       time.Time
+	Of       string // one of the Sealed constants of package findings
 	From, To ledger.Offset
-	Reason   string
+	Reason   string // as ledger.rewrites has it
 }
+
+// The reasons that an export distinguishes.
+const (
+	ChangePruned   = writing.Pruned
+	ChangeRedacted = writing.Redacted
+)
 
 // ExportSeal is a window that was compared with the ledger, with its digest.
 type ExportSeal struct {
@@ -114,15 +123,14 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 		return state, fmt.Errorf("ask up to where updates were verified: %w", err)
 	}
 	state.Verified = ledger.Offset(verified.VerifiedOffset)
-	if state.Newest, err = q.RewritesNewest(ctx, e.tx); err != nil {
-		return state, fmt.Errorf("ask for the newest change: %w", err)
-	}
-	changes, err := q.RewritesOfRows(ctx, e.tx)
+	changes, err := q.Rewrites(ctx, e.tx)
 	if err != nil {
 		return state, fmt.Errorf("read what changed: %w", err)
 	}
 	for _, c := range changes {
-		state.Changes = append(state.Changes, ExportChange{c.Rewrite, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason})
+		state.Changes = append(state.Changes, ExportChange{
+			c.Rewrite, c.RewrittenAt.Time.UTC(), c.Stream, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason,
+		})
 	}
 	return state, nil
 }

@@ -418,6 +418,69 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 	requireExported(t, database, "ledger", cfg.To, anew[len(anew)-1].To)
 }
 
+// A place goes on after pruning: what is repaired or redacted of what is left is exported again, and what was pruned stays in the files.
+func TestAnExportGoesOnAfterPruning(t *testing.T) {
+	t.Parallel()
+	database, folder, cfg, _ := smallExport(t, 68)
+	end := ledger.Offset(watermarkOf(t, database))
+	plan, err := RunPrune(t.Context(), cfg.Database, store.PruneBefore{Offset: new(end - 40)}, false, testLogger(t))
+	require.NoError(t, err)
+	cfg.Options.Through = plan.Floor
+	pruned, err := exported(t, cfg)
+	require.NoError(t, err)
+	cfg.Options.Through = 0
+	left, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, plan.Floor, prune(t, database, int64(end-40)).Floor)
+	shown := filesOf(t, folder)
+
+	db, err := cfg.Open(t.Context(), testLogger(t))
+	require.NoError(t, err)
+	defer db.Close()
+	repairer, ok, err := audit.LeadRepair(t.Context(), db)
+	require.NoError(t, err)
+	require.True(t, ok)
+	execute(t, database, "DELETE FROM indexer.lifetimes WHERE deactivated_offset = (SELECT max(deactivated_offset) FROM indexer.lifetimes)")
+	require.NoError(t, repairer.RepairDerived(t.Context(), nil))
+	repairer.Close()
+	ranges := func(list []export.Manifest) (names []string) {
+		for _, m := range list {
+			names = append(names, m.Name())
+		}
+		return names
+	}
+	again, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Equal(t, ranges(left), ranges(again))
+
+	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_from > $1 AND active_until IS NOT NULL LIMIT 1", int64(plan.Floor))[0]
+	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	again, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.NotEmpty(t, again)
+	files := filesOf(t, folder)
+	for _, m := range pruned {
+		for _, name := range append([]string{m.Name()}, filesNamed(m)...) {
+			require.Equal(t, shown[name], files[name], name)
+		}
+	}
+
+	// What was redacted is in files that can't be written again.
+	contract = texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_from <= $1 AND active_until IS NOT NULL LIMIT 1", int64(plan.Floor))[0]
+	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	_, err = exported(t, cfg)
+	require.ErrorContains(t, err, "redacted after they had been exported")
+}
+
+func filesNamed(m export.Manifest) (names []string) {
+	for _, file := range m.Files {
+		names = append(names, file.Name)
+	}
+	return names
+}
+
 func watermarkOf(t *testing.T, database string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(texts(t, database, "SELECT ledger.latest_offset()::text")[0], 10, 64)

@@ -251,7 +251,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	}
 	m := Manifest{
 		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, SchemaVersion: state.SchemaVersion,
-		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), Change: state.Newest,
+		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), Change: newest(state).Number, ChangedAt: newest(state).At,
 	}
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err

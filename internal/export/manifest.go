@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -29,10 +30,12 @@ type Manifest struct {
 	// earlier history was filled in.
 	CompleteFrom ledger.Offset `json:"complete_from"`
 
-	// Change is the number of the newest change (ledger.rewrites) that the files contain.
-	Change int64              `json:"change"`
-	Seals  []store.ExportSeal `json:"seals"`
-	Files  []File             `json:"files"`
+	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a database that was restored from a
+	// backup gives numbers again.
+	Change    int64              `json:"change"`
+	ChangedAt time.Time          `json:"changed_at,omitzero"`
+	Seals     []store.ExportSeal `json:"seals"`
+	Files     []File             `json:"files"`
 }
 
 // File is a file of a range. There is one for each relation.

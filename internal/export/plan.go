@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -25,7 +26,7 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 			}
 		}
 		end = m.To
-		changed := changedSince(m, state.Changes)
+		changed := changedSince(m, state)
 		switch {
 		case changed == nil && m.To > state.Watermark:
 			return nil, gap, &ledger.Problem{
@@ -64,19 +65,46 @@ func fits(place string, m *Manifest, state store.ExportState) error {
 	case m.SchemaVersion > state.SchemaVersion:
 		what = fmt.Sprintf("schema version %d, and the database has %d", m.SchemaVersion, state.SchemaVersion)
 		do = "use the release of the indexer that wrote it"
-	case m.Change > state.Newest:
-		what = fmt.Sprintf("a database with %d changes of what had been shown, and this one has %d: it is another one, or was restored", m.Change, state.Newest)
+	case !knows(state, m):
+		what = fmt.Sprintf("a database with %d changes of what had been shown, and this one has %d, or others: it is another one, or was restored", m.Change, newest(state).Number)
 	default:
 		return nil
 	}
 	return &ledger.Problem{What: fmt.Sprintf("%s in %s is of %s", m.Name(), place, what), Do: do}
 }
 
-// changedSince is the last change of a range's rows after it was exported; nil: none.
-func changedSince(m *Manifest, changes []store.ExportChange) (changed *store.ExportChange) {
-	for i, c := range changes {
-		if c.Number > m.Change && c.From < m.To && c.To > m.From {
-			changed = &changes[i]
+// newest is the last change; the zero value: there was none.
+func newest(state store.ExportState) (last store.ExportChange) {
+	if n := len(state.Changes); n > 0 {
+		last = state.Changes[n-1]
+	}
+	return last
+}
+
+// knows reports whether a database has the newest change of a manifest: the same one, where it is not part of a later one by now.
+func knows(state store.ExportState, m *Manifest) bool {
+	i := slices.IndexFunc(state.Changes, func(c store.ExportChange) bool { return c.Number == m.Change })
+	return m.Change <= newest(state).Number && (i < 0 || state.Changes[i].At.Equal(m.ChangedAt))
+}
+
+// changedSince is the last change of a range's rows after it was exported; nil: none. After pruning, repairs and the like are noted from the beginning on,
+// and of a range that was pruned they can only have changed what is left of it. A redaction is noted where its content was.
+func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportChange) {
+	var pruned int64
+	for _, c := range state.Changes {
+		if c.Reason == store.ChangePruned {
+			pruned = c.Number
+		}
+	}
+	for i, c := range state.Changes {
+		if c.Of == findings.SealedTransactions || c.Reason == store.ChangePruned || c.Number <= m.Change {
+			continue
+		}
+		if pruned > 0 && c.Number > pruned && c.Reason != store.ChangeRedacted && state.HistoryFloor > m.CompleteFrom {
+			c.From = max(c.From, state.HistoryFloor)
+		}
+		if c.From < min(c.To, m.To) && c.To > m.From {
+			changed = &state.Changes[i]
 		}
 	}
 	return changed

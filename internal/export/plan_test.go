@@ -2,9 +2,11 @@ package export
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -20,6 +22,12 @@ func TestPlan(t *testing.T) {
 	}
 	changed := func(number int64, from, to ledger.Offset) store.ExportChange {
 		return store.ExportChange{Number: number, From: from, To: to, Reason: "repaired"}
+	}
+	pruned := func(number int64, floor ledger.Offset) store.ExportChange {
+		return store.ExportChange{Number: number, To: floor, Reason: store.ChangePruned}
+	}
+	redacted := func(number int64, at ledger.Offset) store.ExportChange {
+		return store.ExportChange{Number: number, From: at - 1, To: at, Reason: store.ChangeRedacted}
 	}
 	for name, c := range map[string]struct {
 		done      []Manifest
@@ -43,6 +51,17 @@ func TestPlan(t *testing.T) {
 		"pruned":                       {done: done(0, 0, 10, 20), floor: 20, watermark: 30, gap: ledger.Range{From: 20, To: 30}},
 		"pruned and changed":           {done: done(0, 0, 10, 20), floor: 15, watermark: 30, changes: []store.ExportChange{changed(1, 0, 12)}, refused: "repaired after they had been exported"},
 		"reset after it was pruned":    {done: done(0, 0, 100), floor: 50, watermark: 80, changes: []store.ExportChange{changed(1, 80, 100)}, refused: "are not in the database any more"},
+		"changed, then pruned":         {done: done(0, 0, 10, 20), floor: 15, watermark: 30, changes: []store.ExportChange{changed(1, 0, 12), pruned(2, 15)}, refused: "repaired after they had been exported"},
+		"pruned, then changed":         {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 20)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
+		"changed between prunings":     {done: done(0, 0, 10, 20), floor: 15, watermark: 20, changes: []store.ExportChange{pruned(1, 5), changed(2, 11, 13), pruned(3, 15)}, refused: "repaired after they had been exported"},
+		"pruned in part, then changed": {done: done(0, 0, 10, 20), floor: 15, watermark: 20, changes: []store.ExportChange{pruned(1, 15), changed(2, 0, 20)}, refused: "repaired after they had been exported"},
+		"carried, then repaired":       {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 10)}, gap: ledger.Range{From: 20, To: 20}},
+		"pruned, then redacted":        {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 15)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
+		"redacted where it was pruned": {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 5)}, refused: "redacted after they had been exported"},
+		"transactions changed":         {done: done(0, 0, 10, 20), watermark: 20, changes: []store.ExportChange{{Number: 1, To: 20, Of: findings.SealedTransactions}}, gap: ledger.Range{From: 20, To: 20}},
+		"another change of the number": {done: done(7, 0, 10), watermark: 20, changes: []store.ExportChange{{Number: 7, At: time.Unix(7, 0), Of: findings.SealedTransactions}}, refused: "or was restored"},
+		"fewer changes":                {done: done(7, 0, 10), watermark: 20, changes: []store.ExportChange{changed(6, 0, 1)}, refused: "or was restored"},
+		"of which it is part by now":   {done: done(6, 0, 10), watermark: 20, changes: []store.ExportChange{changed(7, 10, 20)}, gap: ledger.Range{From: 10, To: 20}},
 		"pruned before it was":         {done: done(0, 0, 10), floor: 20, watermark: 30, refused: "were not exported"},
 		"one that is missing, pruned":  {done: done(0, 10, 20), floor: 15, watermark: 30, refused: "were not exported"},
 		"behind":                       {done: done(0, 0, 10, 20), watermark: 15, refused: "the database goes up to 15"},
@@ -50,7 +69,7 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark, HistoryFloor: c.floor}, Changes: c.changes, Newest: 9}
+			state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark, HistoryFloor: c.floor}, Changes: c.changes}
 			outdated, gap, err := plan("there", c.done, state, c.watermark)
 			if c.refused != "" {
 				var problem *ledger.Problem

@@ -152,7 +152,7 @@ func (r *Repairer) redactAll(ctx context.Context, what Redaction, reason string)
 		return RedactionReport{}, err
 	}
 	var snapshot *snapshotSeal
-	if t.carried {
+	if len(t.carried) > 0 {
 		if snapshot, err = r.snapshotSeal(ctx); err != nil {
 			return RedactionReport{}, err
 		}
@@ -230,8 +230,8 @@ func (r *Repairer) redact(ctx context.Context, tx pgx.Tx, t *toRedact, snapshot 
 			return err
 		}
 	}
-	if t.carried {
-		if err := writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, 0, t.snapshot, writing.Redacted); err != nil {
+	for _, place := range t.carried {
+		if err := writing.NoteRewrite(ctx, tx, findings.SealedSnapshot, place-1, place, writing.Redacted); err != nil {
 			return err
 		}
 	}

@@ -27,9 +27,7 @@ type toRedact struct {
 	args    pgx.NamedArgs
 	sealed  map[string][]int64 // places in windows that may be sealed, by stream
 	touched []string           // tables and partitions from which something was erased
-	// The offset of the snapshot that is carried, and whether any of its rows is concerned.
-	snapshot int64
-	carried  bool
+	carried []int64            // the places of rows of a snapshot that are concerned
 }
 
 // toRedact finds out what a redaction is about. What is not known, and what is active, is a *ledger.Problem.
@@ -121,15 +119,20 @@ func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []in
 	if err != nil || snapshot == nil {
 		return err
 	}
-	t.snapshot = int64(snapshot.At)
 	for _, table := range redactable() {
-		if table.Family != tables.Snapshot || t.carried {
+		if table.Family != tables.Snapshot {
 			continue
 		}
-		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+table.SQL()+" s WHERE "+table.Rows(t.where(&table))+")", t.args).Scan(&t.carried); err != nil {
+		rows, err := tx.Query(ctx, "SELECT DISTINCT s.ledger_offset FROM "+table.SQL()+" s WHERE "+table.Rows(t.where(&table)), t.args)
+		if err == nil {
+			t.carried, err = pgx.AppendRows(t.carried, rows, pgx.RowTo[int64])
+		}
+		if err != nil {
 			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
 		}
 	}
+	slices.Sort(t.carried)
+	t.carried = slices.Compact(t.carried)
 	return nil
 }
 

@@ -421,6 +421,8 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	d.redact(Redaction{ContractID: "doomed"}, Redaction{ContractID: "doomed-leaving"})
 	check("redacted")
 	require.Empty(t, compareCarried())
+	require.Equal(t, []string{"4 5", "6 8", "9 10"}, d.Rows("SELECT from_exclusive, to_inclusive FROM ledger.rewrites WHERE stream = 'snapshot' ORDER BY 1"),
+		"the creations, a reassignment, and what is unknown, which lies at the offset of the snapshot")
 
 	d.Exec("UPDATE indexer.carried_created SET payload = '{}'; DELETE FROM indexer.carried_interface_views; UPDATE indexer.carried_unknown_elements SET raw = '{}'")
 	require.NotEmpty(t, compareCarried())

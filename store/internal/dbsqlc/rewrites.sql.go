@@ -43,6 +43,37 @@ func (q *Queries) RewriteNote(ctx context.Context, db DBTX, arg RewriteNoteParam
 	return err
 }
 
+const rewrites = `-- name: Rewrites :many
+SELECT r.rewrite, r.stream, r.from_exclusive, r.to_inclusive, r.reason, r.rewritten_at FROM rewrites r ORDER BY r.rewrite
+`
+
+func (q *Queries) Rewrites(ctx context.Context, db DBTX) ([]Rewrites, error) {
+	rows, err := db.Query(ctx, rewrites)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Rewrites
+	for rows.Next() {
+		var i Rewrites
+		if err := rows.Scan(
+			&i.Rewrite,
+			&i.Stream,
+			&i.FromExclusive,
+			&i.ToInclusive,
+			&i.Reason,
+			&i.RewrittenAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const rewritesLock = `-- name: RewritesLock :exec
 LOCK TABLE rewrites IN SHARE ROW EXCLUSIVE MODE
 `
@@ -62,42 +93,4 @@ func (q *Queries) RewritesNewest(ctx context.Context, db DBTX) (int64, error) {
 	var rewrite int64
 	err := row.Scan(&rewrite)
 	return rewrite, err
-}
-
-const rewritesOfRows = `-- name: RewritesOfRows :many
-SELECT r.rewrite, r.from_exclusive, r.to_inclusive, r.reason FROM rewrites r
-WHERE r.stream IN ('updates', 'snapshot') AND r.reason <> 'pruned' ORDER BY r.rewrite
-`
-
-type RewritesOfRowsRow struct {
-	Rewrite       int64  `db:"rewrite"`
-	FromExclusive int64  `db:"from_exclusive"`
-	ToInclusive   int64  `db:"to_inclusive"`
-	Reason        string `db:"reason"`
-}
-
-// The changes of rows that are stored, of updates and of the snapshot: what pruning leaves is as it was.
-func (q *Queries) RewritesOfRows(ctx context.Context, db DBTX) ([]RewritesOfRowsRow, error) {
-	rows, err := db.Query(ctx, rewritesOfRows)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []RewritesOfRowsRow
-	for rows.Next() {
-		var i RewritesOfRowsRow
-		if err := rows.Scan(
-			&i.Rewrite,
-			&i.FromExclusive,
-			&i.ToInclusive,
-			&i.Reason,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
