@@ -55,7 +55,7 @@ var documented = map[string]struct {
 	"internal/app/verify.go":       {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"internal/app/views.go":        {1, []string{"no package is stored", "the types of a template are not known"}},
 
-	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`: the database goes up to", "`export`: a manifest or a file"}},
+	"internal/export/export.go":   {6, []string{"`export`: nothing has been indexed", "`export`: the database goes up to", "`export`: a manifest or a file", "`export`: no manifest names"}},
 	"internal/export/folder.go":   {1, []string{"`export`: another export"}},
 	"internal/export/manifest.go": {2, []string{"`export`: a manifest or a file", "`export`: a manifest is of another"}},
 	"internal/export/plan.go":     {5, []string{"`export`: the database goes up to", "`export`: a manifest is of another", "`export`: two manifests", "`export`: updates changed"}},

@@ -474,6 +474,31 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	require.ErrorContains(t, err, "redacted after they had been exported")
 }
 
+// Files of what was pruned that lost their manifest, or one that is damaged, are left alone: nothing else has these updates.
+func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
+	t.Parallel()
+	database, folder, cfg, _ := smallExport(t, 69)
+	cfg.Options.Updates = 1000
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Len(t, wrote, 1)
+	prune(t, database, watermarkOf(t, database)-30)
+	damaged := filepath.Join(folder, wrote[0].Files[0].Name)
+	require.NoError(t, os.Truncate(damaged, 10))
+	_, err = exported(t, cfg)
+	require.ErrorContains(t, err, "is damaged")
+	require.NoError(t, os.Remove(damaged))
+	_, err = exported(t, cfg)
+	require.ErrorContains(t, err, "is missing")
+
+	manifest := filepath.Join(folder, wrote[0].Name())
+	require.NoError(t, os.Remove(manifest))
+	before := filesOf(t, folder)
+	_, err = exported(t, cfg)
+	require.ErrorContains(t, err, "no manifest of")
+	require.Equal(t, before, filesOf(t, folder))
+}
+
 func filesNamed(m export.Manifest) (names []string) {
 	for _, file := range m.Files {
 		names = append(names, file.Name)

@@ -40,10 +40,10 @@ type Export struct {
 	place    Place
 	options  Options
 	done     []Manifest
+	left     []string // files of an export that ended early
 }
 
-// Begin reads what was exported, and removes what an export that ended early left. Files that are missing or were cut, and a manifest that is damaged,
-// are a *ledger.Problem. unlock is called when the export is done.
+// Begin reads what was exported. Files that are missing or were cut, and a manifest that is damaged, are a *ledger.Problem. unlock is called when the export is done.
 func Begin(ctx context.Context, database *store.Store, place Place, options Options) (e *Export, unlock func(), err error) {
 	unlock, err = place.Lock(ctx)
 	if err != nil {
@@ -73,39 +73,62 @@ func (e *Export) load(ctx context.Context) error {
 		}
 		for _, file := range m.Files {
 			named[file.Name] = true
-			if size, ok := found[file.Name]; !ok || size != file.Bytes {
+			size, ok := found[file.Name]
+			if !ok {
+				return damaged(&m, file, "is missing")
+			}
+			if size != file.Bytes {
 				return damaged(&m, file, fmt.Sprintf("has %d bytes instead of %d", size, file.Bytes))
 			}
 		}
 		e.done = append(e.done, m)
 	}
 	for name := range found {
-		if !named[name] && isOurs(name) {
-			if err := e.place.Remove(ctx, name); err != nil {
-				return fmt.Errorf("remove %s, which an export that ended early left in %s: %w", name, e.place, err)
-			}
+		if _, ours := rangeOf(name); ours && !named[name] {
+			e.left = append(e.left, name)
 		}
 	}
 	return nil
 }
 
-// isOurs reports whether a file is of a range, or was to become one: where no manifest names it, it is from an export that ended early.
-func isOurs(name string) bool {
-	base, whole := strings.CutSuffix(name, part)
-	relation, file, _ := strings.Cut(base, "/")
-	var from, to ledger.Offset
-	if relation == manifests {
-		_, err := fmt.Sscanf(file, "%d-%d.json", &from, &to)
-		return whole && err == nil
+// clean removes what an export that ended early left, so that no engine finds rows twice. Whole files of what was pruned may instead have lost their
+// manifest: these are a *ledger.Problem.
+func (e *Export) clean(ctx context.Context, state store.ExportState) error {
+	for _, name := range e.left {
+		of, _ := rangeOf(name)
+		if !strings.HasSuffix(name, part) && of.From < state.PrunedTo && of.To != state.PrunedTo {
+			return &ledger.Problem{
+				What: fmt.Sprintf("no manifest of %s names %s, whose updates were pruned", e.place, name),
+				Do:   "bring the manifest back from a copy, or remove the file if there never was one: then an export ended before it was done",
+			}
+		}
 	}
-	_, err := fmt.Sscanf(file, "%d-%d.parquet", &from, &to)
-	return err == nil && base == fileName(relation, from, to)
+	for _, name := range e.left {
+		if err := e.place.Remove(ctx, name); err != nil {
+			return fmt.Errorf("remove %s, which an export that ended early left in %s: %w", name, e.place, err)
+		}
+	}
+	e.left = nil
+	return nil
+}
+
+// rangeOf is the range of which a file is, or was to become one, and whether it is such a file: where no manifest names it, an export ended early.
+func rangeOf(name string) (of ledger.Range, ours bool) {
+	base, unfinished := strings.CutSuffix(name, part)
+	relation, file, _ := strings.Cut(base, "/")
+	if relation == manifests {
+		_, err := fmt.Sscanf(file, "%d-%d.json", &of.From, &of.To)
+		return of, unfinished && err == nil
+	}
+	_, err := fmt.Sscanf(file, "%d-%d.parquet", &of.From, &of.To)
+	return of, err == nil && base == fileName(relation, of.From, of.To)
 }
 
 func damaged(m *Manifest, file File, what string) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
-		Do:   fmt.Sprintf("remove %s, and its range is exported again", m.Name()),
+		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, remove %s: then they are exported again",
+			m.From, m.To, m.Name()),
 	}
 }
 
@@ -151,9 +174,6 @@ func (e *Export) Check(ctx context.Context) error {
 	return nil
 }
 
-// Done returns what was exported, in the order of the offsets.
-func (e *Export) Done() []Manifest { return slices.Clone(e.done) }
-
 // Next exports the next range, in one snapshot of the database, and reports whether there was one. What can't go on is a *ledger.Problem.
 func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 	err = e.database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
@@ -167,6 +187,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		}
 		outdated, gap, err := plan(e.place.String(), e.done, state, through)
 		if err != nil {
+			return err
+		}
+		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
 		for i := range outdated {

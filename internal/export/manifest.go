@@ -84,7 +84,8 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	}
 	if err != nil {
 		return m, &ledger.Problem{
-			What: fmt.Sprintf("the manifest %s is damaged", name), Err: err, Do: "remove it, and its range is exported again",
+			What: fmt.Sprintf("the manifest %s is damaged", name), Err: err,
+			Do: "bring it back from a copy, or, if none of the updates of its range were pruned, remove it: then they are exported again",
 		}
 	}
 	return m, nil

@@ -22,7 +22,7 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 		if m.From < end {
 			return nil, gap, &ledger.Problem{
 				What: fmt.Sprintf("%s overlaps with another manifest of %s", m.Name(), place),
-				Do:   "remove the manifest of one of the two ranges: the offsets that are then in none are exported again",
+				Do:   "remove the manifest of one of the two ranges, of which nothing was pruned that only its files have: offsets that are then in none are exported again",
 			}
 		}
 		end = m.To
