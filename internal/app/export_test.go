@@ -434,15 +434,7 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	require.Equal(t, plan.Floor, prune(t, database, int64(end-40)).Floor)
 	shown := filesOf(t, folder)
 
-	db, err := cfg.Open(t.Context(), testLogger(t))
-	require.NoError(t, err)
-	defer db.Close()
-	repairer, ok, err := audit.LeadRepair(t.Context(), db)
-	require.NoError(t, err)
-	require.True(t, ok)
-	execute(t, database, "DELETE FROM indexer.lifetimes WHERE deactivated_offset = (SELECT max(deactivated_offset) FROM indexer.lifetimes)")
-	require.NoError(t, repairer.RepairDerived(t.Context(), nil))
-	repairer.Close()
+	repairLifetimes(t, cfg)
 	ranges := func(list []export.Manifest) (names []string) {
 		for _, m := range list {
 			names = append(names, m.Name())
@@ -497,6 +489,41 @@ func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
 	_, err = exported(t, cfg)
 	require.ErrorContains(t, err, "no manifest of")
 	require.Equal(t, before, filesOf(t, folder))
+}
+
+// repairLifetimes damages what is derived, and repairs it: the change is of everything up to the watermark.
+func repairLifetimes(t *testing.T, cfg Export) {
+	t.Helper()
+	db, err := cfg.Open(t.Context(), testLogger(t))
+	require.NoError(t, err)
+	defer db.Close()
+	repairer, ok, err := audit.LeadRepair(t.Context(), db)
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer repairer.Close()
+	execute(t, cfg.DatabaseURL, "DELETE FROM indexer.lifetimes WHERE deactivated_offset = (SELECT max(deactivated_offset) FROM indexer.lifetimes)")
+	require.NoError(t, repairer.RepairDerived(t.Context(), nil))
+}
+
+// Of ranges that all changed one after the other is replaced: readers always have the others, and an export that is killed goes on.
+func TestRangesThatChangedAreReplacedOneByOne(t *testing.T) {
+	t.Parallel()
+	_, folder, cfg, _ := smallExport(t, 70)
+	_, err := exported(t, cfg)
+	require.NoError(t, err)
+	before := filesOf(t, folder)
+	repairLifetimes(t, cfg)
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	cfg.Options.Updates, cfg.Options.Wrote = 40, func(export.Manifest) { kill() }
+	require.ErrorIs(t, RunExport(ctx, cfg, testLogger(t)), context.Canceled)
+	require.Equal(t, slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(filesOf(t, folder))))
+	rest, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.NotEmpty(t, rest)
+	none, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Empty(t, none)
 }
 
 func filesNamed(m export.Manifest) (names []string) {

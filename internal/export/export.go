@@ -192,13 +192,15 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
-		for i := range outdated {
-			if err := e.forget(ctx, &outdated[i]); err != nil {
-				return err
-			}
+		// After a reset there may be nothing to put in the place of what is not in the database.
+		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.To > state.Watermark }); err != nil {
+			return err
 		}
 		to, err := e.cut(ctx, snapshot, state, gap)
 		if err != nil || to <= gap.From {
+			return err
+		}
+		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.From < to && m.To > gap.From }); err != nil {
 			return err
 		}
 		wrote = true
@@ -244,25 +246,31 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	if err != nil || at > 0 {
 		return at, err
 	}
-	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From >= gap.To })
+	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.To > gap.From })
 	if e.options.Full && last {
 		return 0, nil
 	}
 	return gap.To, nil
 }
 
-// forget removes a range whose rows have changed, its manifest first.
-func (e *Export) forget(ctx context.Context, m *Manifest) error {
-	names := []string{m.Name()}
-	for _, file := range m.Files {
-		names = append(names, file.Name)
-	}
-	for _, name := range names {
-		if err := e.place.Remove(ctx, name); err != nil {
-			return fmt.Errorf("remove %s, whose rows have changed: %w", name, err)
+// forget removes those of ranges whose rows have changed that which chooses, of each its manifest first.
+func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Manifest) bool) error {
+	for i := range outdated {
+		m := &outdated[i]
+		if !which(m) {
+			continue
 		}
+		names := []string{m.Name()}
+		for _, file := range m.Files {
+			names = append(names, file.Name)
+		}
+		for _, name := range names {
+			if err := e.place.Remove(ctx, name); err != nil {
+				return fmt.Errorf("remove %s, whose rows have changed: %w", name, err)
+			}
+		}
+		e.done = slices.DeleteFunc(e.done, func(other Manifest) bool { return other.From == m.From })
 	}
-	e.done = slices.DeleteFunc(e.done, func(other Manifest) bool { return other.From == m.From })
 	return nil
 }
 

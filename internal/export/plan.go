@@ -9,8 +9,9 @@ import (
 	"ledgerindexer/store"
 )
 
-// plan compares what was exported with a database. outdated are the ranges whose rows changed since; gap is the first range after it that is not
-// exported, up to an offset; it is empty where everything is. What can't go on is a *ledger.Problem.
+// plan compares what was exported with a database. outdated are the ranges whose rows changed since and that lie up to an offset, or beyond what
+// the database has; gap is the first range up to there that is outdated or not exported; it is empty where everything is. What can't go on is a
+// *ledger.Problem.
 func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
 	slices.SortFunc(done, func(a, b Manifest) int { return int(a.From - b.From) })
 	var end ledger.Offset
@@ -39,7 +40,7 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into another place: only these files have what was pruned",
 					m.CompleteFrom),
 			}
-		case changed != nil:
+		case changed != nil && (m.To <= through || m.To > state.Watermark):
 			outdated = append(outdated, *m)
 		}
 	}
@@ -115,11 +116,11 @@ func firstGap(done, outdated []Manifest, through ledger.Offset) ledger.Range {
 	var end ledger.Offset
 	for i := range done {
 		isOutdated := slices.ContainsFunc(outdated, func(m Manifest) bool { return m.From == done[i].From })
-		if isOutdated {
-			continue
-		}
-		if done[i].From > end {
-			return ledger.Range{From: end, To: done[i].From}
+		switch {
+		case done[i].From > end:
+			return ledger.Range{From: end, To: max(end, min(done[i].From, through))}
+		case isOutdated:
+			return ledger.Range{From: end, To: max(end, min(done[i].To, through))}
 		}
 		end = done[i].To
 	}

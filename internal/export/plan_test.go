@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ func TestPlan(t *testing.T) {
 		done      []Manifest
 		floor     ledger.Offset
 		watermark ledger.Offset
+		through   ledger.Offset // 0: the watermark
 		changes   []store.ExportChange
 		outdated  []ledger.Offset // where they begin
 		gap       ledger.Range
@@ -46,6 +48,11 @@ func TestPlan(t *testing.T) {
 		"in any order":                 {done: append(done(0, 20, 30), done(0, 0, 10)...), watermark: 100, gap: ledger.Range{From: 10, To: 20}},
 		"changed":                      {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 12, 13)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"changed at its ends":          {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 20, 25), changed(2, 0, 10)}, outdated: []ledger.Offset{0, 20}, gap: ledger.Range{To: 10}},
+		"two that changed":             {done: done(0, 0, 10, 20, 30), watermark: 40, changes: []store.ExportChange{changed(1, 5, 15)}, outdated: []ledger.Offset{0, 10}, gap: ledger.Range{To: 10}},
+		"changed, and further on":      {done: done(0, 0, 10, 20, 30), watermark: 40, through: 15, changes: []store.ExportChange{changed(1, 0, 30)}, outdated: []ledger.Offset{0}, gap: ledger.Range{To: 10}},
+		"changed only further on":      {done: done(0, 0, 10, 20, 30), watermark: 40, through: 10, changes: []store.ExportChange{changed(1, 10, 30)}, gap: ledger.Range{From: 30, To: 30}},
+		"missing, and further on":      {done: append(done(0, 0, 10), done(0, 20, 30)...), watermark: 40, through: 15, gap: ledger.Range{From: 10, To: 15}},
+		"reset further on":             {done: done(0, 0, 10, 20, 30), watermark: 12, changes: []store.ExportChange{changed(1, 12, 30)}, outdated: []ledger.Offset{10, 20}, gap: ledger.Range{From: 10, To: 12}},
 		"changed before":               {done: done(7, 0, 10, 20), watermark: 20, changes: []store.ExportChange{changed(7, 0, 20)}, gap: ledger.Range{From: 20, To: 20}},
 		"reset":                        {done: done(0, 0, 10, 20), watermark: 15, changes: []store.ExportChange{changed(1, 15, 20)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 15}},
 		"pruned":                       {done: done(0, 0, 10, 20), floor: 20, watermark: 30, gap: ledger.Range{From: 20, To: 30}},
@@ -70,7 +77,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark, HistoryFloor: c.floor}, Changes: c.changes}
-			outdated, gap, err := plan("there", c.done, state, c.watermark)
+			outdated, gap, err := plan("there", c.done, state, cmp.Or(c.through, c.watermark))
 			if c.refused != "" {
 				var problem *ledger.Problem
 				require.ErrorAs(t, err, &problem)
