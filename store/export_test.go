@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -28,4 +29,36 @@ func TestEveryFactIsExported(t *testing.T) {
 	want := append(tables.Names(tables.In(tables.Facts, tables.Snapshot)), "lifetimes")
 	slices.Sort(want)
 	require.Equal(t, want, slices.Compact(of))
+}
+
+// An export that begins while pruning holds the floors and the tables sees the database as it is afterwards, and not the floors from before.
+func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	d.started()
+	floor := func() (at ledger.Offset, err error) {
+		err = d.store().Export(ctx, func(e *ExportSnapshot) error {
+			state, err := e.State(ctx)
+			at = state.HistoryFloor
+			return err
+		})
+		return at, err
+	}
+	before, err := floor()
+	require.NoError(t, err)
+	pruning := d.reading("LOCK TABLE ONLY indexer.floors, ONLY indexer.checkpoints IN ACCESS EXCLUSIVE MODE")
+	_, err = pruning.Exec(ctx, "UPDATE indexer.floors SET history_floor = history_floor + 7 WHERE stream = 'updates'")
+	require.NoError(t, err)
+	var after ledger.Offset
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		after, err = floor()
+		ended <- err
+	}()
+	d.waits("")
+	require.NoError(t, pruning.Commit(ctx))
+	require.NoError(t, <-ended)
+	require.Equal(t, before+7, after)
 }
