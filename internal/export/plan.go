@@ -59,7 +59,8 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 func fits(place string, m *Manifest, state store.ExportState) error {
 	what, do := "", "name another place with --to, or the database of this export"
 	switch {
-	case m.Participant != state.Participant || m.Network != state.Network:
+	// A participant's network is not known before there is a Scan service.
+	case m.Participant != state.Participant || m.Network != "" && state.Network != "" && m.Network != state.Network:
 		what = fmt.Sprintf("the ledger of %s%s, and the database holds that of %s%s", m.Participant, m.Network, state.Participant, state.Network)
 	case m.Scope != state.Scope:
 		what = fmt.Sprintf("scope %s, and the database has %s", m.Scope, state.Scope)

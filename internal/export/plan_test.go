@@ -94,3 +94,15 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
+
+// A Scan service that is added later tells a participant's network: its place stays its own.
+func TestANetworkThatIsKnownLater(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		before, after string
+		fits          bool
+	}{{"", "net", true}, {"net", "", true}, {"net", "net", true}, {"net", "other", false}} {
+		err := fits("there", &Manifest{Participant: "p", Network: c.before}, store.ExportState{Participant: "p", Network: c.after})
+		require.Equal(t, c.fits, err == nil, "%v", c)
+	}
+}
