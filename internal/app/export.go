@@ -8,10 +8,14 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
+	"ledgerindexer/store"
 )
 
 // exportEvery is how often an export that follows looks for what was verified.
 const exportEvery = 10 * time.Second
+
+// waitsForVerified says what an export that follows waits for, so that nobody waits in vain.
+const waitsForVerified = "waiting for updates that fill a range and were compared with the ledger, which `indexer run` does unless its verification is off"
 
 // Export says what is exported, and to where.
 type Export struct {
@@ -35,6 +39,14 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 		return err
 	}
 	cfg.Options.Full = cfg.Follow
+	if !cfg.Follow {
+		return exportTo(ctx, cfg, db, place, logger)
+	}
+	return retryUntilDone(ctx, logger, "exporting", func(ctx context.Context) error { return exportTo(ctx, cfg, db, place, logger) }, func(error) {})
+}
+
+// exportTo begins with what is there: after an error it is not known what of the last range is.
+func exportTo(ctx context.Context, cfg Export, db *store.Store, place export.Place, logger *slog.Logger) error {
 	e, unlock, err := export.Begin(ctx, db, place, cfg.Options)
 	if err != nil {
 		return err
@@ -45,7 +57,7 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 			return err
 		}
 	}
-	for {
+	for told := false; ; {
 		wrote, err := e.Next(ctx)
 		if cfg.Follow && ctx.Err() != nil {
 			return nil // it was stopped: what is not whole is not there
@@ -53,8 +65,13 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 		if err != nil || !wrote && !cfg.Follow {
 			return err
 		}
-		if !wrote {
-			ingest.Sleep(ctx, exportEvery)
+		if wrote {
+			continue
 		}
+		if !told {
+			logger.InfoContext(ctx, waitsForVerified)
+			told = true
+		}
+		ingest.Sleep(ctx, exportEvery)
 	}
 }

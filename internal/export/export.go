@@ -181,6 +181,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err != nil {
 			return err
 		}
+		if e.options.Full && !state.Started {
+			return nil
+		}
 		through, err := e.through(state)
 		if err != nil {
 			return err
@@ -282,7 +285,8 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	}
 	m := Manifest{
 		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, SchemaVersion: state.SchemaVersion,
-		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), Change: newest(state).Number, ChangedAt: newest(state).At,
+		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
+		Change: newest(state).Number, ChangedAt: newest(state).At,
 	}
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err

@@ -29,6 +29,8 @@ type Manifest struct {
 	// CompleteFrom is the offset after which the range's events are complete. Below it there are what a snapshot brought and what of
 	// earlier history was filled in.
 	CompleteFrom ledger.Offset `json:"complete_from"`
+	// StateFrom is from where on the database knew what was active; nil: nowhere.
+	StateFrom *ledger.Offset `json:"state_from,omitempty"`
 
 	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a database that was restored from a
 	// backup gives numbers again.
