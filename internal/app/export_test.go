@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -30,8 +31,10 @@ import (
 
 // theDuckDB is built once. Its module lies apart, and takes a C++ library.
 var theDuckDB = sync.OnceValues(func() (program string, err error) {
-	if _, err := exec.LookPath("cc"); err != nil {
-		return "", err
+	for _, compiler := range []string{"cc", "c++"} {
+		if _, err := exec.LookPath(compiler); err != nil {
+			return "", err
+		}
 	}
 	program = filepath.Join(thePrograms.folder, "duckdb")
 	cmd := exec.Command("go", "build", "-o", program, ".")
@@ -47,9 +50,10 @@ var theDuckDB = sync.OnceValues(func() (program string, err error) {
 func duck(t *testing.T, query string) []string {
 	t.Helper()
 	program, err := theDuckDB()
-	if err != nil {
+	if errors.Is(err, exec.ErrNotFound) {
 		t.Skipf("DuckDB can't be built here: %v", err)
 	}
+	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Stdin = strings.NewReader(query)
 	var stderr bytes.Buffer
@@ -152,6 +156,33 @@ func requireExported(t *testing.T, database, schema, folder string, upTo ledger.
 	return rows
 }
 
+// exportQueries are the queries of docs/export.md, which run on another folder.
+func exportQueries(t *testing.T, folder string) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/export.md")
+	require.NoError(t, err)
+	for _, block := range strings.Split(string(text), "```duckdb\n")[1:] {
+		query, _, _ := strings.Cut(block, "```")
+		queries = append(queries, strings.ReplaceAll(query, "/exports/ledger", folder))
+	}
+	require.Len(t, queries, 2)
+	return queries
+}
+
+// requireActive compares what the documented query finds active at offsets with what PostgreSQL does.
+func requireActive(t *testing.T, database, folder string, at ...ledger.Offset) {
+	t.Helper()
+	for _, offset := range at {
+		query := strings.TrimSuffix(strings.TrimSpace(strings.ReplaceAll(exportQueries(t, folder)[0], "5000", fmt.Sprint(offset))), ";")
+		got := duck(t, "SELECT ledger_offset || ' ' || node_id || ' ' || contract_id FROM ("+query+")")
+		want := texts(t, database, "SELECT active_from || ' ' || active_from_node_id || ' ' || contract_id FROM ledger.active_at($1)", int64(offset))
+		slices.Sort(got)
+		slices.Sort(want)
+		require.NotEmpty(t, want)
+		require.Equal(t, want, got, "active at %d", offset)
+	}
+}
+
 func exportedRelations(t *testing.T, database, schema string) (list []store.ExportRelation) {
 	t.Helper()
 	schemas := store.Schemas{}
@@ -210,6 +241,9 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 				require.Positive(t, n, relation)
 			}
 		}
+		if schema == "ledger" {
+			requireActive(t, database, folder, wrote[1].To, wrote[len(wrote)-1].To)
+		}
 		before := filesOf(t, folder)
 		pair.Check = true
 		wrote, err = exported(t, pair)
@@ -232,7 +266,7 @@ func TestAnExportIsKilledAtAnyPoint(t *testing.T) {
 	require.NoError(t, err)
 	kills := killUntilDone(t, rand.New(rand.NewPCG(62, 0)), []string{"INDEXER_DATABASE_URL=" + database}, build(t, "indexer"), "export", "--to", folder, "--updates=5")
 	require.Positive(t, kills)
-	// The bytes may be others: what a compressor does depends on what it did before.
+	// The bytes may be others: rows are compared below.
 	want := filesOf(t, whole)
 	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(filesOf(t, folder))))
 	none, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder, Check: true})
@@ -353,6 +387,15 @@ func TestExportsThatAreRefused(t *testing.T) {
 	empty := cfg
 	empty.DatabaseURL = throwaway.Migrated(t, migrate)
 	refused(empty, "nothing has been indexed yet")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	empty.Follow = true
+	var log journal
+	ended := make(chan error, 1)
+	go func() { ended <- RunExport(ctx, empty, log.logger()) }()
+	log.wait(t, waitsForVerified) // one that follows waits for that too
+	stop()
+	require.NoError(t, <-ended)
 }
 
 // What changes after it was exported is exported again, what is pruned stays in the files, and the rest of the ledger follows: files and what is after
@@ -384,6 +427,7 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 	require.NoError(t, err)
 	index()
 	through := ledger.Offset(watermarkOf(t, database))
+	kinds := texts(t, database, "SELECT kind || chr(9) || count(*) FROM ledger.updates GROUP BY kind")
 	shown := map[string][]string{}
 	for _, relation := range []string{"created_events", "archived_events", "updates"} {
 		shown[relation] = texts(t, database, fmt.Sprintf("SELECT ledger_offset::text FROM ledger.%s", relation))
@@ -405,6 +449,17 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 		require.Equal(t, want, got, relation)
 	}
 
+	// The documented view of both, as it is read at once, and as by a reader for whom newer files came in the meantime. A copy stands for DuckDB's extension.
+	rows := texts(t, database, "SELECT format('(%s, %L, %L, TIMESTAMPTZ %L)', ledger_offset, update_id, kind, record_time) FROM ledger.updates")
+	view := exportQueries(t, folder)[1]
+	_, view, _ = strings.Cut(view, ";")
+	view = "ATTACH ':memory:' AS l; CREATE SCHEMA l.ledger; CREATE TABLE l.ledger.updates AS FROM (VALUES " + strings.Join(rows, ", ") +
+		") v(ledger_offset, update_id, kind, record_time);" + strings.Replace(view, "count(*)", "count(*)::text", 1)
+	require.ElementsMatch(t, kinds, duck(t, view))
+	older := strings.Replace(view, "(SELECT max(to_inclusive)", fmt.Sprintf("(SELECT max(to_inclusive) - %d", 5), 1)
+	require.NotEqual(t, view, older)
+	require.ElementsMatch(t, kinds, duck(t, older))
+
 	// What was pruned before it was exported is a gap that no export hides.
 	index()
 	prune(t, database, watermarkOf(t, database)-2)
@@ -416,6 +471,25 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 	require.Equal(t, anew[0].To, anew[0].CompleteFrom, "what is carried is a range of its own")
 	require.Positive(t, anew[0].Rows())
 	requireExported(t, database, "ledger", cfg.To, anew[len(anew)-1].To)
+	requireActive(t, database, cfg.To, *anew[0].StateFrom, anew[len(anew)-1].To)
+}
+
+// What was in flight between synchronizers at the snapshot is not active before it arrives.
+func TestWhatIsExportedOfASnapshotSaysWhatWasActive(t *testing.T) {
+	t.Parallel()
+	l := ledgerInFlight()
+	database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
+	at := ledger.Offset(l.End())
+	_, err := RunBackfill(t.Context(), backfillFor(database, url, everything("ledger-effects"), -1), testLogger(t), nil)
+	require.NoError(t, err)
+	l.Grow(100)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, everything("ledger-effects")), testLogger(t)))
+	require.NotEmpty(t, texts(t, database, "SELECT contract_id FROM ledger.reassignments WHERE update_id IS NULL AND kind = 'unassigned'"))
+	folder := t.TempDir()
+	wrote, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder})
+	require.NoError(t, err)
+	require.Equal(t, at, *wrote[0].StateFrom)
+	requireActive(t, database, folder, at, wrote[1].To, wrote[len(wrote)-1].To)
 }
 
 // A place goes on after pruning: what is repaired or redacted of what is left is exported again, and what was pruned stays in the files.
@@ -553,7 +627,13 @@ func TestAnExportFollowsWhatIsVerified(t *testing.T) {
 	go func() { ended <- RunExport(ctx, cfg, testLogger(t)) }()
 	s.sealUntil(allVerified)
 	for i := range 4 {
-		m := <-ranges
+		var m export.Manifest
+		select {
+		case m = <-ranges:
+		case err := <-ended:
+			require.NoError(t, err)
+			t.Fatal("it ended by itself")
+		}
 		require.Equal(t, []string{"20"}, texts(t, s.database, "SELECT count(*)::text FROM ledger.updates WHERE ledger_offset > $1 AND ledger_offset <= $2", int64(m.From), int64(m.To)))
 		var seals []string
 		for _, seal := range m.Seals {
@@ -567,9 +647,8 @@ func TestAnExportFollowsWhatIsVerified(t *testing.T) {
 	}
 	stop()
 	require.NoError(t, <-ended)
-	require.Empty(t, ranges, "the rest fills no range")
 	cfg.Follow, cfg.Check = false, true
 	rest, err := exported(t, cfg)
 	require.NoError(t, err)
-	require.Len(t, rest, 1)
+	require.Len(t, rest, 1, "the rest fills no range")
 }
