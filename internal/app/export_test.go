@@ -477,7 +477,7 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 // What was in flight between synchronizers at the snapshot is not active before it arrives.
 func TestWhatIsExportedOfASnapshotSaysWhatWasActive(t *testing.T) {
 	t.Parallel()
-	l := ledgerInFlight()
+	l := growInFlight(sandbox.Options{Seed: 5}) // of its own: it grows
 	database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
 	at := ledger.Offset(l.End())
 	_, err := RunBackfill(t.Context(), backfillFor(database, url, everything("ledger-effects"), -1), testLogger(t), nil)

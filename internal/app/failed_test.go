@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -253,6 +254,11 @@ func proxied(t *testing.T, server, path string, nth int64) (address string, refu
 			_, _ = io.WriteString(w, "<html>403 Forbidden: too many requests from your address</html>")
 			return
 		}
+		body, err := io.ReadAll(r.Body) // an answer that begins before the request was read to its end may be cut off
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		behind.ServeHTTP(w, r)
 	}))
 	t.Cleanup(proxy.Close)

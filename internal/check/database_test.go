@@ -354,7 +354,7 @@ func TestAScopeThatIsToBeChanged(t *testing.T) {
 	}{
 		"shows more":       {scopeOf("alice"), Note, "`indexer run` puts another scope in force than it holds: --parties was alice and is any"},
 		"is shown already": {anyParty, OK, "it holds what these flags ask for"},
-		"would show less":  {func() ledger.Scope { s := anyParty; s.Blobs = true; return s }(), Problem, "it lacks something of"},
+		"has another form": {func() ledger.Scope { s := anyParty; s.Blobs = true; return s }(), Problem, "in --blobs it has another form than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
