@@ -53,7 +53,7 @@ func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, page
 	return nil
 }
 
-// Ahead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
+// StoredAhead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
 // one. There is none where nothing was started.
 func (l *UpdatesWriter) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 	return l.store.ahead(ctx, l.term.Pool)
