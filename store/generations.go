@@ -48,7 +48,7 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at 
 		next.Leftovers = true
 	}
 	next.ReadAfter = at.LastSeq
-	carried, err := l.underivable(ctx, tx, at)
+	carried, err := l.store.underivable(ctx, tx, at)
 	if err != nil {
 		return at, err
 	}
@@ -62,17 +62,17 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at 
 
 // underivable returns how many of the first records of the generation that is read can't be derived again. Whatever removes other updates
 // than pruning does begins a generation before.
-func (l *TransactionsWriter) underivable(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (n int64, err error) {
-	derived, err := l.store.db.Queries.RecordsAreDerived(ctx, tx)
+func (s *Store) underivable(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (n int64, err error) {
+	derived, err := s.db.Queries.RecordsAreDerived(ctx, tx)
 	if err != nil || !derived {
 		return 0, err
 	}
-	extent, err := held.Read(ctx, l.store.db, tx)
+	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil || extent.PrunedTo == 0 {
 		return 0, err
 	}
 	n = int64(sort.Search(int(at.Records()), func(i int) bool {
-		from, _, stored, failed := l.store.recordOrigin(ctx, tx, at.ReadAfter+1+int64(i))
+		from, _, stored, failed := s.recordOrigin(ctx, tx, at.ReadAfter+1+int64(i))
 		err = cmp.Or(err, failed)
 		return stored && from > extent.PrunedTo
 	}))

@@ -1,11 +1,9 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -102,29 +100,11 @@ func (d *derivedHistory) pruned(ctx context.Context) bool {
 	return err != nil || bounds.PrunedTo > 0
 }
 
-// derivable returns the marks of records that can be derived again: not those of updates that were pruned, which come first.
-func (d *derivedHistory) derivable(ctx context.Context, marks []ledger.TransactionsMark) (_ []ledger.TransactionsMark, err error) {
-	bounds, _, err := d.store.Bounds(ctx)
-	if err != nil || bounds.PrunedTo == 0 {
-		return marks, err
-	}
-	first := sort.Search(len(marks), func(i int) bool {
-		at, stored, failed := d.store.UpdateOffset(ctx, updateOf(marks[i].Cursor))
-		err = cmp.Or(err, failed)
-		return stored && at > bounds.PrunedTo
-	})
-	return marks[first:], err
-}
-
 // missing reports whether records that follow from updates up to an offset are not stored, or are being derived again.
 func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (bool, error) {
-	at, marks, err := d.store.TransactionsPosition(ctx)
+	at, marks, err := d.store.DerivedPosition(ctx)
 	if err != nil || at.Rereading() {
 		return at.Rereading(), err
-	}
-	marks, err = d.derivable(ctx, marks)
-	if err != nil {
-		return false, err
 	}
 	after := ledger.TransactionsCursor("")
 	if len(marks) > 0 {

@@ -312,10 +312,10 @@ type transactionsSink struct {
 
 // TransactionsPosition implements ingest.TransactionsSink.
 func (s transactionsSink) TransactionsPosition(ctx context.Context) (at ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
-	if at, window, err = s.TransactionsWriter.TransactionsPosition(ctx); err == nil && s.of.derived != nil {
-		window, err = s.of.derived.derivable(ctx, window)
+	if s.of.derived != nil {
+		return s.of.store.DerivedPosition(ctx)
 	}
-	return at, window, err
+	return s.TransactionsWriter.TransactionsPosition(ctx)
 }
 
 // AppendTransactions implements ingest.TransactionsSink.
