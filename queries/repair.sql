@@ -15,8 +15,9 @@ WHERE l.deactivated_offset > @at::bigint AND l.activated_offset <= @at::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q);
 
 -- name: SnapshotFinished :one
--- The snapshot whose carried rows are shown.
-SELECT s.* FROM snapshots s
+-- The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
+SELECT sqlc.embed(s), coalesce(d.definition::text, '')::text AS definition
+FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1;
 

@@ -17,13 +17,6 @@ DELETE FROM scopes_both s
 WHERE s.scope <> @in_force AND NOT EXISTS (SELECT FROM coverage c WHERE c.scope = s.scope)
   AND NOT EXISTS (SELECT FROM snapshots k WHERE k.scope = s.scope);
 
--- name: SnapshotScope :one
--- The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
-SELECT sqlc.embed(s), coalesce(d.definition::text, '')::text AS definition
-FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
-ORDER BY s.snapshot_offset DESC LIMIT 1;
-
 -- name: ScopeAt :one
 -- The scope in which what follows an offset is covered, and how far. An empty scope: it is not covered up to there, or to the greatest
 -- bigint.

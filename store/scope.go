@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -185,15 +184,15 @@ func (s *Store) refuseSnapshotOnlyNow(ctx context.Context, tx pgx.Tx, extent *Ex
 // carriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
 func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, ledger.Scope, error) {
 	var scope ledger.Scope
-	row, err := s.db.Queries.SnapshotScope(ctx, db)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, scope, nil
-	}
+	row, err := s.db.Queries.SnapshotFinished(ctx, db)
+	progress, err := held.Snapshot(row.Snapshots, err)
 	if err != nil {
 		return nil, scope, s.db.Unusable(fmt.Errorf("read in which scope the carried snapshot was read: %w", err))
 	}
-	progress := held.SnapshotProgress(row.Snapshots)
-	return &progress, scope, s.decodeScope(row.Snapshots.Scope, []byte(row.Definition), &scope)
+	if progress == nil {
+		return nil, scope, nil
+	}
+	return progress, scope, s.decodeScope(row.Snapshots.Scope, []byte(row.Definition), &scope)
 }
 
 // CarriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.

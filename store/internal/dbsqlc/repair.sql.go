@@ -240,27 +240,34 @@ func (q *Queries) CoverageClose(ctx context.Context, db DBTX, arg CoverageCloseP
 }
 
 const snapshotFinished = `-- name: SnapshotFinished :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest FROM snapshots s
+SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
+FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
 ORDER BY s.snapshot_offset DESC LIMIT 1
 `
 
-// The snapshot whose carried rows are shown.
-func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (Snapshots, error) {
+type SnapshotFinishedRow struct {
+	Snapshots  Snapshots `db:"snapshots"`
+	Definition string    `db:"definition"`
+}
+
+// The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
+func (q *Queries) SnapshotFinished(ctx context.Context, db DBTX) (SnapshotFinishedRow, error) {
 	row := db.QueryRow(ctx, snapshotFinished)
-	var i Snapshots
+	var i SnapshotFinishedRow
 	err := row.Scan(
-		&i.SnapshotOffset,
-		&i.Scope,
-		&i.TokenKind,
-		&i.Token,
-		&i.Entries,
-		&i.StartedAt,
-		&i.FinishedAt,
-		&i.Pruned,
-		&i.Mixed,
-		&i.IsCopy,
-		&i.Digest,
+		&i.Snapshots.SnapshotOffset,
+		&i.Snapshots.Scope,
+		&i.Snapshots.TokenKind,
+		&i.Snapshots.Token,
+		&i.Snapshots.Entries,
+		&i.Snapshots.StartedAt,
+		&i.Snapshots.FinishedAt,
+		&i.Snapshots.Pruned,
+		&i.Snapshots.Mixed,
+		&i.Snapshots.IsCopy,
+		&i.Snapshots.Digest,
+		&i.Definition,
 	)
 	return i, err
 }

@@ -548,36 +548,3 @@ func (q *Queries) SnapshotReadAgain(ctx context.Context, db DBTX, arg SnapshotRe
 	_, err := db.Exec(ctx, snapshotReadAgain, arg.Scope, arg.Entries, arg.SnapshotOffset)
 	return err
 }
-
-const snapshotScope = `-- name: SnapshotScope :one
-SELECT s.snapshot_offset, s.scope, s.token_kind, s.token, s.entries, s.started_at, s.finished_at, s.pruned, s.mixed, s.is_copy, s.digest, coalesce(d.definition::text, '')::text AS definition
-FROM snapshots s LEFT JOIN scopes d ON d.scope = s.scope
-WHERE s.finished_at IS NOT NULL AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
-ORDER BY s.snapshot_offset DESC LIMIT 1
-`
-
-type SnapshotScopeRow struct {
-	Snapshots  Snapshots `db:"snapshots"`
-	Definition string    `db:"definition"`
-}
-
-// The snapshot whose carried rows are shown, with the scope in which it was read. A definition that is lost is empty.
-func (q *Queries) SnapshotScope(ctx context.Context, db DBTX) (SnapshotScopeRow, error) {
-	row := db.QueryRow(ctx, snapshotScope)
-	var i SnapshotScopeRow
-	err := row.Scan(
-		&i.Snapshots.SnapshotOffset,
-		&i.Snapshots.Scope,
-		&i.Snapshots.TokenKind,
-		&i.Snapshots.Token,
-		&i.Snapshots.Entries,
-		&i.Snapshots.StartedAt,
-		&i.Snapshots.FinishedAt,
-		&i.Snapshots.Pruned,
-		&i.Snapshots.Mixed,
-		&i.Snapshots.IsCopy,
-		&i.Snapshots.Digest,
-		&i.Definition,
-	)
-	return i, err
-}

@@ -87,7 +87,8 @@ func TransactionsPosition(ctx context.Context, d *session.Database, db dbsqlc.DB
 
 // CarriedSnapshot is the snapshot whose rows are carried; nil: there is none.
 func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
-	progress, err := Snapshot(d.Queries.SnapshotFinished(ctx, db))
+	row, err := d.Queries.SnapshotFinished(ctx, db)
+	progress, err := Snapshot(row.Snapshots, err)
 	if err != nil {
 		return nil, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
 	}
