@@ -7,15 +7,23 @@ FROM (SELECT v.scope FROM coverage v WHERE v.stream = @stream UNION SELECT k.sco
 GROUP BY c.scope ORDER BY c.scope;
 
 -- name: ScopeChange :exec
--- Says which scope is in force while something is covered in another one; NULL: nothing is.
-UPDATE floors_both f SET changed_to = sqlc.narg('scope')::text, digest = changed_digest(f, jsonb_build_object('changed_to', sqlc.narg('scope')::text))
-WHERE f.stream = @stream;
+-- Says which scope is in force.
+UPDATE floors_both f SET changed_to = @scope::text, digest = changed_digest(f, jsonb_build_object('changed_to', @scope::text))
+WHERE f.stream = 'updates';
 
 -- name: ScopesForget :exec
--- Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force.
-DELETE FROM scopes_both s
-WHERE s.scope <> @in_force AND NOT EXISTS (SELECT FROM coverage c WHERE c.scope = s.scope)
-  AND NOT EXISTS (SELECT FROM snapshots k WHERE k.scope = s.scope);
+-- Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force. It is not named any more where it is
+-- the only one.
+WITH used AS (
+    SELECT c.scope FROM coverage c
+    UNION
+    SELECT k.scope FROM snapshots k
+), gone AS (
+    DELETE FROM scopes_both s
+    WHERE s.scope <> (SELECT n.changed_to FROM floors n WHERE n.stream = 'updates') AND NOT EXISTS (SELECT FROM used u WHERE u.scope = s.scope)
+)
+UPDATE floors_both f SET changed_to = NULL, digest = changed_digest(f, jsonb_build_object('changed_to', NULL::text))
+WHERE f.stream = 'updates' AND f.changed_to IS NOT NULL AND NOT EXISTS (SELECT FROM used u WHERE u.scope <> f.changed_to);
 
 -- name: ScopeAt :one
 -- The scope in which what follows an offset is covered, and how far. An empty scope: it is not covered up to there, or to the greatest

@@ -50,10 +50,7 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 		if err := l.store.refusePrune(&extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
-		p := pruning{
-			leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets,
-			changedTo: extent.ChangedTo,
-		}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets}
 		return p.run(ctx)
 	})
 	if err != nil {
@@ -64,14 +61,13 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 
 // pruning is a running Prune.
 type pruning struct {
-	leader    *BackfillWriter
-	tx        pgx.Tx
-	from      int64 // the history floor before
-	floor     int64
-	cuts      []partitions.Cut
-	copied    int64  // up to here what stays of partitions is copied
-	resets    int64  // number of the last reset, or change of the scope, before anything was read
-	changedTo string // the scope in force, if it was changed
+	leader *BackfillWriter
+	tx     pgx.Tx
+	from   int64 // the history floor before
+	floor  int64
+	cuts   []partitions.Cut
+	copied int64 // up to here what stays of partitions is copied
+	resets int64 // number of the last reset, or change of the scope, before anything was read
 	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
 	// updates, which asks for look-ups too, would wait for the rows.
 	lookups dbsqlc.PruneMoveLookupsParams
@@ -281,10 +277,8 @@ func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 			return fmt.Errorf("move the floors, and look-ups: %w", err)
 		}
 	}
-	if p.changedTo != "" { // of an earlier scope nothing may be left
-		if err := writing.PutInForce(ctx, tx, p.changedTo); err != nil {
-			return err
-		}
+	if err := writing.ForgetScopes(ctx, tx); err != nil { // of an earlier scope nothing may be left
+		return err
 	}
 	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)
 }

@@ -82,7 +82,7 @@ func (r *Refiller) refill(ctx context.Context, scope ledger.Scope, page ledger.P
 		if err != nil {
 			return err
 		}
-		move := func() error { return r.moveCoverage(ctx, tx, scope, extent.ChangedTo, page) }
+		move := func() error { return r.moveCoverage(ctx, tx, scope, page) }
 		if len(different) == 0 {
 			err = move()
 		} else {
@@ -278,7 +278,7 @@ func (r *Refiller) lookUp(ctx context.Context, tx pgx.Tx, created []string, afte
 }
 
 // moveCoverage moves the coverage of the page's range to the scope in which it was read.
-func (r *Refiller) moveCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, inForce string, page ledger.Page) error {
+func (r *Refiller) moveCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page ledger.Page) error {
 	q, hash, from, to := r.stored.db.Queries, scope.Hash(), int64(page.From), int64(page.To)
 	err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: hash, Definition: scope.Canonical()})
 	if err == nil {
@@ -290,5 +290,5 @@ func (r *Refiller) moveCoverage(ctx context.Context, tx pgx.Tx, scope ledger.Sco
 	if err != nil {
 		return fmt.Errorf("move the coverage: %w", err)
 	}
-	return writing.PutInForce(ctx, tx, inForce)
+	return writing.ForgetScopes(ctx, tx)
 }

@@ -10,7 +10,6 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
@@ -140,14 +139,10 @@ func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.
 // endSnapshot says in which scope the snapshot was read.
 func (r *Refiller) endSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page *carriedPage) error {
 	q := r.stored.db.Queries
-	extent, err := held.Read(ctx, r.stored.db, tx)
-	if err != nil {
-		return err
-	}
 	if err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()}); err != nil {
 		return fmt.Errorf("record the scope: %w", err)
 	}
-	err = q.CarriedUnknownForgetFrom(ctx, tx, dbsqlc.CarriedUnknownForgetFromParams{At: int64(page.progress.At), FromOrdinal: page.end()})
+	err := q.CarriedUnknownForgetFrom(ctx, tx, dbsqlc.CarriedUnknownForgetFromParams{At: int64(page.progress.At), FromOrdinal: page.end()})
 	if err != nil {
 		return fmt.Errorf("remove entries of unknown kinds behind the end of the snapshot: %w", err)
 	}
@@ -158,5 +153,5 @@ func (r *Refiller) endSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	if err := q.LookupsForgetCarried(ctx, tx); err != nil {
 		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
 	}
-	return writing.PutInForce(ctx, tx, extent.ChangedTo)
+	return writing.ForgetScopes(ctx, tx)
 }

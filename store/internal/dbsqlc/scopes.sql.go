@@ -335,17 +335,12 @@ func (q *Queries) ScopeAt(ctx context.Context, db DBTX, arg ScopeAtParams) (Scop
 
 const scopeChange = `-- name: ScopeChange :exec
 UPDATE floors_both f SET changed_to = $1::text, digest = changed_digest(f, jsonb_build_object('changed_to', $1::text))
-WHERE f.stream = $2
+WHERE f.stream = 'updates'
 `
 
-type ScopeChangeParams struct {
-	Scope  *string `db:"scope"`
-	Stream string  `db:"stream"`
-}
-
-// Says which scope is in force while something is covered in another one; NULL: nothing is.
-func (q *Queries) ScopeChange(ctx context.Context, db DBTX, arg ScopeChangeParams) error {
-	_, err := db.Exec(ctx, scopeChange, arg.Scope, arg.Stream)
+// Says which scope is in force.
+func (q *Queries) ScopeChange(ctx context.Context, db DBTX, scope string) error {
+	_, err := db.Exec(ctx, scopeChange, scope)
 	return err
 }
 
@@ -521,14 +516,22 @@ func (q *Queries) ScopesCovered(ctx context.Context, db DBTX, stream string) ([]
 }
 
 const scopesForget = `-- name: ScopesForget :exec
-DELETE FROM scopes_both s
-WHERE s.scope <> $1 AND NOT EXISTS (SELECT FROM coverage c WHERE c.scope = s.scope)
-  AND NOT EXISTS (SELECT FROM snapshots k WHERE k.scope = s.scope)
+WITH used AS (
+    SELECT c.scope FROM coverage c
+    UNION
+    SELECT k.scope FROM snapshots k
+), gone AS (
+    DELETE FROM scopes_both s
+    WHERE s.scope <> (SELECT n.changed_to FROM floors n WHERE n.stream = 'updates') AND NOT EXISTS (SELECT FROM used u WHERE u.scope = s.scope)
+)
+UPDATE floors_both f SET changed_to = NULL, digest = changed_digest(f, jsonb_build_object('changed_to', NULL::text))
+WHERE f.stream = 'updates' AND f.changed_to IS NOT NULL AND NOT EXISTS (SELECT FROM used u WHERE u.scope <> f.changed_to)
 `
 
-// Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force.
-func (q *Queries) ScopesForget(ctx context.Context, db DBTX, inForce string) error {
-	_, err := db.Exec(ctx, scopesForget, inForce)
+// Removes the scopes that nothing is covered in, and no snapshot was read in, except the one in force. It is not named any more where it is
+// the only one.
+func (q *Queries) ScopesForget(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, scopesForget)
 	return err
 }
 

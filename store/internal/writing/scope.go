@@ -9,25 +9,19 @@ import (
 
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/partitions"
-	"ledgerindexer/store/internal/tables"
 )
 
-// PutInForce names the scope in force where something is covered in another one, and forgets the scopes that nothing is covered in.
+// PutInForce puts a scope in force that is recorded, and forgets the scopes that nothing is covered in.
 func PutInForce(ctx context.Context, tx pgx.Tx, scope string) error {
-	covered, err := queries.ScopesCovered(ctx, tx, tables.StreamUpdates)
-	if err != nil {
-		return fmt.Errorf("read which scopes are covered: %w", err)
-	}
-	var named *string
-	for _, c := range covered {
-		if c.Scope != scope {
-			named = &scope
-		}
-	}
-	if err := queries.ScopeChange(ctx, tx, dbsqlc.ScopeChangeParams{Stream: tables.StreamUpdates, Scope: named}); err != nil {
+	if err := queries.ScopeChange(ctx, tx, scope); err != nil {
 		return fmt.Errorf("put the scope in force: %w", err)
 	}
-	if err := queries.ScopesForget(ctx, tx, scope); err != nil {
+	return ForgetScopes(ctx, tx)
+}
+
+// ForgetScopes forgets the scopes that nothing is covered in any more. The one in force stays.
+func ForgetScopes(ctx context.Context, tx pgx.Tx) error {
+	if err := queries.ScopesForget(ctx, tx); err != nil {
 		return fmt.Errorf("forget the scopes before: %w", err)
 	}
 	return nil
