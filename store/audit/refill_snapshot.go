@@ -9,9 +9,9 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
-	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -51,15 +51,15 @@ func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page 
 		if earlier == nil || !earlier.Snapshot || earlier.To != at || earlier.Scope.Hash() != scope.Hash() {
 			return fmt.Errorf("the carried snapshot is not what comes next to be read in scope %s: try again", scope.Canonical())
 		}
-		carried := rows.NewCarried(page.progress)
-		for i := range page.entries {
-			carried.Add(numbers, &page.entries[i])
+		carried, err := r.stored.rowsOf(ctx, tx, page, numbers)
+		if err != nil {
+			return err
 		}
 		before, err := r.carriedEnds(ctx, tx, carried.Active)
 		if err != nil {
 			return err
 		}
-		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
+		if err := r.rewriteCarried(ctx, tx, page, carried); err != nil {
 			return err
 		}
 		if err := r.projectCarried(ctx, tx, carried.Active, before); err != nil {
@@ -116,10 +116,7 @@ func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.
 			open = append(open, *a)
 			continue
 		}
-		closed = append(closed, dbsqlc.Lifetimes{
-			DeactivatedOffset: ended, ActivatedOffset: a.ActivatedOffset, ActivatedNodeID: a.ActivatedNodeID, SynchronizerRef: a.SynchronizerRef,
-			TemplateRef: a.TemplateRef, StakeholdersRef: a.StakeholdersRef, PositionID: a.PositionID, ContractID: a.ContractID, Amount: a.Amount, Locked: a.Locked,
-		})
+		closed = append(closed, active.Ended(a, ended))
 	}
 	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(slices.DeleteFunc(slices.Clone(ends), func(end int64) bool { return end == 0 }))); err != nil {
 		return err

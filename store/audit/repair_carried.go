@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
-	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -40,34 +40,34 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
-		if err := r.rewriteCarried(ctx, tx, wanted, page); err != nil {
+		dictionaries, err := r.stored.readDictionaries(ctx, tx)
+		if err != nil {
+			return err
+		}
+		numbers, err := dictionaries.resolve(ctx, tx, wanted)
+		if err != nil {
+			return err
+		}
+		carried, err := r.stored.rowsOf(ctx, tx, page, numbers)
+		if err != nil {
+			return err
+		}
+		if err := r.rewriteCarried(ctx, tx, page, carried); err != nil {
 			return err
 		}
 		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(page.progress.At), writing.Repaired)
 	})
 }
 
-// rewriteCarried writes the page's rows in the place of those that are stored.
-func (r *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page *carriedPage) error {
-	dictionaries, err := r.stored.readDictionaries(ctx, tx)
-	if err != nil {
-		return err
-	}
-	numbers, err := dictionaries.resolve(ctx, tx, wanted)
-	if err != nil {
-		return err
-	}
-	rows, err := r.stored.rowsOf(ctx, tx, page, numbers)
-	if err != nil {
-		return err
-	}
+// rewriteCarried writes the rows that the page should have in the place of those that are stored.
+func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, carried *rows.Carried) error {
 	for _, table := range tables.In(tables.Snapshot) {
-		where, arguments := page.stored(rows, table.Name)
+		where, arguments := page.stored(carried, table.Name)
 		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(where), arguments...); err != nil {
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
 		}
 	}
-	for _, table := range rows.Tables() {
+	for _, table := range carried.Tables() {
 		if err := writing.CopyTable(ctx, tx, table); err != nil {
 			return err
 		}

@@ -114,11 +114,7 @@ func (s *Step) take(e *Event, state *keyState) {
 		return
 	case state.begun > 0:
 		begun := &s.Activations[state.begun-1]
-		s.Lifetimes = append(s.Lifetimes, dbsqlc.Lifetimes{
-			DeactivatedOffset: e.offset, ActivatedOffset: begun.ActivatedOffset, ActivatedNodeID: begun.ActivatedNodeID,
-			SynchronizerRef: begun.SynchronizerRef, TemplateRef: begun.TemplateRef, ContractID: begun.ContractID,
-			PositionID: begun.PositionID, Amount: begun.Amount, Locked: begun.Locked, StakeholdersRef: begun.StakeholdersRef,
-		})
+		s.Lifetimes = append(s.Lifetimes, Ended(begun, e.offset))
 		begun.ActivatedOffset = ended
 	case !state.known && (!e.activates || e.assigned): // what the table says counts until the first event
 		s.Deactivations = append(s.Deactivations, Deactivation{Key: e.key, DeactivatedOffset: e.offset})
@@ -137,6 +133,15 @@ func (s *Step) take(e *Event, state *keyState) {
 		row.PositionID, row.Amount, row.Locked = e.holding.Columns()
 		s.Activations = append(s.Activations, row)
 		*state = keyState{known: true, begun: int32(len(s.Activations))}
+	}
+}
+
+// Ended is the lifetime of an active contract that ends at an offset.
+func Ended(a *dbsqlc.ActiveContracts, at int64) dbsqlc.Lifetimes {
+	return dbsqlc.Lifetimes{
+		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ActivatedNodeID: a.ActivatedNodeID, SynchronizerRef: a.SynchronizerRef,
+		TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID, Amount: a.Amount, Locked: a.Locked,
+		StakeholdersRef: a.StakeholdersRef,
 	}
 }
 
