@@ -24,11 +24,35 @@ import (
 	"ledgerindexer/store/audit"
 )
 
+// What scopes name.
+const (
+	holdingInterface = "#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"
+	amuletTemplate   = "#splice-amulet:Splice.Amulet:Amulet"
+	lockedTemplate   = "#splice-amulet:Splice.Amulet:LockedAmulet"
+)
+
+// scopeChange is a change of what is read.
+type scopeChange struct {
+	shape       string
+	before, now config.Contracts
+}
+
 // simulatedScope is a scope as the simulator has it.
 func simulatedScope(s config.Scope) sandbox.Scope {
 	return sandbox.Scope{Parties: s.Parties, Templates: s.Templates, Interfaces: s.Interfaces, Shape: map[string]string{
 		"acs-delta": sandbox.ACSDelta, "ledger-effects": sandbox.LedgerEffects,
 	}[s.Shape], Version: "3.5", NoTopology: !s.Topology}
+}
+
+// newScopeWorld is a ledger with a number of updates, and an empty database. Topology events are not read: the truth has those of all parties,
+// whatever the scope.
+func newScopeWorld(t *testing.T, seed uint64, updates int) *fillWorld {
+	t.Helper()
+	w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+	w.ledger.Grow(updates)
+	w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
+	w.scope.Topology = false
+	return w
 }
 
 // change indexes on in the world's scope, as `indexer run --change-scope` does.
@@ -45,20 +69,15 @@ func (w *fillWorld) change(t *testing.T) error {
 func TestTheScopeIsChanged(t *testing.T) {
 	t.Parallel()
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 91, ActiveShare: 0.4}).Parties()
-	holding := "#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"
-	amulet, locked := "#splice-amulet:Splice.Amulet:Amulet", "#splice-amulet:Splice.Amulet:LockedAmulet"
-	for name, c := range map[string]struct {
-		shape       string
-		before, now config.Contracts
-	}{
+	for name, c := range map[string]scopeChange{
 		"a party":              {"acs-delta", config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}},
-		"a party, exercises":   {"ledger-effects", config.Contracts{Parties: parties[1:2], Interfaces: []string{holding}}, config.Contracts{Parties: parties[:4], Interfaces: []string{holding}}},
+		"a party, exercises":   {"ledger-effects", config.Contracts{Parties: parties[1:2], Interfaces: []string{holdingInterface}}, config.Contracts{Parties: parties[:4], Interfaces: []string{holdingInterface}}},
 		"any party":            {"ledger-effects", config.Contracts{Parties: parties[1:3]}, config.Contracts{}},
-		"a template":           {"acs-delta", config.Contracts{Templates: []string{amulet}}, config.Contracts{Templates: []string{locked, amulet}}},
-		"all templates":        {"ledger-effects", config.Contracts{Templates: []string{amulet}}, config.Contracts{}},
-		"an interface":         {"acs-delta", config.Contracts{}, config.Contracts{Interfaces: []string{holding}}},
-		"an interface to one":  {"acs-delta", config.Contracts{Templates: []string{amulet}}, config.Contracts{Templates: []string{amulet}, Interfaces: sandbox.InterfaceNames()}},
-		"payloads and a party": {"ledger-effects", config.Contracts{Parties: parties[1:2], Templates: []string{amulet}, Interfaces: []string{holding}}, config.Contracts{Parties: parties[1:3], Interfaces: sandbox.InterfaceNames()}},
+		"a template":           {"acs-delta", config.Contracts{Templates: []string{amuletTemplate}}, config.Contracts{Templates: []string{lockedTemplate, amuletTemplate}}},
+		"all templates":        {"ledger-effects", config.Contracts{Templates: []string{amuletTemplate}}, config.Contracts{}},
+		"an interface":         {"acs-delta", config.Contracts{}, config.Contracts{Interfaces: []string{holdingInterface}}},
+		"an interface to one":  {"acs-delta", config.Contracts{Templates: []string{amuletTemplate}}, config.Contracts{Templates: []string{amuletTemplate}, Interfaces: sandbox.InterfaceNames()}},
+		"payloads and a party": {"ledger-effects", config.Contracts{Parties: parties[1:2], Templates: []string{amuletTemplate}, Interfaces: []string{holdingInterface}}, config.Contracts{Parties: parties[1:3], Interfaces: sandbox.InterfaceNames()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,21 +250,13 @@ func (w *fillWorld) requireHistoryAndScope(t *testing.T, before sandbox.Scope, c
 }
 
 // narrowings are scopes of which something is taken away.
-func narrowings(parties []string) map[string]struct {
-	shape       string
-	before, now config.Contracts
-} {
-	holding := "#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"
-	amulet, locked := "#splice-amulet:Splice.Amulet:Amulet", "#splice-amulet:Splice.Amulet:LockedAmulet"
-	return map[string]struct {
-		shape       string
-		before, now config.Contracts
-	}{
+func narrowings(parties []string) map[string]scopeChange {
+	return map[string]scopeChange{
 		"a party":             {"acs-delta", config.Contracts{Parties: parties[1:4]}, config.Contracts{Parties: parties[1:2]}},
 		"any party":           {"ledger-effects", config.Contracts{}, config.Contracts{Parties: parties[1:3]}},
-		"a template":          {"ledger-effects", config.Contracts{Templates: []string{amulet, locked}}, config.Contracts{Templates: []string{amulet}}},
-		"all other templates": {"acs-delta", config.Contracts{Interfaces: []string{holding}}, config.Contracts{Templates: []string{locked}, Interfaces: []string{holding}}},
-		"an interface":        {"acs-delta", config.Contracts{Templates: []string{locked}, Interfaces: sandbox.InterfaceNames()}, config.Contracts{Templates: []string{locked}, Interfaces: sandbox.InterfaceNames()[:1]}},
+		"a template":          {"ledger-effects", config.Contracts{Templates: []string{amuletTemplate, lockedTemplate}}, config.Contracts{Templates: []string{amuletTemplate}}},
+		"all other templates": {"acs-delta", config.Contracts{Interfaces: []string{holdingInterface}}, config.Contracts{Templates: []string{lockedTemplate}, Interfaces: []string{holdingInterface}}},
+		"an interface":        {"acs-delta", config.Contracts{Templates: []string{lockedTemplate}, Interfaces: sandbox.InterfaceNames()}, config.Contracts{Templates: []string{lockedTemplate}, Interfaces: sandbox.InterfaceNames()[:1]}},
 		"one for another":     {"ledger-effects", config.Contracts{Parties: parties[1:3]}, config.Contracts{Parties: []string{parties[1], parties[3]}}},
 	}
 }
@@ -261,10 +272,8 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 			if name != "a party" && name != "an interface" {
 				brief.Skip(t)
 			}
-			w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 94, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
-			w.ledger.Grow(160)
-			w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
-			w.scope.Shape, w.scope.Contracts, w.scope.Topology = c.shape, c.before, false
+			w := newScopeWorld(t, 94, 160)
+			w.scope.Shape, w.scope.Contracts = c.shape, c.before
 			w.index(t, true)
 			before := simulatedScope(w.scope)
 			changedAt := w.ledger.End()
@@ -306,30 +315,26 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 	t.Parallel()
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 96, ActiveShare: 0.4}).Parties()
-	holding := "#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"
-	amulet := "#splice-amulet:Splice.Amulet:Amulet"
 	for name, c := range map[string]struct {
 		before, now config.Contracts
 		begin       string
 	}{
-		"a party":        {config.Contracts{Parties: parties[1:2], Interfaces: []string{holding}}, config.Contracts{Parties: parties[1:4], Interfaces: []string{holding}}, "backfill"},
-		"a template":     {config.Contracts{Templates: []string{amulet}}, config.Contracts{}, "backfill"},
+		"a party":        {config.Contracts{Parties: parties[1:2], Interfaces: []string{holdingInterface}}, config.Contracts{Parties: parties[1:4], Interfaces: []string{holdingInterface}}, "backfill"},
+		"a template":     {config.Contracts{Templates: []string{amuletTemplate}}, config.Contracts{}, "backfill"},
 		"an interface":   {config.Contracts{}, config.Contracts{Interfaces: sandbox.InterfaceNames()}, "prune"},
 		"pruned":         {config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}, "prune"},
 		"in the middle":  {config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}, "offset"},
 		"there and back": {config.Contracts{Parties: parties[1:3]}, config.Contracts{Parties: parties[1:2]}, "backfill"},
-		"back by a view": {config.Contracts{}, config.Contracts{Templates: []string{amulet}, Interfaces: sandbox.InterfaceNames()}, "backfill"},
+		"back by a view": {config.Contracts{}, config.Contracts{Templates: []string{amuletTemplate}, Interfaces: sandbox.InterfaceNames()}, "backfill"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if name != "a party" && name != "back by a view" {
 				brief.Skip(t)
 			}
-			w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 96, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
-			w.ledger.Grow(160)
-			w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
+			w := newScopeWorld(t, 96, 160)
 			w.at = quietOffset(t, w.ledger)
-			w.scope.Contracts, w.scope.Topology = c.before, false
+			w.scope.Contracts = c.before
 			begin := func(database string, scope config.Scope) {
 				run := indexerFor(database, w.ledgerURL, scope)
 				switch c.begin {
@@ -393,10 +398,8 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 	begin := func(t *testing.T) (w *fillWorld, before sandbox.Scope, changedAt int64) {
 		t.Parallel()
 		brief.Sample(t)
-		w = &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 97, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
-		w.ledger.Grow(120)
-		w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15})
-		w.scope.Parties, w.scope.Topology = parties[1:4], false
+		w = newScopeWorld(t, 97, 120)
+		w.scope.Parties = parties[1:4]
 		w.index(t, true)
 		before, changedAt = simulatedScope(w.scope), w.ledger.End()
 		w.scope.Parties = parties[1:2]

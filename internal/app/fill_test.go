@@ -137,7 +137,7 @@ func newFillWorld(t *testing.T, seed uint64, snapshot bool, options sandbox.Serv
 	w.at = quietOffset(t, w.ledger)
 	w.ledgerURL = serve(t, w.ledger, options)
 	w.scope.Shape = shape
-	w.scope.Interfaces = []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
+	w.scope.Interfaces = []string{holdingInterface}
 	w.truth = sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version, Interfaces: w.scope.Interfaces}
 	if shape == "ledger-effects" {
 		w.truth.Shape = sandbox.LedgerEffects

@@ -416,7 +416,7 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 	ledgerURL := serve(t, l, options)
 	scanURL := serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true, ExtraKinds: true, OddShapes: w.strange}))
 	scope := defaultScope()
-	scope.Shape, scope.Blobs, scope.Interfaces = w.shape, true, []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"}
+	scope.Shape, scope.Blobs, scope.Interfaces = w.shape, true, []string{holdingInterface}
 	database = throwaway.Migrated(t, migrate)
 	run := indexerFor(database, ledgerURL, scope)
 	run.ScanURL = []string{scanURL}
