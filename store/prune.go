@@ -212,8 +212,7 @@ func (p *pruning) end(ctx context.Context) error {
 }
 
 // refuseReset is the end where the updates were reset meanwhile, or their scope was changed, which no role keeps from it: both write up to the
-// watermark, and what was removed may have been copied. It is
-// too where records began to be derived again, for which the updates are needed.
+// watermark, and what was removed may have been copied. So it is where records began to be derived again, for which the updates are needed.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
 	if err != nil {

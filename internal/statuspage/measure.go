@@ -41,7 +41,7 @@ func (p *Page) Run(ctx context.Context) {
 func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for i, s := range l.Streams { // before the heads is read, or there would always be something behind it
+	for i, s := range l.Streams { // before the heads are read, or there would always be something behind it
 		m.streams[i].behind.ask(ctx, s)
 	}
 	heads, err := l.Store.Heads(ctx)
