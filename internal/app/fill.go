@@ -81,7 +81,7 @@ func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fi
 		return ingest.Filled{}, err
 	}
 	defer from.Close()
-	f := fill{cfg: cfg, logger: logger, from: from}
+	f := fill{cfg: cfg, logger: logger}
 	f.db, err = store.Open(cfg.Store(logger))
 	if err != nil {
 		return ingest.Filled{}, &config.UsageError{Err: err}
@@ -91,20 +91,17 @@ func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fi
 	if err != nil {
 		return ingest.Filled{}, err
 	}
-	f.scope = known.scope
 	if err := checkFilesOf(cfg.files, known.id); err != nil {
 		return ingest.Filled{}, err
 	}
-	f.past = newPast(f.db, from, f.scope, open)
+	f.past = newPast(f.db, from, known.scope, open)
 	defer f.past.Close()
-	below, err := f.db.ScopeBelow(ctx, f.scope)
-	if err != nil {
+	if f.scope, err = f.db.ScopeBelow(ctx, known.scope); err != nil {
 		return ingest.Filled{}, err
 	}
-	if f.from, err = f.past.in(ctx, below); err != nil {
+	if f.from, err = f.past.in(ctx, f.scope); err != nil {
 		return ingest.Filled{}, err
 	}
-	f.scope = below
 	unfinished, err := f.db.UnfinishedSnapshot(ctx)
 	if err != nil {
 		return ingest.Filled{}, err
