@@ -71,7 +71,6 @@ INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0),
 
 -- What is locked are views that show nothing. Who may only read can't lock them against others, as he could with advisory locks; and vacuum,
 -- which would wait for who leads, passes views by.
--- +goose StatementBegin
 DO $$
 DECLARE
     lock record;
@@ -86,15 +85,12 @@ BEGIN
     END LOOP;
 END
 $$;
--- +goose StatementEnd
--- +goose StatementBegin
 CREATE FUNCTION lock_holders(lock regclass) RETURNS TABLE (pid integer) LANGUAGE sql STABLE
 BEGIN ATOMIC
 SELECT k.pid FROM pg_catalog.pg_locks k
 WHERE k.locktype = 'relation' AND k.granted AND k.mode = 'ExclusiveLock' AND k.relation = lock
     AND k.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database());
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION lock_holders(regclass) IS 'The sessions that have locked a view against all others.';
 
 CREATE TABLE checkpoints_both (
@@ -599,4 +595,3 @@ CREATE TABLE lifetimes (
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
 COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';
-

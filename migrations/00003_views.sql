@@ -17,31 +17,25 @@
 -- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer. PL/pgSQL: a session plans
 -- such a function once. One in SQL is planned anew with each query that calls it, since one with its owner's rights can't be inlined.
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates');
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.latest_offset() IS 'The watermark: everything up to this offset is complete, and nothing after it is shown. NULL: nothing has been indexed.';
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.oldest_offset() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN (SELECT x.history_floor FROM floors x WHERE x.stream = 'updates');
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.oldest_offset() IS 'Events with a greater offset are complete up to latest_offset(). 0: since the beginning of the ledger. Filling in history lowers it, and pruning raises it.';
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.state_floor() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     RETURN (SELECT x.state_floor FROM floors x WHERE x.stream = 'updates');
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.state_floor() IS 'The active set is known at every offset from this one on. NULL: at none, because indexing began in the middle without a snapshot. Filling in history down to the beginning of the ledger lowers it to 0; filling in with a snapshot lowers it to that snapshot''s offset. Pruning raises it.';
 
 CREATE VIEW ledger.stream_checkpoints AS
@@ -105,7 +99,6 @@ SELECT u.ledger_offset, u.update_id, u.kind, s.synchronizer_id, u.record_time, u
 FROM updates u
 LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref
 WHERE btint8cmp(u.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
-
 
 CREATE VIEW ledger.created_events AS
 SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name,

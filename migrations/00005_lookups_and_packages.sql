@@ -26,7 +26,6 @@ CREATE TABLE lookups (
 CREATE INDEX lookups_wanted ON lookups (ledger_offset, node_id) WHERE status = 'wanted';
 COMMENT ON TABLE lookups IS 'Contracts that were archived or exercised and whose creation was never seen. Those with the status wanted wait for their look-up. The others are shown as ledger.looked_up_contracts and are not looked up again.';
 
--- +goose StatementBegin
 CREATE FUNCTION lookup_events(to_inclusive bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -38,10 +37,8 @@ SELECT e.contract_id, e.ledger_offset, e.node_id
 FROM exercised e
 WHERE e.ledger_offset <= to_inclusive AND e.acs_delta IS NOT FALSE;
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset whose contract should have a creation before them.';
 
--- +goose StatementBegin
 CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint, created_after bigint DEFAULT -1) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -53,13 +50,11 @@ WHERE k.ledger_offset > from_exclusive
   AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION missing_lookups(bigint, bigint, bigint) IS 'For each contract without a creation that is stored after an offset (all are, after -1) or carried, and without a row in lookups, its first event in a range.';
 
 -- A look-up is right if the event at its offset and node id is of its contract. Else it moves to the first event of its contract. If there
 -- is none, it takes the contract of the event there, if that has no look-up. Else it is removed. An answer that contradicts itself is
 -- dropped.
--- +goose StatementBegin
 CREATE FUNCTION wanted_lookups(from_exclusive bigint, to_inclusive bigint) RETURNS SETOF lookups
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -106,7 +101,6 @@ LEFT JOIN lookups l ON l.contract_id = w.stored_as
         ELSE num_nonnulls(l.template_ref, l.created_at, l.payload, l.contract_key, l.contract_key_hash, l.signatories, l.observers, l.witness_parties) = 0
     END;
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION wanted_lookups(bigint, bigint) IS 'The rows that lookups should hold: its rows as far as events up to an offset need them, and the missing look-ups of a range.';
 
 CREATE VIEW ledger.looked_up_contracts AS
@@ -286,7 +280,6 @@ RETURN (scope -> 'parties' = '[]' OR other -> 'parties' <> '[]' AND scope -> 'pa
     AND scope - '{parties,templates,interfaces}'::text[] = other - '{parties,templates,interfaces}'::text[];
 COMMENT ON FUNCTION scope_shows(jsonb, jsonb) IS 'Whether a scope shows all that another one shows, in the same form. Empty parties and templates are all. Scope.Lacks in Go says the same.';
 
--- +goose StatementBegin
 CREATE FUNCTION scope_has(scope jsonb, template_ref integer, stakeholders_ref integer, created_at bigint, created_node integer) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (scope -> 'parties' = '[]' OR scope_has.stakeholders_ref IS NULL
@@ -307,7 +300,6 @@ RETURN (scope -> 'parties' = '[]' OR scope_has.stakeholders_ref IS NULL
             WHERE v.ledger_offset = created_at AND v.node_id = created_node
               AND substr(a.asked, strpos(a.asked, ':')) = substr(v.interface_id, strpos(v.interface_id, ':'))
               AND split_part(a.asked, ':', 1) IN (split_part(v.interface_id, ':', 1), '#' || coalesce(k.package_name, substr(split_part(a.asked, ':', 1), 2)))));
--- +goose StatementEnd
 COMMENT ON FUNCTION scope_has(jsonb, integer, integer, bigint, integer) IS 'Whether a scope shows the contract of a creation event. A contract whose stakeholders were not served counts as shown. An interface whose package has no known name is told by module and entity.';
 
 CREATE VIEW covered_scopes AS
@@ -351,7 +343,6 @@ COMMENT ON VIEW departures IS 'Where contracts leave the scope, behind all event
 
 -- Projecting computes both tables event by event. This function computes the same from all events at once, for comparing. It orders the
 -- events of an update by node id, and those with the same node id by kind, as below.
--- +goose StatementBegin
 CREATE FUNCTION activations(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
     reassignment_counter bigint, deactivated_offset bigint)
@@ -393,5 +384,4 @@ FROM (
 ) t
 WHERE t.activates AND (t.ended IS NULL OR t.ended > ended_after);
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION activations(bigint, bigint, bigint) IS 'Each activation of a contract on a synchronizer (0: not served) by a carried row or by an event of a range, and the offset at which it ended (deactivated_offset; NULL: it is active). Without those that ended up to ended_after. active_contracts and lifetimes must equal this.';

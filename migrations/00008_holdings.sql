@@ -12,7 +12,6 @@ CREATE TABLE template_interfaces (
 );
 COMMENT ON TABLE template_interfaces IS 'The interfaces of which contracts of each template had views, so that holdings are found without reading every active contract. Written before the views, like the other dictionaries.';
 
--- +goose StatementBegin
 CREATE FUNCTION shown_interfaces(from_exclusive bigint, to_inclusive bigint) RETURNS TABLE (template_ref integer, interface_id text)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -25,7 +24,6 @@ SELECT c.template_ref, v.interface_id
 FROM shown_interface_views v
 JOIN shown_created c ON c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id;
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION shown_interfaces(bigint, bigint) IS 'The interfaces of which contracts of each template had views in a range of offsets and in the shown snapshot. template_interfaces must hold at least these.';
 
 -- Interface views ------------------------------------------------------------------------------------------------
@@ -281,7 +279,6 @@ FROM created_holdings h
 WHERE NOT h.waits AND h.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
 COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored. positions must hold at least these.';
 
--- +goose StatementBegin
 CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
     reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, stakeholders_ref integer)
@@ -300,7 +297,6 @@ LEFT JOIN LATERAL (
     LIMIT 1
 ) e ON true;
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds, and for whom. active_contracts and lifetimes must equal this.';
 
 -- What analysts read ---------------------------------------------------------------------------------------------
@@ -387,7 +383,6 @@ FROM (
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = x.synchronizer_ref;
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.state_offset(at_offset bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -412,7 +407,6 @@ BEGIN
     RETURN at_offset;
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
 -- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The first condition

@@ -109,7 +109,6 @@ COMMENT ON COLUMN ledger.contracts.synchronizer_ids IS 'The synchronizers on whi
 
 -- Events ---------------------------------------------------------------------------------------------------------
 
-
 CREATE VIEW ledger.events AS
 SELECT x.ledger_offset, x.node_id,
        (SELECT max(e.node_id) FROM exercised e
@@ -200,7 +199,6 @@ COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first
 -- whole, so bisecting ends at about as many offsets. The plans serve every time, so that no call but a session's first one makes them.
 -- These functions read through views, with the caller's rights: they reveal no time of an update that he may not see.
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -256,10 +254,8 @@ BEGIN
     RETURN answer;
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up to which no update, on the named synchronizer or on all, has a later record time. For a time after the last update it is ledger.latest_offset(), which may still grow. An error for a time before the first update, unless the ledger is indexed from its beginning, and for an unknown synchronizer.';
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 BEGIN
@@ -279,7 +275,6 @@ BEGIN
     );
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.time_at(bigint) IS 'Record time of the last update up to an offset. NULL: there is none. An error for an offset that is not between ledger.oldest_offset() and ledger.latest_offset().';
 
 CREATE FUNCTION ledger.is_complete(from_exclusive bigint, to_inclusive bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
@@ -290,7 +285,6 @@ RETURN coalesce((
 COMMENT ON FUNCTION ledger.is_complete(bigint, bigint) IS 'Whether every event of the scope in force after the first offset up to the second is stored. After something was added to the scope this is false of what was stored before, until `backfill history` has read it again. ledger.coverage says for which parties a range is complete. False where one of them is NULL; an error where the second is lower.';
 
 -- VOLATILE: each of its statements sees what was committed before that statement.
--- +goose StatementBegin
 CREATE FUNCTION ledger.wait_for_offset(target bigint, timeout interval DEFAULT '10 s') RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -311,5 +305,4 @@ BEGIN
     RETURN true;
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION ledger.wait_for_offset(bigint, interval) IS 'Waits until everything up to an offset is visible, and returns true; false after the timeout. For a program that submitted a command and reads its update here. An error in a transaction with isolation level repeatable read or serializable, which never sees later commits.';

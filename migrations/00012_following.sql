@@ -3,7 +3,6 @@
 -- +goose Up
 
 -- The channel is named after the analysts' schema. LISTEN needs quotes if that name does.
--- +goose StatementBegin
 CREATE FUNCTION notify_readers() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     -- A listener whose transaction stays open keeps all notifications of the server in their queue. Where that is full, commits that notify fail.
@@ -11,10 +10,8 @@ BEGIN
     RETURN NULL;
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION notify_readers() IS 'Sends the watermark as a notification, in the transaction that sets it.';
 
--- +goose StatementBegin
 DO $$
 DECLARE
     views name := (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'ledger.updates'::regclass);
@@ -22,7 +19,6 @@ BEGIN
     EXECUTE format('CREATE TRIGGER notify_readers AFTER INSERT OR UPDATE ON checkpoints FOR EACH ROW WHEN (NEW.stream = ''updates'') EXECUTE FUNCTION notify_readers(%L)', views);
 END
 $$;
--- +goose StatementEnd
 
 CREATE TABLE rewrites (
     rewrite        bigint PRIMARY KEY,

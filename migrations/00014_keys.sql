@@ -5,7 +5,6 @@
 
 -- +goose Up
 
--- +goose StatementBegin
 DO $$
 DECLARE
     views   name := (SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'ledger.updates'::regclass);
@@ -61,4 +60,3 @@ BEGIN
     END LOOP;
 END
 $$;
--- +goose StatementEnd

@@ -31,7 +31,6 @@ CREATE TABLE reader_lists (
 );
 COMMENT ON TABLE reader_lists IS 'The lists of parties that have one of the parties to which a role is limited: chunk n has the bits of the lists from 8192 n on. A role has all chunks, and one more.';
 
--- +goose StatementBegin
 CREATE FUNCTION bits_of(numbers integer[]) RETURNS bytea LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     bits   bytea := decode(repeat('00', 1024), 'hex');
@@ -43,7 +42,6 @@ BEGIN
     RETURN bits;
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION bits_of(integer[]) IS 'A chunk in which the bits with these numbers are set.';
 
 CREATE VIEW wanted_reader_lists AS
@@ -57,7 +55,6 @@ CROSS JOIN generate_series(0, (SELECT coalesce(max(l.party_list_ref), 0) / 8192 
 WHERE NOT r.all_parties;
 COMMENT ON VIEW wanted_reader_lists IS 'What reader_lists should hold.';
 
--- +goose StatementBegin
 CREATE FUNCTION add_reader_lists() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     seen record;
@@ -84,7 +81,6 @@ BEGIN
     RETURN NULL;
 END
 $$;
--- +goose StatementEnd
 COMMENT ON FUNCTION add_reader_lists() IS 'Lets readers see rows with new lists of parties, in the transaction that numbers these.';
 CREATE TRIGGER add_reader_lists AFTER INSERT ON party_lists_both REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION add_reader_lists();
 
@@ -131,7 +127,6 @@ SELECT p.position_id FROM position_stakeholders p WHERE get_bit((SELECT m.bits F
 -- With the rights of who reads --------------------------------------------------------------------------------------
 -- Only views that policies read, and views that show nothing about other parties from tables that do, keep their owner's rights.
 
--- +goose StatementBegin
 DO $$
 DECLARE
     made regclass;
@@ -146,7 +141,6 @@ BEGIN
     END LOOP;
 END
 $$;
--- +goose StatementEnd
 
 CREATE VIEW scope_ranges AS
 SELECT c.stream, c.scope, c.from_exclusive, c.to_inclusive,

@@ -26,7 +26,6 @@ UNION ALL
 SELECT r.created_offset, r.created_node_id, false, NULL::bigint FROM carried_reassignments r;
 COMMENT ON VIEW needed_creations IS 'The creation events that a snapshot has: of contracts from where they are active on, and of carried reassignments. One can be there twice.';
 
--- +goose StatementBegin
 CREATE FUNCTION lookups_after_pruning(from_exclusive bigint, to_inclusive bigint, floor bigint) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -38,5 +37,4 @@ JOIN lookup_events(to_inclusive) k ON k.contract_id = l.contract_id AND k.ledger
 WHERE l.ledger_offset <= floor
 ORDER BY l.ledger_offset, l.node_id, k.ledger_offset, k.node_id);
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION lookups_after_pruning(bigint, bigint, bigint) IS 'For each contract that has a look-up up to the floor, or will have no stored creation after pruning up to there, its first event in a range.';

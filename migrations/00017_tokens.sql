@@ -118,7 +118,6 @@ SELECT c.contract_id, c.ledger_offset, c.node_id
 FROM creations c
 WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k));
 
--- +goose StatementBegin
 CREATE FUNCTION active_before(contract_id text, ledger_offset bigint, node_id integer) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
     SELECT CASE WHEN bool_or(x.ends) THEN NULL ELSE coalesce(sum(x.by), 0) END
@@ -136,7 +135,6 @@ RETURN (
     WHERE x.ledger_offset < active_before.ledger_offset
        OR x.ledger_offset = active_before.ledger_offset AND x.node_id < active_before.node_id
 );
--- +goose StatementEnd
 COMMENT ON FUNCTION active_before(text, bigint, integer) IS 'On how many synchronizers a contract is active before an event. NULL: it is archived, also where the unassignment from another synchronizer is still to come.';
 
 CREATE VIEW holding_changes WITH (security_invoker = true) AS
@@ -183,7 +181,6 @@ COMMENT ON VIEW holdings_logs IS 'The exercises of EventLog_HoldingsChange (V2) 
 -- explains may be explained by a log of its owner's. The rest stands for itself. So each change is in one movement.
 -- Amounts of different instruments are never added.
 
--- +goose StatementBegin
 CREATE FUNCTION token_movements(at_offset bigint)
 RETURNS TABLE (node_id integer, party text, instrument text, instrument_admin text, admin_signed boolean, standard text, kind text, choice text,
     choice_argument jsonb, exercise_result jsonb, sender text, created_amount numeric, archived_amount numeric, locked_amount numeric,
@@ -254,7 +251,6 @@ LEFT JOIN LATERAL (
     ) x
 ) r ON o.choice_node IS NOT NULL;
 END;
--- +goose StatementEnd
 COMMENT ON FUNCTION token_movements(bigint) IS 'What the update at an offset moved: one row per movement, owner and instrument. A movement is an exercise that explains changes of holdings (standard V1), a log of its administrator''s (V2), or a change that nothing explains (NULL). net_amount is what the movement adds to the instrument, for all owners that are seen.';
 
 -- The names of the columns are repeated for sqlc, which does not know those of a function.
@@ -416,7 +412,6 @@ FROM (
 
 -- Statements -------------------------------------------------------------------------------------------------------
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -434,13 +429,11 @@ BEGIN
     RETURN balance;
 END
 $$;
--- +goose StatementEnd
 
 CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN ledger.balance_at_offset(party, instrument, ledger.offset_at(at_time), instrument_admin);
 
--- +goose StatementBegin
 CREATE FUNCTION ledger.party_statement(party text, from_exclusive bigint, to_inclusive bigint)
 RETURNS TABLE (ledger_offset bigint, node_id integer, record_time timestamptz, update_id text, instrument text, instrument_admin text, label text,
     counterparties text[], amount numeric, transferred numeric, minted numeric, burned numeric, unexplained numeric, balance numeric, reason text,
@@ -472,7 +465,6 @@ LEFT JOIN opening o ON o.instrument IS NOT DISTINCT FROM e.instrument AND o.inst
 WHERE (SELECT ledger.state_offset(from_exclusive)) IS NOT NULL AND (SELECT ledger.state_offset(to_inclusive)) IS NOT NULL -- also where nothing moved
 ORDER BY e.ledger_offset, e.node_id, e.instrument_admin, e.instrument;
 END;
--- +goose StatementEnd
 
 -- Comments ---------------------------------------------------------------------------------------------------------
 

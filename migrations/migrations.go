@@ -42,11 +42,11 @@ func (a adapted) Open(name string) (fs.File, error) {
 		adapted = ledgerSchema.ReplaceAllString(adapted, "${2}"+a.views+"${1}")
 	}
 	if !strings.Contains(adapted, aloneMark) {
-		if a.begin != nil && !strings.HasPrefix(name, first) {
-			adapted = strings.Replace(adapted, upMark, upMark+a.begin(adapted), 1)
-		}
 		head, statements, _ := strings.Cut(adapted, upMark)
-		adapted = head + upMark + beginMark + strings.NewReplacer(beginMark, "", endMark, "").Replace(statements) + endMark
+		if a.begin != nil && !strings.HasPrefix(name, first) {
+			statements = a.begin(statements) + statements
+		}
+		adapted = head + upMark + beginMark + statements + endMark
 	}
 	return adaptedFile{file, strings.NewReader(adapted)}, nil
 }

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"io/fs"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,17 +56,7 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 // migrateFurther applies a migration of a later release.
 func migrateFurther(t *testing.T, url, statements string) error {
 	t.Helper()
-	files := fstest.MapFS{}
-	released := migrationsOf(session.DefaultSchemas)
-	entries, err := fs.ReadDir(released, ".")
-	require.NoError(t, err)
-	for _, entry := range entries {
-		text, err := fs.ReadFile(released, entry.Name())
-		require.NoError(t, err)
-		files[entry.Name()] = &fstest.MapFile{Data: text}
-	}
-	files["90000_further.sql"] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning(session.DefaultSchemas, statements) + statements)}
-	provider, err := newProvider(pooled(t, url), session.DefaultSchemas, files)
+	provider, err := newProvider(pooled(t, url), session.DefaultSchemas, laterRelease(t, "90000_further.sql", statements))
 	require.NoError(t, err)
 	return patiently(t.Context(), lockPatience, func() error {
 		_, err := provider.Up(t.Context())

@@ -182,8 +182,7 @@ var (
 // no longer than readersWait, so that no reader who has one of them and asks for another is ended by a deadlock. Views come first, and
 // newer ones before those that they read, as readers lock them. The statement on a view changes nothing, and locks no table beneath it.
 // What others own is theirs: no migration changes it, whatever its name.
-const readersOut = `-- +goose StatementBegin
-DO $$
+const readersOut = `DO $$
 DECLARE
     changed CONSTANT name[] := '{%[1]s}';
     relation record;
@@ -210,7 +209,6 @@ BEGIN
     PERFORM set_config('lock_timeout', '%[5]d', true);
 END
 $$;
--- +goose StatementEnd
 `
 
 // blocked makes a *ledger.Problem of an error of a migration that something is in the way of which depends on what changes: views of

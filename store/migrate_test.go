@@ -71,6 +71,23 @@ func pooled(t *testing.T, url string) *sql.DB {
 	return db
 }
 
+// laterRelease returns the migrations, and one more with these statements.
+func laterRelease(t *testing.T, name, statements string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	released := migrationsOf(session.DefaultSchemas)
+	entries, err := fs.ReadDir(released, ".")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		text, err := fs.ReadFile(released, entry.Name())
+		require.NoError(t, err)
+		files[entry.Name()] = &fstest.MapFile{Data: text}
+	}
+	further := "-- +goose Up\n-- +goose StatementBegin\n" + beginning(session.DefaultSchemas, statements) + statements + "-- +goose StatementEnd\n"
+	files[name] = &fstest.MapFile{Data: []byte(further)}
+	return files
+}
+
 // A newer version migrates while an older one leads: it waits for the transaction under way, and the older one writes nothing more and
 // never leads again.
 func TestAnOlderVersionStandsDown(t *testing.T) {
@@ -82,16 +99,10 @@ func TestAnOlderVersionStandsDown(t *testing.T) {
 	newest, err := SchemaVersion()
 	require.NoError(t, err)
 
-	files := fstest.MapFS{}
-	entries, err := fs.ReadDir(migrationsOf(session.DefaultSchemas), ".")
-	require.NoError(t, err)
-	for _, entry := range entries {
-		text, err := fs.ReadFile(migrationsOf(session.DefaultSchemas), entry.Name())
-		require.NoError(t, err)
-		require.Equal(t, entry.Name() != entries[0].Name(), strings.Contains(string(text), "UPDATE leadership SET epoch = epoch + 1"), entry.Name())
-		files[entry.Name()] = &fstest.MapFile{Data: text}
+	files := laterRelease(t, fmt.Sprintf("%05d_newer.sql", newest+1), "CREATE TABLE newer ();\n")
+	for name, file := range files {
+		require.Equal(t, !strings.HasPrefix(name, "00001_"), strings.Contains(string(file.Data), "UPDATE leadership SET epoch = epoch + 1"), name)
 	}
-	files[fmt.Sprintf("%05d_newer.sql", newest+1)] = &fstest.MapFile{Data: []byte("-- +goose Up\n" + beginning(session.DefaultSchemas, "") + "CREATE TABLE newer ();\n")}
 	provider, err := newProvider(pooled(t, d.URL), session.DefaultSchemas, files)
 	require.NoError(t, err)
 
