@@ -21,18 +21,10 @@ const (
 	readersWait = 500 * time.Millisecond
 )
 
-// waitAtMost limits how long the later statements of a transaction wait for a lock.
-func waitAtMost(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", limit.Milliseconds())); err != nil {
-		return fmt.Errorf("set lock_timeout: %w", err)
-	}
-	return nil
-}
-
 // lockOut keeps everybody from tables, which are quoted, until the transaction ends. It gets all of them before anything is done that takes
 // time, or fails: a reader that waits for one of them may keep another.
 func lockOut(ctx context.Context, tx pgx.Tx, tables []string) error {
-	if err := waitAtMost(ctx, tx, readersWait); err != nil {
+	if err := pg.WaitAtMost(ctx, tx, readersWait); err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, "LOCK TABLE ONLY "+strings.Join(tables, ", ONLY ")+" IN ACCESS EXCLUSIVE MODE"); err != nil {
@@ -55,18 +47,8 @@ func patiently(ctx context.Context, pause time.Duration, change func() error) er
 				Do:   "see in pg_stat_activity which are open for so long, and repeat the command", Err: err,
 			}
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := pg.Wait(ctx, pause); err != nil {
 			return err
 		}
-	}
-}
-
-// wait waits for a time, or until the context ends, whose error it returns.
-func wait(ctx context.Context, pause time.Duration) error {
-	select {
-	case <-time.After(pause):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/migrations"
+	"ledgerindexer/store/internal/pg"
 )
 
 // ValidatePQS refuses names that can't be that of the schema of EnablePQS beside a pair.
@@ -121,7 +122,7 @@ func (s *Store) tryPQS(ctx context.Context, name string, change func(tx pgx.Tx, 
 				Do: "give --pqs-schema another name, or --tables-schema and --views-schema those for which it was made",
 			}
 		}
-		if err := waitAtMost(ctx, tx, readersWait); err != nil {
+		if err := pg.WaitAtMost(ctx, tx, readersWait); err != nil {
 			return err
 		}
 		return change(tx, found)

@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/partitions"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -253,7 +254,7 @@ func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
 // lock waits for the leader of the updates, and then for the readers. Whoever has read the floors or the watermark keeps it
 // waiting: so a transaction that reads in one snapshot, and began with one of them, sees either everything as it was, or everything as it is.
 func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
-	if err := waitAtMost(ctx, tx, writersWait); err != nil {
+	if err := pg.WaitAtMost(ctx, tx, writersWait); err != nil {
 		return err
 	}
 	if err := p.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {

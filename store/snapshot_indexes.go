@@ -33,7 +33,7 @@ const readerPatience = time.Second
 // transaction open they stay, and the snapshot takes longer. What comes behind it in the transaction waits no longer for locks, either.
 func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-		if err := waitAtMost(ctx, tx, readerPatience); err != nil {
+		if err := pg.WaitAtMost(ctx, tx, readerPatience); err != nil {
 			return err
 		}
 		for _, index := range lateIndexes {

@@ -154,7 +154,7 @@ func (s *Store) tryTypedViews(ctx context.Context, of TypedView, change func(*Ty
 	if err != nil {
 		return err
 	}
-	if err := waitAtMost(ctx, tx, readersWait); err != nil {
+	if err := pg.WaitAtMost(ctx, tx, readersWait); err != nil {
 		return err
 	}
 	if err := change(&TypedViewsChange{store: s, tx: tx, schema: of.Schema, Registered: registered}); err != nil {

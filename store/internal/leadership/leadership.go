@@ -182,8 +182,8 @@ func raiseEpoch(ctx context.Context, db *session.Database, role session.Role) (e
 		return 0, err
 	}
 	err = pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", raiseTimeout.Milliseconds())); err != nil {
-			return fmt.Errorf("set lock_timeout: %w", err)
+		if err := pg.WaitAtMost(ctx, tx, raiseTimeout); err != nil {
+			return err
 		}
 		epoch, err = db.Queries.LeadershipRaise(ctx, tx, dbsqlc.LeadershipRaiseParams{Role: string(role), Holder: &db.Config.Holder})
 		return err

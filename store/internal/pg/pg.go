@@ -1,9 +1,10 @@
-// Package pg is what every part of the store needs of PostgreSQL: codes of errors, and ends of transactions and connections.
+// Package pg is what every part of the store needs of PostgreSQL: codes of errors, ends of transactions and connections, and waiting.
 package pg
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -63,4 +64,22 @@ func Close(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // nothing is lost with it
+}
+
+// WaitAtMost limits how long the later statements of a transaction wait for a lock.
+func WaitAtMost(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", limit.Milliseconds())); err != nil {
+		return fmt.Errorf("set lock_timeout: %w", err)
+	}
+	return nil
+}
+
+// Wait waits for a time, or until the context ends, whose error it returns.
+func Wait(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

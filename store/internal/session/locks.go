@@ -79,10 +79,8 @@ func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, o
 				return nil, false, err
 			}
 		}
-		select {
-		case <-time.After(holdPause):
-		case <-ctx.Done():
-			return nil, false, fmt.Errorf("wait for lock %s: %w", lock, ctx.Err())
+		if err := pg.Wait(ctx, holdPause); err != nil {
+			return nil, false, fmt.Errorf("wait for lock %s: %w", lock, err)
 		}
 	}
 }
