@@ -64,8 +64,3 @@ SELECT n.nspname::text AS name
 FROM pg_catalog.pg_namespace n
 WHERE (SELECT count(*) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid AND c.relname IN ('schema_version', 'leadership', 'updates')) = 3
 ORDER BY 1;
-
--- name: InspectLock :many
--- The session that holds a role's lock, if there is one.
-SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application
-FROM lock_holders(CAST(@lock::text AS regclass)) l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid;

@@ -307,7 +307,7 @@ func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error
 	if leadership.Holder != nil {
 		lead.Holder = *leadership.Holder
 	}
-	locks, err := i.store.db.Queries.InspectLock(ctx, tx, string(role.Lead()))
+	locks, err := i.store.db.Queries.LockHolders(ctx, tx, string(role.Lead()))
 	if len(locks) > 0 {
 		lead.Held, lead.User = true, locks[0].Username
 	}

@@ -11,38 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const inspectLock = `-- name: InspectLock :many
-SELECT l.pid::int AS pid, coalesce(a.usename::text, '')::text AS username, coalesce(a.application_name, '')::text AS application
-FROM lock_holders(CAST($1::text AS regclass)) l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
-`
-
-type InspectLockRow struct {
-	Pid         int32  `db:"pid"`
-	Username    string `db:"username"`
-	Application string `db:"application"`
-}
-
-// The session that holds a role's lock, if there is one.
-func (q *Queries) InspectLock(ctx context.Context, db DBTX, lock string) ([]InspectLockRow, error) {
-	rows, err := db.Query(ctx, inspectLock, lock)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []InspectLockRow
-	for rows.Next() {
-		var i InspectLockRow
-		if err := rows.Scan(&i.Pid, &i.Username, &i.Application); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const inspectPairs = `-- name: InspectPairs :many
 SELECT n.nspname::text AS name
 FROM pg_catalog.pg_namespace n
