@@ -18,11 +18,8 @@ func TestSumsOfAmuletsAreForgottenBesideARewrite(t *testing.T) {
 	require.NoError(t, d.started().Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 20)))
 	history := d.leadTransactions(d.store())
 	d.Exec("INSERT INTO indexer.amulet_checks (from_exclusive, to_inclusive, updates, unbalanced, unproved) VALUES (0, 10, 7, 7, 0)")
-	repair, err := d.Connect().Begin(t.Context())
-	require.NoError(t, err)
+	repair := d.Begin("SET LOCAL search_path = indexer; LOCK TABLE indexer.updates IN ACCESS EXCLUSIVE MODE")
 	defer pg.Rollback(t.Context(), repair)
-	_, err = repair.Exec(t.Context(), "SET LOCAL search_path = indexer; LOCK TABLE indexer.updates IN ACCESS EXCLUSIVE MODE")
-	require.NoError(t, err)
 	checked := make(chan error, 1)
 	var more bool
 	go func() {
@@ -36,7 +33,7 @@ func TestSumsOfAmuletsAreForgottenBesideARewrite(t *testing.T) {
 	require.NoError(t, <-checked)
 	require.False(t, more, "asked at once it would add up the same again and again beside who fills in history")
 	require.Empty(t, d.Rows("SELECT updates FROM indexer.amulet_checks"))
-	more, err = history.CheckAmuletSums(t.Context())
+	more, err := history.CheckAmuletSums(t.Context())
 	require.NoError(t, err)
 	require.False(t, more)
 	require.Equal(t, "20 0 0", d.Row("SELECT concat_ws(' ', to_inclusive, updates, unbalanced) FROM indexer.amulet_checks"))

@@ -62,11 +62,7 @@ func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
 			"end":    func(_ context.CancelFunc, pid string) { d.Exec("SELECT pg_terminate_backend($1::text::int)", pid) },
 		} {
 			// A lock lets the batch come as far as its last fact table.
-			blocker := d.Connect()
-			tx, err := blocker.Begin(ctx)
-			require.NoError(t, err)
-			_, err = tx.Exec(ctx, "LOCK TABLE indexer.unknown_elements IN SHARE MODE")
-			require.NoError(t, err)
+			tx := d.Begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 			batchCtx, cancel := context.WithCancel(ctx)
 			done := make(chan error, 1)
 			go func() { done <- l.Append(batchCtx, storetest.Scope, storetest.EveryKind(4)) }()
@@ -76,7 +72,7 @@ func TestUpdateRowsExistIffOffsetCovered(t *testing.T) {
 			require.Error(t, <-done, name)
 			cancel()
 			require.NoError(t, tx.Rollback(ctx))
-			d.WaitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid() AND application_name NOT LIKE '% lock')")
+			d.WaitForEnds()
 			nothing(t)
 		}
 	})

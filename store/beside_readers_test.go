@@ -13,22 +13,6 @@ import (
 	"ledgerindexer/store/internal/storetest"
 )
 
-// reading begins a transaction that has read something, and keeps it until its end.
-func (d *testDB) reading(query string) pgx.Tx {
-	d.T.Helper()
-	tx, err := d.Connect().Begin(d.T.Context())
-	require.NoError(d.T, err)
-	_, err = tx.Exec(d.T.Context(), query)
-	require.NoError(d.T, err)
-	return tx
-}
-
-// waits waits until a statement that begins so waits for a lock.
-func (d *testDB) waits(statement string) {
-	d.T.Helper()
-	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1 || '%')", statement)
-}
-
 // The first role that is limited brings policies to tables that others read. Who has read one table and reads another one next is not
 // ended by a deadlock: the grant gets all tables at once, or none.
 func TestAGrantEndsNobodysQuery(t *testing.T) {
@@ -39,13 +23,13 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 	d.Exec("CREATE ROLE " + d.Row("SELECT current_database()") + "_limited")
 	role := d.Row("SELECT current_database() || '_limited'")
 	t.Cleanup(func() { dropRole(t, d.Conn, role) })
-	reader := d.reading("SELECT FROM ledger.exact_payloads")
+	reader := d.Begin("SELECT FROM ledger.exact_payloads")
 	granted := make(chan error, 1)
 	go func() {
 		_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
 		granted <- err
 	}()
-	d.waits("LOCK TABLE ONLY")
+	d.WaitForLock("LOCK TABLE ONLY%")
 	_, err := reader.Exec(t.Context(), "SELECT FROM ledger.updates, ledger.created_events")
 	require.NoError(t, err)
 	require.NoError(t, reader.Commit(t.Context()))
@@ -71,8 +55,8 @@ func TestAMigrationEndsNobodysQuery(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
-	vacuum := d.reading("LOCK TABLE exact_payloads IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
-	reader := d.reading("SELECT FROM ledger.updates")
+	vacuum := d.Begin("LOCK TABLE exact_payloads IN SHARE UPDATE EXCLUSIVE MODE") // as VACUUM does
+	reader := d.Begin("SELECT FROM ledger.updates")
 	migrated := make(chan error, 1)
 	go func() {
 		migrated <- migrateFurther(t, d.URL, `ALTER TABLE exact_payloads ADD COLUMN newer integer;
@@ -86,7 +70,7 @@ CREATE OR REPLACE VIEW ledger.latest AS SELECT ledger.latest_offset() AS newer;
 	_, err := reader.Exec(t.Context(), "LOCK TABLE exact_payloads IN ACCESS SHARE MODE NOWAIT")
 	require.NoError(t, err, "a reader waits for a migration that waits for a VACUUM")
 	require.NoError(t, vacuum.Commit(t.Context()))
-	other := d.reading("SELECT FROM ledger.updates")
+	other := d.Begin("SELECT FROM ledger.updates")
 	require.NoError(t, reader.Commit(t.Context()))
 	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_stat_activity a LEFT JOIN pg_locks l ON l.pid = a.pid AND NOT l.granted
 		WHERE a.datname = current_database() AND (l.mode = 'AccessExclusiveLock' OR a.wait_event = 'PgSleep'))`)
@@ -107,7 +91,7 @@ func TestAMigrationLocksNoMoreThanItChanges(t *testing.T) {
 	_, err := d.open(as, nil).Migrate(t.Context())
 	require.NoError(t, err)
 	d.Exec("CREATE VIEW ledger.size AS SELECT 1 AS one")
-	reader := d.reading("SELECT FROM ledger.updates")
+	reader := d.Begin("SELECT FROM ledger.updates")
 	require.NoError(t, migrateFurther(t, as, "CREATE TABLE newer (size bigint); -- of updates\n"))
 	require.NoError(t, reader.Commit(t.Context()))
 	require.Equal(t, role, d.Row("SELECT relowner::regrole::text FROM pg_class WHERE oid = 'newer'::regclass"))
@@ -129,7 +113,7 @@ func TestViewsAreReplacedBesideReaders(t *testing.T) {
 		"pqs.transactions": func() error { return l.store.EnablePQS(t.Context(), "pqs") },
 	} {
 		query := "SELECT FROM " + view
-		one, other := d.reading(query), d.reading("SELECT")
+		one, other := d.Begin(query), d.Begin("SELECT")
 		changed := make(chan error, 1)
 		go func() { changed <- change() }()
 		d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON d.oid = l.database

@@ -89,14 +89,11 @@ func TestTwinInDoubtIsWaitedFor(t *testing.T) {
 			if test.from < 10 {
 				d.Exec("UPDATE indexer.coverage SET to_inclusive = 5")
 			}
-			tx, err := d.Connect().Begin(ctx)
-			require.NoError(t, err)
-			_, err = tx.Exec(ctx, "INSERT INTO indexer.coverage VALUES ('updates', $1, $2, $3)", storetest.Scope.Hash(), test.from, test.to)
-			require.NoError(t, err)
+			tx := d.Begin("INSERT INTO indexer.coverage VALUES ('updates', $1, $2, $3)", storetest.Scope.Hash(), test.from, test.to)
 
 			done := make(chan error, 1)
 			go func() { done <- l.Append(ctx, storetest.Scope, storetest.OneCreation(10, 20)) }()
-			d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%coverage%')")
+			d.WaitForLock("%coverage%")
 			require.Equal(t, "10", d.Watermark())
 			if !test.commit {
 				require.NoError(t, tx.Rollback(ctx))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -47,7 +48,7 @@ func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	}
 	before, err := floor()
 	require.NoError(t, err)
-	pruning := d.reading("LOCK TABLE ONLY indexer.floors, ONLY indexer.checkpoints IN ACCESS EXCLUSIVE MODE")
+	pruning := d.Begin("LOCK TABLE ONLY indexer.floors, ONLY indexer.checkpoints IN ACCESS EXCLUSIVE MODE")
 	_, err = pruning.Exec(ctx, "UPDATE indexer.floors SET history_floor = history_floor + 7 WHERE stream = 'updates'")
 	require.NoError(t, err)
 	var after ledger.Offset
@@ -57,7 +58,7 @@ func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 		after, err = floor()
 		ended <- err
 	}()
-	d.waits("")
+	d.WaitFor(storetest.Waiting, 1)
 	require.NoError(t, pruning.Commit(ctx))
 	require.NoError(t, <-ended)
 	require.Equal(t, before+7, after)

@@ -260,7 +260,7 @@ func TestAFieldIndexOfACommandThatIsKilled(t *testing.T) {
 	d.append(d.started(), 0, owned(1, "alice", "5"))
 	wire := d.wire()
 	s := d.open(wire.URL(), nil)
-	writer := d.reading("LOCK TABLE carried_created IN ROW EXCLUSIVE MODE") // for whose end building waits
+	writer := d.Begin("LOCK TABLE carried_created IN ROW EXCLUSIVE MODE") // for whose end building waits
 	failed := make(chan error)
 	go func() {
 		_, _, err := s.CreateFieldIndex(context.WithoutCancel(t.Context()), ownerIndex())

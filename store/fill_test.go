@@ -70,15 +70,12 @@ func TestFillingInAndAChangeOfTheScope(t *testing.T) {
 				first, second, refused = change, fill, "the scope was changed meanwhile"
 			}
 			// Both wait for the floors, in this order.
-			tx, err := d.Connect().Begin(t.Context())
-			require.NoError(t, err)
-			_, err = tx.Exec(t.Context(), "SELECT FROM indexer.floors_both FOR UPDATE")
-			require.NoError(t, err)
+			tx := d.Begin("SELECT FROM indexer.floors_both FOR UPDATE")
 			waiting := make([]chan error, 2)
 			for i, do := range []func() error{first, second} {
 				waiting[i] = make(chan error, 1)
 				go func() { waiting[i] <- do() }()
-				d.WaitFor("SELECT count(*) > $1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'", i)
+				d.WaitFor(storetest.Waiting, i+1)
 			}
 			require.NoError(t, tx.Commit(t.Context()))
 			require.NoError(t, <-waiting[0])

@@ -190,7 +190,7 @@ func TestLookupsAreWantedWithTheirBatch(t *testing.T) {
 	cut := wire.Order(throwaway.CutBeforeCommit)
 	require.ErrorContains(t, l.Append(ctx, storetest.Scope, storetest.EveryKind(0)), "outcome is unknown")
 	require.True(t, cut(ctx))
-	d.WaitFor("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid() AND application_name NOT LIKE '% lock')")
+	d.WaitForEnds()
 	require.Empty(t, d.queue())
 
 	cut = wire.Order(throwaway.CutAfterCommit)

@@ -138,22 +138,16 @@ func TestPartitionsAttachBesideReaders(t *testing.T) {
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(7_000_000+partitions.FirstWidth-partitions.AttachAhead, 8_000_001)))
 	require.Equal(t, 4, read())
 
-	writer, err := d.Connect().Begin(ctx) // as another leader's batch
-	require.NoError(t, err)
+	writer := d.Begin("INSERT INTO indexer.updates (ledger_offset, kind) VALUES (500, 'unknown')") // as another leader's batch
 	defer pg.Rollback(ctx, writer)
-	_, err = writer.Exec(ctx, "INSERT INTO indexer.updates (ledger_offset, kind) VALUES (500, 'unknown')")
-	require.NoError(t, err)
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(8_000_001, 9_000_000)))
 
-	ddl, err := d.Connect().Begin(ctx)
-	require.NoError(t, err)
-	_, err = ddl.Exec(ctx, "LOCK TABLE indexer.updates IN SHARE UPDATE EXCLUSIVE MODE")
-	require.NoError(t, err)
+	ddl := d.Begin("LOCK TABLE indexer.updates IN SHARE UPDATE EXCLUSIVE MODE")
 	attached := make(chan error, 1)
 	go func() {
 		attached <- l.term.Partitions.Ensure(context.WithoutCancel(ctx), "updates", slices.Values([]int64{20_000_000}))
 	}()
-	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%ATTACH PARTITION%')")
+	d.WaitForLock("%ATTACH PARTITION%")
 	require.NoError(t, ddl.Rollback(ctx))
 	require.NoError(t, <-attached)
 	for _, table := range strings.Fields("updates created") {

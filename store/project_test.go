@@ -3,7 +3,6 @@ package store
 import (
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -18,14 +17,6 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()
-	begin := func(lock string) pgx.Tx {
-		t.Helper()
-		tx, err := d.Connect().Begin(ctx)
-		require.NoError(t, err)
-		_, err = tx.Exec(ctx, lock)
-		require.NoError(t, err)
-		return tx
-	}
 	waiting := func(like string) string {
 		return "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ILIKE '" + like + "')"
 	}
@@ -34,11 +25,11 @@ func TestAWriteThatCommitsMeanwhileIsNotMovedOver(t *testing.T) {
 	require.NoError(t, l.WriteAhead(ctx, storetest.Scope, storetest.EveryKind(0)))
 	l.pending = active.NewPending() // as another process would
 
-	beforeCommit := begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
+	beforeCommit := d.Begin("LOCK TABLE indexer.unknown_elements IN SHARE MODE")
 	wrote := make(chan error, 1)
 	go func() { wrote <- l.WriteAhead(ctx, storetest.Scope, one) }()
 	d.WaitFor(waiting("copy%unknown_elements%"))
-	beforeMove := begin("SELECT FROM indexer.checkpoints FOR UPDATE")
+	beforeMove := d.Begin("SELECT FROM indexer.checkpoints FOR UPDATE")
 	projected := make(chan error, 1)
 	go func() { projected <- l.MoveWatermark(ctx, storetest.Scope, 0, 5) }()
 	var refused error

@@ -172,7 +172,7 @@ func TestSessionsAreLookedAtBeforeAllElse(t *testing.T) {
 func TestWhoIsWaitedForIsNamed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	holder := d.reading(session.LockSchema.Alone())
+	holder := d.Begin(session.LockSchema.Alone())
 	said, says := io.Pipe()
 	t.Cleanup(func() { _ = said.Close() })
 	s := d.open(d.URL, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(says, nil)) })

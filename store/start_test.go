@@ -147,17 +147,14 @@ func TestMigrateWhileTheSchemaIsBeingMade(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	d := &testDB{storetest.New(t, throwaway.Database(t))}
-	tx, err := d.Connect().Begin(t.Context())
-	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "CREATE SCHEMA indexer")
-	require.NoError(t, err)
+	tx := d.Begin("CREATE SCHEMA indexer")
 	s := d.store()
 	migrated := make(chan error, 1)
 	go func() {
 		_, err := s.Migrate(t.Context())
 		migrated <- err
 	}()
-	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'CREATE SCHEMA%')")
+	d.WaitForLock("CREATE SCHEMA%")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-migrated)
 }

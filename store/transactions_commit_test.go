@@ -134,16 +134,13 @@ func TestHistoryTwinInDoubtIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			h := newHistory(t)
 			h.append("a")
-			tx, err := h.Connect().Begin(t.Context())
-			require.NoError(t, err)
-			_, err = tx.Exec(t.Context(), "UPDATE indexer.transactions_position SET revision = revision + 1")
-			require.NoError(t, err)
+			tx := h.Begin("UPDATE indexer.transactions_position SET revision = revision + 1")
 			done := make(chan error, 1)
 			go func() {
 				_, err := h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(storetest.RecordsOf([]string{"b"})))
 				done <- err
 			}()
-			h.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%transactions_position%')")
+			h.WaitForLock("%transactions_position%")
 			require.Equal(t, []string{"1:a"}, h.stored())
 			if commit {
 				require.NoError(t, tx.Commit(t.Context()))

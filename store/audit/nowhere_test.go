@@ -191,7 +191,7 @@ func TestRepairBesideAWriter(t *testing.T) {
 	go func() {
 		appended <- l.Append(context.WithoutCancel(t.Context()), storetest.Scope, storetest.EveryKind(8))
 	}()
-	i.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+	i.WaitFor(storetest.Waiting, 1)
 	require.Equal(t, "8", i.Watermark(), "the batch waits")
 	close(release)
 	require.NoError(t, <-written)

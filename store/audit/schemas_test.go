@@ -188,7 +188,7 @@ func TestPairsOfSchemas(t *testing.T) {
 	}
 	kept := sessions(second)
 	require.NotEmpty(t, kept)
-	d.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'ledgerindexer updates lock'")
+	d.EndLock(store.RoleUpdates)
 	<-first.updates.Lost()
 	next := d.leadUpdates(open(store.Schemas{}))
 	require.Equal(t, kept, sessions(second))

@@ -317,7 +317,7 @@ func TestSealWaitsForARepair(t *testing.T) {
 			_, err := l.SealUpdates(ctx, page(0, 10))
 			sealed <- err
 		}()
-		d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')")
+		d.WaitFor(storetest.Waiting, 1)
 		if _, err := tx.Exec(within, `UPDATE indexer.created SET payload = '{"amount": "1.0"}' WHERE ledger_offset = 3`); err != nil {
 			return err
 		}

@@ -101,6 +101,16 @@ const (
 	WaitTick  = 5 * time.Millisecond
 )
 
+// Begin begins a transaction on another connection with a statement, such as one that takes a lock, and leaves it open.
+func (d *DB) Begin(statement string, args ...any) pgx.Tx {
+	d.T.Helper()
+	tx, err := d.Connect().Begin(d.T.Context())
+	require.NoError(d.T, err)
+	_, err = tx.Exec(d.T.Context(), statement, args...)
+	require.NoError(d.T, err)
+	return tx
+}
+
 // WaitFor polls until a query answers true.
 func (d *DB) WaitFor(query string, args ...any) {
 	d.T.Helper()
@@ -110,6 +120,23 @@ func (d *DB) WaitFor(query string, args ...any) {
 		err := conn.QueryRow(d.T.Context(), query, args...).Scan(&done)
 		return err == nil && done
 	}, WaitLimit, WaitTick, query)
+}
+
+// Waiting asks whether so many sessions wait for a lock, of rows or of turns.
+const Waiting = `SELECT count(DISTINCT l.pid) >= $1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+	WHERE NOT l.granted AND a.datname = current_database()`
+
+// WaitForLock polls until a statement of this pattern of LIKE waits for a lock.
+func (d *DB) WaitForLock(statement string) {
+	d.T.Helper()
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1)", statement)
+}
+
+// WaitForEnds polls until no other session has a transaction open, beside those that hold the lock of a role.
+func (d *DB) WaitForEnds() {
+	d.T.Helper()
+	d.WaitFor(`SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()
+		AND application_name NOT LIKE '% lock')`)
 }
 
 // FactTables are those whose rows belong to an update.
@@ -208,7 +235,3 @@ func (d *DB) ForgetUpdates() {
 	d.Exec("TRUNCATE indexer.lookups, indexer.lookup_exact_payloads, indexer." + strings.Join(slices.Concat(FactTables, ProjectedTables), ", indexer."))
 	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 0")
 }
-
-// Waiting are how many sessions wait for a lock, of rows or of turns.
-const Waiting = `SELECT count(DISTINCT l.pid) >= $1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-	WHERE NOT l.granted AND a.datname = current_database()`
