@@ -356,10 +356,18 @@ func (a Access) given() string {
 	return ""
 }
 
-func checkServer(flags, address string, a Access) error {
+// parseBaseURL parses the base URL of a server. The error does not repeat it: it may contain a password.
+func parseBaseURL(flag, address string) (*url.URL, error) {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-		return fmt.Errorf("--%s-url must be of the form http://host:port/prefix or https://host:port/prefix", flags)
+		return nil, fmt.Errorf("%s must be of the form http://host:port/prefix or https://host:port/prefix", flag)
+	}
+	return parsed, nil
+}
+
+func checkServer(flags, address string, a Access) error {
+	if _, err := parseBaseURL("--"+flags+"-url", address); err != nil {
+		return err
 	}
 	cfg := a.Domain(flags)
 	cfg.URL = address
@@ -458,12 +466,13 @@ func (p Profile) Validate() error {
 
 // Validate refuses what is no URL, without repeating it, and one that may contain secrets, which belong into a header.
 func (t Traces) Validate() error {
-	parsed, err := url.Parse(t.OTLPEndpoint)
-	switch {
-	case t.OTLPEndpoint == "":
+	if t.OTLPEndpoint == "" {
 		return nil
-	case err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "":
-		return errors.New("--otlp-endpoint must be of the form http://host:port/prefix or https://host:port/prefix")
+	}
+	parsed, err := parseBaseURL("--otlp-endpoint", t.OTLPEndpoint)
+	switch {
+	case err != nil:
+		return err
 	case parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "":
 		return errors.New("--otlp-endpoint must have no user, query or fragment: put credentials into OTEL_EXPORTER_OTLP_HEADERS")
 	}
