@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	v1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -119,25 +120,17 @@ func (tree tracedTree) names() (names []string) {
 	return names
 }
 
-// textOf returns an attribute of ours; empty: the span has none of this name.
-func textOf(span *v1.Span, name string) string {
+// attributeOf returns an attribute of ours; nil, which is empty and 0: the span has none of this name.
+func attributeOf(span *v1.Span, name string) *common.AnyValue {
 	for _, attribute := range span.GetAttributes() {
 		if attribute.GetKey() == "ledgerindexer."+name {
-			return attribute.GetValue().GetStringValue()
+			return attribute.GetValue()
 		}
 	}
-	return ""
+	return nil
 }
 
-// numberOf returns an attribute of ours; 0: the span has none of this name.
-func numberOf(span *v1.Span, name string) int64 {
-	for _, attribute := range span.GetAttributes() {
-		if attribute.GetKey() == "ledgerindexer."+name {
-			return attribute.GetValue().GetIntValue()
-		}
-	}
-	return 0
-}
+func numberOf(span *v1.Span, name string) int64 { return attributeOf(span, name).GetIntValue() }
 
 // requireAdjacent requires that traces are of all offsets up to one, each once.
 func requireAdjacent(t *testing.T, trees []tracedTree, end int64) (updates int64) {
@@ -182,7 +175,7 @@ func TestABatchIsATrace(t *testing.T) {
 	var trees []tracedTree
 	ledgers := map[string]bool{}
 	for _, tree := range to.trees(t) {
-		ledger := textOf(tree.root, "ledger")
+		ledger := attributeOf(tree.root, "ledger").GetStringValue()
 		if ledgers[ledger] = true; ledger == "participant" {
 			trees = append(trees, tree)
 		}
