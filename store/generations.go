@@ -60,6 +60,19 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at 
 	return next, writing.PutPosition(ctx, tx, next, cursor)
 }
 
+// DerivedPosition is TransactionsPosition, without those of the last records that can't be derived again.
+func (s *Store) DerivedPosition(ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+		if position, window, err = s.transactionsPosition(ctx, tx); err != nil {
+			return err
+		}
+		gone, err := s.underivable(ctx, tx, position) // the first ones
+		window = window[max(0, len(window)-int(position.Records()-gone)):]
+		return err
+	})
+	return position, window, err
+}
+
 // underivable returns how many of the first records of the generation that is read can't be derived again. Whatever removes other updates
 // than pruning does begins a generation before.
 func (s *Store) underivable(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (n int64, err error) {

@@ -24,19 +24,6 @@ func (s *Store) TransactionsPosition(ctx context.Context) (position ledger.Trans
 	return position, window, err
 }
 
-// DerivedPosition is TransactionsPosition, without those of the last records that can't be derived again.
-func (s *Store) DerivedPosition(ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		if position, window, err = s.transactionsPosition(ctx, tx); err != nil {
-			return err
-		}
-		gone, err := s.underivable(ctx, tx, position) // the first ones
-		window = window[max(0, len(window)-int(position.Records()-gone)):]
-		return err
-	})
-	return position, window, err
-}
-
 func (s *Store) transactionsPosition(ctx context.Context, tx pgx.Tx) (ledger.TransactionsPosition, []ledger.TransactionsMark, error) {
 	position, err := held.TransactionsPosition(ctx, s.db, tx)
 	if err != nil {
