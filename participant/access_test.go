@@ -169,7 +169,7 @@ func TestATokenFileReplacedInTime(t *testing.T) {
 		}
 		plain(http.StatusUnauthorized, "")(w, r)
 	}})
-	c := newClient(t, f, with35, anyParty, func(cfg *Config) { cfg.Access.TokenFile = file })
+	c := newClient(t, f, with35, anyParty, withTokenFile(file))
 	_, err := c.LedgerEnd(t.Context())
 	require.NoError(t, err)
 }
@@ -231,10 +231,11 @@ func TestARefusedTokenIsDescribed(t *testing.T) {
 		`{}`: `, which is for user "" and audience "";`,
 	} {
 		f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: answerOf(6, "", "")})
-		c := newClient(t, f, with35, anyParty, withToken(t, jwtOf(claims)))
+		file := fileOf(t, jwtOf(claims))
+		c := newClient(t, f, with35, anyParty, withTokenFile(file))
 		_, err := c.LedgerEnd(t.Context())
 		_ = retryable(t, err)
-		require.ErrorContains(t, err, "refused the token of the file "+c.cfg.Access.TokenFile+want)
+		require.ErrorContains(t, err, "refused the token of the file "+file+want)
 		require.NotContains(t, err.Error(), strings.Split(jwtOf(claims), ".")[1])
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/access"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -138,10 +139,16 @@ func newClient(t *testing.T, f *fake, found Server, scope ledger.Scope, change .
 	return c
 }
 
-func withToken(t *testing.T, token string) func(*Config) {
-	path := filepath.Join(t.TempDir(), "token")
-	require.NoError(t, os.WriteFile(path, []byte(token), 0o600))
-	return func(cfg *Config) { cfg.Access.TokenFile = path }
+// limited makes a client ask for so many elements in one list call.
+func limited(c *Client, limit int) *Client {
+	c.listLimit, c.updatesList, c.snapshotList = limit, jsonhttp.NewSize(limit), jsonhttp.NewSize(limit)
+	return c
+}
+
+func withToken(t *testing.T, token string) func(*Config) { return withTokenFile(fileOf(t, token)) }
+
+func withTokenFile(file string) func(*Config) {
+	return func(cfg *Config) { cfg.Access.TokenFile = file }
 }
 
 // problem requires that an error is one that an operator must act on and gives it as it is printed.
@@ -203,7 +210,6 @@ func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 		"no token file":   {Config{URL: good, Access: access.Config{TokenFile: filepath.Join(dir, "none")}}, anyParty, "no such file"},
 		"empty token":     {Config{URL: good, Access: access.Config{TokenFile: file("b", " \n")}}, anyParty, "is empty"},
 		"two tokens":      {Config{URL: good, Access: access.Config{TokenFile: file("c", "s3cret\ns3cret")}}, anyParty, "must hold one token"},
-		"negative limit":  {Config{URL: good, Limit: -1}, anyParty, "at least 1"},
 		"unknown shape":   {Config{URL: good}, ledger.Scope{Shape: "acs"}, `--shape must be acs-delta or ledger-effects, not "acs"`},
 		"party not UTF-8": {Config{URL: good}, ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"\xff"}}, "UTF-8"},
 	} {
@@ -219,10 +225,11 @@ func TestNewRefusesWhatItCannotUseWithoutPrintingSecrets(t *testing.T) {
 func TestTokenIsReadAgainForEachRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: answer(`{"offset":7}`)})
-	c := newClient(t, f, with35, anyParty, withToken(t, "first\n"))
+	file := fileOf(t, "first\n")
+	c := newClient(t, f, with35, anyParty, withTokenFile(file))
 	_, err := c.LedgerEnd(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(c.cfg.Access.TokenFile, []byte("second"), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
 	_, err = c.LedgerEnd(t.Context())
 	require.NoError(t, err)
 

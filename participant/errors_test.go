@@ -203,10 +203,11 @@ func TestRefusedTokenMayBeTriedAgainAndNamesItsFile(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{
 		pathUpdatesPage: cantonError(401, "NA", "A security-sensitive error has been received", `"ledger_api_error":"invalid token"`),
 	})
-	c := newClient(t, f, with35, anyParty, withToken(t, "s3cret"))
+	file := fileOf(t, "s3cret")
+	c := newClient(t, f, with35, anyParty, withTokenFile(file))
 	_, err := c.ReadUpdates(t.Context(), 4, 12)
 	require.Equal(t, "invalid token", retryable(t, err).Context["ledger_api_error"])
-	require.ErrorContains(t, err, "the participant refused the token of the file "+c.cfg.Access.TokenFile+"; another one is used with the next try")
+	require.ErrorContains(t, err, "the participant refused the token of the file "+file+"; another one is used with the next try")
 	require.NotContains(t, err.Error(), "s3cret")
 }
 

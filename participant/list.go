@@ -62,7 +62,7 @@ type listing struct {
 }
 
 func (c *Client) newListing(opts ListOptions, yield func(ledger.JSON) error) *listing {
-	return &listing{opts: opts, size: jsonhttp.NewSize(c.cfg.Limit), yield: yield}
+	return &listing{opts: opts, size: jsonhttp.NewSize(c.listLimit), yield: yield}
 }
 
 // next returns the bounds of the next call.

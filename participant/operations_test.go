@@ -282,7 +282,7 @@ func TestUpdatesOfEveryServer(t *testing.T) {
 	l.Grow(90)
 	begin, end := ledger.Offset(l.Offset(10)), ledger.Offset(l.Offset(80))
 	eachRelease(t, l, anyParty, func(t *testing.T, r release, c *Client) {
-		c.cfg.Limit = 7 // a list takes several calls
+		c.listLimit = 7 // a list takes several calls
 		page, err := c.ReadUpdates(t.Context(), begin, end)
 		require.NoError(t, err)
 		for page.To < end {
@@ -385,7 +385,7 @@ func TestActiveContractsOfEveryServer(t *testing.T) {
 			require.NoError(t, err)
 			return decodedEntries(t, got)
 		}
-		c.cfg.Limit = 4 // a list takes several calls
+		c.listLimit = 4 // a list takes several calls
 		got := list(SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, ListOptions{})
 		tokens := make([]string, len(got))
 		for i, e := range got {

@@ -162,7 +162,7 @@ func TestPageOverTheSizeLimit(t *testing.T) {
 	t.Parallel()
 	all := []int64{1, 2, 3, 4, 5, 6, 7, 8}
 	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: listed(all, func() int { return 200 }, false)})
-	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 8 })
+	c := limited(newClient(t, f, with34, anyParty), 8)
 	c.maxBody = int64(len(transactions(1, 2, 3)))
 	got, _ := readAll(t, c, 0, 8)
 	require.Equal(t, all, got)

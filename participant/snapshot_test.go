@@ -73,7 +73,7 @@ func readSnapshot(t *testing.T, c *Client) (ids []string, reads int) {
 func TestSnapshotListIsCompleteAtAnEmptyAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: entriesFrom(5, 200, true)})
-	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 2 })
+	c := limited(newClient(t, f, with34, anyParty), 2)
 	ids, reads := readSnapshot(t, c)
 	require.Equal(t, []string{"c0", "c1", "c2", "c3", "c4"}, ids)
 	require.Equal(t, 4, reads)
@@ -96,7 +96,7 @@ func TestSnapshotListIsAskedForLessOn413(t *testing.T) {
 func TestSnapshotWithoutTokensComesInOnePiece(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, withoutTokens34(entriesFrom(5, 200, false), 20, 0, 200, false))
-	ids, reads := readSnapshot(t, newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 2 }))
+	ids, reads := readSnapshot(t, limited(newClient(t, f, with34, anyParty), 2))
 	require.Len(t, ids, 5)
 	require.Equal(t, 1, reads)
 	require.Empty(t, f.requests()[1].query, "asked for everything")
@@ -105,7 +105,7 @@ func TestSnapshotWithoutTokensComesInOnePiece(t *testing.T) {
 func TestSnapshotWithoutTokensThatIsTooLongNamesTheCures(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathSnapshot: entriesFrom(5, 4, false)})
-	_, err := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 4 }).ReadSnapshot(t.Context(), 9, ledger.Token{})
+	_, err := limited(newClient(t, f, with34, anyParty), 4).ReadSnapshot(t.Context(), 9, ledger.Token{})
 	text := problem(t, err)
 	for _, cure := range []string{"http-list-max-elements-limit", "--templates (it becomes the scope of the database)", "--start genesis"} {
 		require.Contains(t, text, cure)

@@ -66,8 +66,9 @@ func TestNoServerSettingLosesContracts(t *testing.T) {
 		}
 		f := newFake(t, withoutTokens34(serve, updates, pruned, setting, ignores))
 		defer f.Close()
-		c, err := New(Config{URL: f.URL, Limit: rapid.IntRange(1, 20).Draw(rt, "limit")}, anyParty)
+		c, err := New(Config{URL: f.URL}, anyParty)
 		require.NoError(rt, err)
+		limited(c, rapid.IntRange(1, 20).Draw(rt, "limit"))
 		defer c.Close()
 		found := with34
 		c.found.Store(&found)

@@ -84,8 +84,9 @@ func TestNoServerSettingLosesUpdates(t *testing.T) {
 		})
 		defer f.Close()
 		limit := rapid.IntRange(1, 20).Draw(rt, "limit")
-		c, err := New(Config{URL: f.URL, Limit: limit}, anyParty)
+		c, err := New(Config{URL: f.URL}, anyParty)
 		require.NoError(rt, err)
+		limited(c, limit)
 		defer c.Close()
 		found := with34
 		c.found.Store(&found)
@@ -115,14 +116,14 @@ func TestShortAnswerIsTheEndOnceTheLimitIsProven(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{
 		pathUpdatesFlats: listed([]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15}, ten, false),
 	})
-	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 10 })
+	c := limited(newClient(t, f, with34, anyParty), 10)
 	readAll(t, c, 0, 1) // makes the connection: what was on its way before proves nothing
 	_, reads := readAll(t, c, 0, 20)
 	require.Equal(t, 2, reads)
 	_, reads = readAll(t, c, 10, 20)
 	require.Equal(t, 1, reads)
 
-	fresh := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 10 })
+	fresh := limited(newClient(t, f, with34, anyParty), 10)
 	_, reads = readAll(t, fresh, 10, 20)
 	require.Equal(t, 2, reads, "nothing is proven yet: the server might serve no more than three at a time")
 }
@@ -132,7 +133,7 @@ func TestLoneCheckpointAtTheBeginningIsNotTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{1, 200} {
 		f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: answer(`[` + checkpoint(4) + `]`)})
-		c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = limit })
+		c := limited(newClient(t, f, with34, anyParty), limit)
 		page, err := c.ReadUpdates(t.Context(), 4, 12)
 		_ = retryable(t, err)
 		require.ErrorContains(t, err, "the answer is only a checkpoint at offset 4")
@@ -146,7 +147,7 @@ func TestFullAnswerIsNeverTheEnd(t *testing.T) {
 	f := newFake(t, map[string]http.HandlerFunc{
 		pathUpdatesFlats: listed([]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, func() int { return 200 }, false),
 	})
-	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 10 })
+	c := limited(newClient(t, f, with34, anyParty), 10)
 	_, err := c.ReadUpdates(t.Context(), 0, 20)
 	require.NoError(t, err)
 	c.updatesList = jsonhttp.NewSize(4)
@@ -174,7 +175,7 @@ func TestBoundedListReadSendsLimitAndNoIdleTimeout(t *testing.T) {
 func Test413HalvesTheLimit(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: listed([]int64{1, 2, 3, 4, 5, 6}, func() int { return 3 }, false)})
-	c := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 8 })
+	c := limited(newClient(t, f, with34, anyParty), 8)
 	all, _ := readAll(t, c, 0, 6)
 	require.Equal(t, []int64{1, 2, 3, 4, 5, 6}, all)
 	var asked []string
@@ -187,7 +188,7 @@ func Test413HalvesTheLimit(t *testing.T) {
 func Test413WithALimitOf1IsAProblem(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, map[string]http.HandlerFunc{pathUpdatesFlats: plain(413, "too large, exceeded size limit (10485760 bytes)!")})
-	_, err := newClient(t, f, with34, anyParty, func(cfg *Config) { cfg.Limit = 2 }).ReadUpdates(t.Context(), 0, 6)
+	_, err := limited(newClient(t, f, with34, anyParty), 2).ReadUpdates(t.Context(), 0, 6)
 	require.Contains(t, problem(t, err), "even with a limit of 1. raise http-list-max-elements-limit")
 	require.ErrorContains(t, err, "exceeded size limit")
 }

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -21,29 +20,12 @@ const (
 	smallBody = 1 << 20
 )
 
-// Config says how to reach the Scan service.
-type Config struct {
-	// URL is the base of the service, http or https, such as https://scan.example.com/api/scan. A user and password in
-	// it are sent as basic authentication.
-	URL string
-	// Access holds the credentials for a proxy before the service, and the trusted authorities. The service itself
-	// authenticates nobody.
-	Access access.Config
-	// Logger may be nil: nothing is logged.
-	Logger *slog.Logger
-	// Observe, if set, is called after every request with a short fixed name of the operation, the HTTP status (0: no
-	// answer), the duration and the bytes of JSON received. It must be safe for concurrent use.
-	Observe func(ctx context.Context, operation string, status int, d time.Duration, bytes int64)
-	// Decoded, if set, is called with how long it took to decode the updates of an answer, or its records. It must be safe for
-	// concurrent use.
-	Decoded func(ctx context.Context, operation string, d time.Duration)
-	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
-	NotJSON func(operation string)
-}
+// Config says how to reach the Scan service: its URL is such as https://scan.example.com/api/scan. The service itself authenticates nobody,
+// but a proxy before it may.
+type Config = jsonhttp.Config
 
 // Client reads from one Scan service. It is safe for concurrent use.
 type Client struct {
-	cfg    Config
 	access *access.Access
 	log    *slog.Logger
 	http   *jsonhttp.Client
@@ -62,27 +44,19 @@ type Client struct {
 
 // New checks the configuration and returns a client; it sends nothing. Its errors never contain secrets.
 func New(cfg Config) (*Client, error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Access.Flags == "" {
-		cfg.Access.Flags = "scan"
-	}
-	cfg.Access.URL = cfg.URL
 	c := &Client{
-		cfg: cfg, log: cfg.Logger, maxBody: maxBody, silence: jsonhttp.SilenceTimeout,
+		maxBody: maxBody, silence: jsonhttp.SilenceTimeout,
 		page: jsonhttp.NewSize(MaxPage), newest: jsonhttp.NewSize(MaxPage),
 	}
 	var err error
-	c.http, err = jsonhttp.New(jsonhttp.Config{
-		Access: cfg.Access, Logger: cfg.Logger,
-		Observe: cfg.Observe, Decoded: cfg.Decoded, NotJSON: cfg.NotJSON, Connected: c.otherMayAnswer,
+	c.http, err = jsonhttp.New(cfg, jsonhttp.Dialect{
+		Flags: "scan", Connected: c.otherMayAnswer,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.access = c.http.Access()
+	c.access, c.log = c.http.Access(), c.http.Logger()
 	return c, nil
 }
 

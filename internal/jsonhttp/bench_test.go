@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/internal/access"
 )
 
 // An answer of some MB in chunks, as servers send pages. The server's part is in it.
@@ -22,7 +20,7 @@ func BenchmarkDo(b *testing.B) {
 		_, _ = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{bytes.NewReader(body)}, make([]byte, 8<<10))
 	}))
 	defer server.Close()
-	c, err := New(Config{Access: access.Config{URL: server.URL, Flags: "ledger"}})
+	c, err := New(Config{URL: server.URL}, Dialect{Flags: "ledger"})
 	require.NoError(b, err)
 	defer c.Close()
 	b.SetBytes(int64(len(body)))

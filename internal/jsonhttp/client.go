@@ -3,6 +3,7 @@
 package jsonhttp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -15,30 +16,39 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// Config says how to reach a server.
+// Config says how to reach a server, and who is told of what it answers. The functions may be nil; they must be safe for concurrent use.
 type Config struct {
-	// Access holds the credentials and the trusted authorities. Its URL is the base of all paths, http or https; a user and
-	// password in it are sent as basic authentication. Its Flags must not be empty.
+	// URL is the base of all paths, http or https, with a prefix or without. A user and password in it are sent as basic
+	// authentication, for a proxy before a server that wants no token.
+	URL string
+	// Access holds the credentials and the trusted authorities.
 	Access access.Config
-	Logger *slog.Logger // nil: nothing is logged
-	// Observe, if set, is called after every request with the operation, the HTTP status (0: no answer), the duration and
-	// the bytes of JSON received. It must be safe for concurrent use.
+	// MaxRequests limits the requests in flight, MaxRate the requests per second; 0 means no limit. Long polls do not count as
+	// requests in flight.
+	MaxRequests int
+	MaxRate     float64
+	Logger      *slog.Logger // nil: nothing is logged
+	// Observe is called after every request with a short fixed name of the operation, the HTTP status (0: no answer), the
+	// duration and the bytes of JSON received.
 	Observe func(ctx context.Context, operation string, status int, d time.Duration, bytes int64)
-	// Decoded, if set, is called with how long it took to decode an answer's elements. It must be safe for concurrent use.
+	// Decoded is called with how long it took to decode an answer's elements.
 	Decoded func(ctx context.Context, operation string, d time.Duration)
-	// NotJSON, if set, is called for every answer with status 200 that is not JSON. It must be safe for concurrent use.
+	// NotJSON is called for every answer with status 200 that is not JSON.
 	NotJSON func(operation string)
-	// Connected, if set, is called for each new connection, before its first request.
-	Connected func()
-	// Pace limits the requests; nil: no limit. Long polls do not count as requests in flight.
-	Pace *Pace
-	// Refused reports whether an answer other than 200 asks for another token.
-	Refused func(Answer) bool
+}
+
+// Dialect is what the client of one kind of server knows of it.
+type Dialect struct {
+	Flags     string            // begin the names of its flags: ledger, scan
+	Connected func()            // if set, is called for each new connection, before its first request
+	Refused   func(Answer) bool // reports whether an answer other than 200 asks for another token
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
 type Client struct {
 	cfg    Config
+	server Dialect
+	pace   *pace
 	base   *url.URL // without user info
 	user   *url.Userinfo
 	access *access.Access
@@ -49,8 +59,12 @@ type Client struct {
 }
 
 // New checks the configuration and returns a client; it sends nothing. Its errors name the flag and never contain secrets.
-func New(cfg Config) (*Client, error) {
-	base, err := url.Parse(cfg.Access.URL)
+func New(cfg Config, server Dialect) (*Client, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	cfg.Access.URL, cfg.Access.Flags = cfg.URL, cmp.Or(cfg.Access.Flags, server.Flags)
+	base, err := url.Parse(cfg.URL)
 	// The text of a URL that can't be parsed may contain a password, and so may the parser's error.
 	if err != nil || (base.Scheme != "http" && base.Scheme != "https") || base.Hostname() == "" ||
 		base.RawQuery != "" || base.Fragment != "" {
@@ -63,13 +77,13 @@ func New(cfg Config) (*Client, error) {
 	user := base.User
 	base.User = nil
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &Client{cfg: cfg, base: base, user: user, access: who, http: &http.Client{
+	return &Client{cfg: cfg, server: server, pace: newPace(cfg.MaxRequests, cfg.MaxRate), base: base, user: user, access: who, http: &http.Client{
 		Transport: who.Transport(&http.Transport{
 			Proxy: http.ProxyFromEnvironment,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)
-				if err == nil && cfg.Connected != nil {
-					cfg.Connected()
+				if err == nil && server.Connected != nil {
+					server.Connected()
 				}
 				return conn, err
 			},
@@ -84,6 +98,12 @@ func New(cfg Config) (*Client, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
+
+// Logger returns what the client logs to.
+func (c *Client) Logger() *slog.Logger { return c.cfg.Logger }
+
+// LimitRate sets the maximum number of requests per second; 0 means no limit.
+func (c *Client) LimitRate(perSecond float64) { c.pace.limit(perSecond) }
 
 // Access returns the client's credentials.
 func (c *Client) Access() *access.Access { return c.access }

@@ -14,8 +14,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/internal/access"
 )
 
 const password = "correct-horse-battery"
@@ -35,7 +33,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	const most = 1000
 	f.Fuzz(func(t *testing.T, text []byte) {
-		c, err := New(Config{Access: access.Config{URL: "http://joe:" + password + "@server", Flags: "ledger"}, Refused: func(Answer) bool { return false }})
+		c, err := New(Config{URL: "http://joe:" + password + "@server"}, Dialect{Flags: "ledger", Refused: func(Answer) bool { return false }})
 		require.NoError(t, err)
 		defer c.Close()
 		served := make(chan struct{})
@@ -78,7 +76,7 @@ func FuzzURL(f *testing.F) {
 	f.Add("http://server/x", "/v2/users/%2E%2E/rights")
 	f.Add("http://server/x", "/v2/users/a%2Fb/rights")
 	f.Fuzz(func(t *testing.T, text, path string) {
-		c, err := New(Config{Access: access.Config{URL: text, Flags: "ledger"}})
+		c, err := New(Config{URL: text}, Dialect{Flags: "ledger"})
 		if err != nil {
 			require.NotContains(t, err.Error(), password)
 			require.ErrorContains(t, err, "--ledger-")
@@ -153,7 +151,7 @@ func tokens(text []byte) (values, names int64, err error) {
 
 // FuzzUnusable compares with the plain rule: it is JSON, more text may make it JSON, or nothing does.
 func FuzzUnusable(f *testing.F) {
-	c, err := New(Config{Access: access.Config{URL: "http://server", Flags: "ledger"}})
+	c, err := New(Config{URL: "http://server"}, Dialect{Flags: "ledger"})
 	require.NoError(f, err)
 	for _, text := range []string{``, `{`, `{"a":[1,2`, `[tru`, "{\"a\":\"\xc3", `{}`, `[1]x`, `{"a":}`, `"\ud8`, `nul`, `-`, `1`} {
 		f.Add([]byte(text))

@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/internal/access"
 )
 
 // hostile is a server that sends to every request what send writes, which need not be HTTP, and then closes the connection.
@@ -249,11 +247,11 @@ func TestWithinTheLimits(t *testing.T) {
 
 func client(t *testing.T, url string, change ...func(*Config)) *Client {
 	t.Helper()
-	cfg := Config{Access: access.Config{URL: url, Flags: "ledger"}, Refused: func(Answer) bool { return false }}
+	cfg := Config{URL: url}
 	for _, fn := range change {
 		fn(&cfg)
 	}
-	c, err := New(cfg)
+	c, err := New(cfg, Dialect{Flags: "ledger", Refused: func(Answer) bool { return false }})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -337,7 +335,7 @@ func TestReleasedBodies(t *testing.T) {
 // The caller who gives up is told so, and not that the server is slow.
 func TestWhoGaveUp(t *testing.T) {
 	t.Parallel()
-	c, err := New(Config{Access: access.Config{URL: hostile(t, func(w io.Writer) { say(w, okJSON+"\r\n"); drip(w, " ") }), Flags: "ledger"}})
+	c, err := New(Config{URL: hostile(t, func(w io.Writer) { say(w, okJSON+"\r\n"); drip(w, " ") })}, Dialect{Flags: "ledger"})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

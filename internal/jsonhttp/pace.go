@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Pace limits the requests to a server. A nil Pace sets no limit. It is safe for concurrent use.
-type Pace struct {
+// pace limits the requests to a server. It is safe for concurrent use.
+type pace struct {
 	slots chan struct{} // holds one element per request in flight; nil: no limit
 
 	mu       sync.Mutex
@@ -16,18 +16,18 @@ type Pace struct {
 	next     time.Time     // when the next request may begin
 }
 
-// NewPace returns a Pace that limits the requests in flight and the requests per second; 0 is no limit.
-func NewPace(inFlight int, perSecond float64) *Pace {
-	p := &Pace{}
+// newPace limits the requests in flight and the requests per second; 0 is no limit.
+func newPace(inFlight int, perSecond float64) *pace {
+	p := &pace{}
 	if inFlight > 0 {
 		p.slots = make(chan struct{}, inFlight)
 	}
-	p.Limit(perSecond)
+	p.limit(perSecond)
 	return p
 }
 
-// Limit changes the limit on the requests per second; 0 is no limit. Requests that wait already are not affected.
-func (p *Pace) Limit(perSecond float64) {
+// limit changes the limit on the requests per second; 0 is no limit. Requests that wait already are not affected.
+func (p *pace) limit(perSecond float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.interval = 0
@@ -38,11 +38,8 @@ func (p *Pace) Limit(perSecond float64) {
 
 // take waits until one more request may begin, or ctx ends. Call done when the request has ended. A long poll does not
 // count as in flight: the server is waiting, not busy.
-func (p *Pace) take(ctx context.Context, longPoll bool) (done func(), err error) {
+func (p *pace) take(ctx context.Context, longPoll bool) (done func(), err error) {
 	done = func() {}
-	if p == nil {
-		return done, nil
-	}
 	if p.slots != nil && !longPoll {
 		select {
 		case p.slots <- struct{}{}:
@@ -59,7 +56,7 @@ func (p *Pace) take(ctx context.Context, longPoll bool) (done func(), err error)
 }
 
 // wait waits until the rate allows the request to start.
-func (p *Pace) wait(ctx context.Context) error {
+func (p *pace) wait(ctx context.Context) error {
 	p.mu.Lock()
 	if p.interval == 0 {
 		p.mu.Unlock()

@@ -31,7 +31,7 @@ type Request struct {
 	SilenceTimeout time.Duration
 	// AnswerTimeout is the longest time from the request to the answer's last byte; 0: the constant of this name.
 	AnswerTimeout time.Duration
-	LongPoll      bool // the server waits for news; see Config.Pace
+	LongPoll      bool // the server waits for news; see Config.MaxRequests
 	Binary        bool // the answer is bytes, of type application/octet-stream, and not JSON
 }
 
@@ -79,7 +79,7 @@ func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	a, err := c.send(ctx, r, token)
-	if token == "" || err != nil || a.Status == http.StatusOK || !c.cfg.Refused(a) {
+	if token == "" || err != nil || a.Status == http.StatusOK || !c.server.Refused(a) {
 		return a, err
 	}
 	fresh, err := c.access.Renew(ctx, token)
@@ -91,7 +91,7 @@ func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 
 // send does one round trip, notes whether there was an answer, and calls Observe.
 func (c *Client) send(ctx context.Context, r Request, token string) (Answer, error) {
-	done, err := c.cfg.Pace.take(ctx, r.LongPoll)
+	done, err := c.pace.take(ctx, r.LongPoll)
 	if err != nil {
 		return Answer{Token: token}, err
 	}
