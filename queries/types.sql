@@ -1,5 +1,6 @@
 -- name: PackageWantedList :many
--- Packages that are named, whose content is not here, and that are due: those of templates, interfaces, and what their types refer to.
+-- Packages that are named, whose content is not here, and that are due: those of templates, interfaces, and what their types refer to. No wait is
+-- longer than a day, unless the clock was set back since.
 SELECT w.package_id::text FROM (
     SELECT t.package_id FROM templates t
     UNION SELECT t.representative_package_id FROM templates t
@@ -8,7 +9,7 @@ SELECT w.package_id::text FROM (
 ) w
 WHERE w.package_id ~ '^[0-9a-f]{64}$'
     AND NOT EXISTS (SELECT FROM package_contents c WHERE c.package_id = w.package_id)
-    AND NOT EXISTS (SELECT FROM package_tries n WHERE n.package_id = w.package_id AND n.next_at > now())
+    AND NOT EXISTS (SELECT FROM package_tries n WHERE n.package_id = w.package_id AND n.next_at > now() AND n.next_at <= now() + interval '1 day')
 ORDER BY w.package_id LIMIT sqlc.arg(most);
 
 -- name: PackageCompletableList :many

@@ -45,6 +45,8 @@ func TestProgress(t *testing.T) {
 
 	d.Exec(`UPDATE indexer.progress SET updated_at = now() - interval '31 seconds'`)
 	require.Empty(t, underWay(), "whoever worked is gone, or waits")
+	d.Exec(`UPDATE indexer.progress SET updated_at = now() + interval '1 hour'`)
+	require.Empty(t, underWay(), "the clock was set back since")
 	require.NoError(t, l.RecordProgress(ctx, updates))
 	d.Exec(`UPDATE indexer.progress SET updated_at = now() - interval '25 seconds'`)
 	status, err := l.store.Status(ctx)

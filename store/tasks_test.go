@@ -41,6 +41,14 @@ func TestTasks(t *testing.T) {
 	again := tasks()
 	require.True(t, again[1].FailedAt.After(again[1].SucceededAt))
 	require.Equal(t, Task{"packages", worked[1].SucceededAt, again[1].FailedAt, "no connection"}, again[1])
+
+	d.Exec("UPDATE indexer.tasks SET succeeded_at = succeeded_at + interval '1 hour', failed_at = failed_at + interval '1 hour'")
+	require.NoError(t, l.RecordTask(ctx, "packages", ""))
+	back := tasks()
+	require.True(t, back[1].SucceededAt.After(back[1].FailedAt), "the clock was set back, and it works now")
+	require.NoError(t, l.RecordTask(ctx, "packages", "no connection"))
+	back = tasks()
+	require.True(t, back[1].FailedAt.After(back[1].SucceededAt))
 }
 
 func TestStatusCountsWhatTheTasksBrought(t *testing.T) {

@@ -56,6 +56,9 @@ func TestPackagesAreStoredWithTheirTypes(t *testing.T) {
 		require.NoError(t, l.MissPackage(ctx, ten.ID, "no"))
 		require.Equal(t, "true", d.Row("SELECT next_at BETWEEN now() + $1::text::interval - interval '1 minute' AND now() + $1::text::interval FROM indexer.package_tries", hours), hours)
 	}
+	wanted(nine.ID)
+	d.Exec("UPDATE indexer.package_tries SET next_at = now() + interval '1 year'")
+	wanted(nine.ID, ten.ID) // the clock was set back since
 	d.Exec("UPDATE indexer.package_tries SET next_at = now()")
 	wanted(nine.ID, ten.ID)
 

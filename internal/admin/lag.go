@@ -54,11 +54,11 @@ func (l *lag) answered(caughtUp bool) {
 }
 
 // seconds returns for how long something may have been missing. Nothing is missing that was recorded up to the newest
-// visible update, nor that the source had when the stream was last caught up.
+// visible update, nor that the source had when the stream was last caught up. The ledger's clock says nothing where it is ahead of this one.
 func (l *lag) seconds(now time.Time) float64 {
-	since := l.newest
-	if l.at.After(since) {
-		since = l.at
+	since := l.at
+	if l.newest.After(since) && !l.newest.After(now) {
+		since = l.newest
 	}
 	switch {
 	case !l.known:

@@ -47,9 +47,9 @@ func (b *behind) lag(at store.Heads, now time.Time) admin.Lag {
 		b.reached, b.ahead = b.ahead[0].at, b.ahead[1:]
 	}
 	l := admin.Lag{End: int64(b.end), Offsets: int64(max(0, b.end-at.Watermark))}
-	since := at.RecordTime
-	if b.reached.After(since) {
-		since = b.reached
+	since := b.reached
+	if at.RecordTime.After(since) && !at.RecordTime.After(now) { // or the ledger's clock is ahead of this one
+		since = at.RecordTime
 	}
 	switch {
 	case l.Offsets == 0:

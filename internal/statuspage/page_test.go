@@ -198,6 +198,8 @@ func TestBehind(t *testing.T) {
 	require.Equal(t, admin.Lag{Known: true, End: 50}, after(50, 20*time.Second))
 	end = 51
 	require.InDelta(t, 5, after(50, 25*time.Second).Seconds, 0.001)
+	recorded = now.Add(time.Hour)
+	require.InDelta(t, 6, after(50, 26*time.Second).Seconds, 0.001, "the ledger's clock is ahead of this one")
 	failure = errors.New("away")
 	require.False(t, after(50, 30*time.Second).Known)
 	failure, leads = nil, true

@@ -15,7 +15,7 @@ const progressList = `-- name: ProgressList :many
 SELECT stream, unit, began_at, from_exclusive, reached, to_inclusive, done, per_second::float8 AS per_second, time_left, updated_at,
     greatest(clock_timestamp() - updated_at, interval '0')::interval AS age
 FROM progress
-WHERE updated_at > clock_timestamp() - interval '30 seconds'
+WHERE updated_at BETWEEN clock_timestamp() - interval '30 seconds' AND clock_timestamp() + interval '30 seconds'
 ORDER BY stream
 `
 
@@ -33,7 +33,7 @@ type ProgressListRow struct {
 	Age           pgtype.Interval    `db:"age"`
 }
 
-// The work under way: a row that was not updated for 30 seconds was left behind.
+// The work under way: a row that was not updated for 30 seconds was left behind, as was one from before the clock was set back.
 func (q *Queries) ProgressList(ctx context.Context, db DBTX) ([]ProgressListRow, error) {
 	rows, err := db.Query(ctx, progressList)
 	if err != nil {

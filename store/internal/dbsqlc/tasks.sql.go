@@ -11,7 +11,7 @@ import (
 
 const taskFailed = `-- name: TaskFailed :exec
 INSERT INTO tasks (task, failed_at, failure) VALUES ($1, now(), $2)
-ON CONFLICT (task) DO UPDATE SET failed_at = excluded.failed_at, failure = excluded.failure
+ON CONFLICT (task) DO UPDATE SET failed_at = greatest(excluded.failed_at, tasks.succeeded_at + interval '1 microsecond'), failure = excluded.failure
 `
 
 type TaskFailedParams struct {
@@ -55,9 +55,10 @@ func (q *Queries) TaskList(ctx context.Context, db DBTX) ([]Tasks, error) {
 
 const taskSucceeded = `-- name: TaskSucceeded :exec
 INSERT INTO tasks (task, succeeded_at) VALUES ($1, now())
-ON CONFLICT (task) DO UPDATE SET succeeded_at = excluded.succeeded_at
+ON CONFLICT (task) DO UPDATE SET succeeded_at = greatest(excluded.succeeded_at, tasks.failed_at + interval '1 microsecond')
 `
 
+// Which of both times is later says whether the task works, also where the clock was set back in between.
 func (q *Queries) TaskSucceeded(ctx context.Context, db DBTX, task string) error {
 	_, err := db.Exec(ctx, taskSucceeded, task)
 	return err

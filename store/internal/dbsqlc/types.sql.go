@@ -287,11 +287,12 @@ SELECT w.package_id::text FROM (
 ) w
 WHERE w.package_id ~ '^[0-9a-f]{64}$'
     AND NOT EXISTS (SELECT FROM package_contents c WHERE c.package_id = w.package_id)
-    AND NOT EXISTS (SELECT FROM package_tries n WHERE n.package_id = w.package_id AND n.next_at > now())
+    AND NOT EXISTS (SELECT FROM package_tries n WHERE n.package_id = w.package_id AND n.next_at > now() AND n.next_at <= now() + interval '1 day')
 ORDER BY w.package_id LIMIT $1
 `
 
-// Packages that are named, whose content is not here, and that are due: those of templates, interfaces, and what their types refer to.
+// Packages that are named, whose content is not here, and that are due: those of templates, interfaces, and what their types refer to. No wait is
+// longer than a day, unless the clock was set back since.
 func (q *Queries) PackageWantedList(ctx context.Context, db DBTX, most int32) ([]string, error) {
 	rows, err := db.Query(ctx, packageWantedList, most)
 	if err != nil {
