@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
 
 	"ledgerindexer/store"
 )
@@ -33,7 +32,7 @@ type parquetWriter struct {
 func newParquetWriter(w io.Writer, relation store.ExportRelation) *parquetWriter {
 	group := orderedGroup{parquet.Group{}, nil}
 	options := []parquet.WriterOption{
-		parquet.Compression(&zstd.Codec{Level: zstd.SpeedDefault}), parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.Compression(&parquet.Zstd), parquet.DictionaryMaxBytes(dictionaryBytes),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending(relation.Place))),
 	}
 	for _, column := range relation.Columns {
