@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -166,16 +165,23 @@ func beginning(pair Schemas, text string) string {
 		b.WriteString(role.Turn().Alone() + ";\n")
 	}
 	b.WriteString("UPDATE leadership SET epoch = epoch + 1, holder = NULL, led_since = NULL WHERE epoch > 0;\n")
-	named := slices.Compact(slices.Sorted(slices.Values(relationName.FindAllString(comments.ReplaceAllString(text, ""), -1))))
-	fmt.Fprintf(&b, readersOut, strings.Join(named, ","), pair.Tables, pair.Views, 2*lockPatience.Milliseconds(), readersWait.Milliseconds())
+	fmt.Fprintf(&b, readersOut, strings.Join(relationNames(text), ","), pair.Tables, pair.Views, 2*lockPatience.Milliseconds(), readersWait.Milliseconds())
 	return b.String()
 }
 
-var (
-	// relationName is what may be the name of a relation.
-	relationName = regexp.MustCompile(`\b[a-z][a-z0-9_]*\b`)
-	comments     = regexp.MustCompile(`(?m)--.*$`)
-)
+// relationNames returns, in order, the words of statements that may be the name of a relation.
+func relationNames(text string) []string {
+	var words []string
+	for line := range strings.Lines(text) {
+		statement, _, _ := strings.Cut(line, "--")
+		words = append(words, strings.FieldsFunc(statement, func(r rune) bool {
+			return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+		})...)
+	}
+	words = slices.DeleteFunc(words, func(word string) bool { return word[0] < 'a' || word != strings.ToLower(word) })
+	slices.Sort(words)
+	return slices.Compact(words)
+}
 
 // readersOut locks relations before anything is done that takes time, or fails. First VACUUM and ANALYZE are waited for, with a lock that
 // keeps no reader waiting: the server ends its own ones after deadlock_timeout (1 s by default). Then readers are: for all relations together
