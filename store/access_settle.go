@@ -112,10 +112,11 @@ func (s *Store) settleReaders(ctx context.Context) error {
 }
 
 // readSchemas are the schemas of what analysts read: of the views, of typed views, and of EnablePQS. Anybody can write a comment on a schema
-// of his own: one of EnablePQS belongs to a role with the rights of the tables' owner.
+// of his own: one of EnablePQS belongs to a role with the rights of the tables' owner. An index of texts is of no use for a name, which has a
+// collation of its own: all typed views would be read, for each schema and after each view that is made.
 func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	rows, err := tx.Query(ctx, `SELECT n.nspname::text FROM pg_namespace n
-WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname) OR obj_description(n.oid, 'pg_namespace') = $2
+WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname COLLATE "default") OR obj_description(n.oid, 'pg_namespace') = $2
     AND pg_has_role(n.nspowner, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'readers'::regclass), 'USAGE')
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 	if err != nil {
