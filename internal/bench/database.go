@@ -25,6 +25,13 @@ type database struct {
 	pair       store.Schemas // which is measured
 }
 
+// of is the database with another pair of schemas in the place of the one that is measured.
+func (d *database) of(pair store.Schemas) *database {
+	other := *d
+	other.pair = pair
+	return &other
+}
+
 const databaseName = "bench"
 
 // startDatabase starts the cluster, and writes warmUp MB of its log so that it recycles segments: until then everything is

@@ -114,12 +114,15 @@ func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, stri
 	return h.dataset(name, func(name string) error { return buildUpdates(ctx, name, o) })
 }
 
-// prepared is a new database with the schemas that are measured, and more.
-func (h *harness) prepared(ctx context.Context, more ...store.Schemas) (url string, err error) {
+// prepared is a new database with pairs of schemas, or with the one that is measured.
+func (h *harness) prepared(ctx context.Context, pairs ...store.Schemas) (url string, err error) {
 	if url, err = h.db.fresh(ctx); err != nil {
 		return "", err
 	}
-	for _, pair := range append(more, h.db.pair) {
+	if len(pairs) == 0 {
+		pairs = append(pairs, h.db.pair)
+	}
+	for _, pair := range pairs {
 		s, err := store.Open(config.StoreOf(url, pair, nil))
 		if err != nil {
 			return "", err
@@ -177,24 +180,19 @@ func (h *harness) index(ctx context.Context, o serveOptions, served map[string]i
 
 // indexAll does the same with several sources at once.
 func (h *harness) indexAll(ctx context.Context, sources []source, flags ...string) (r run, err error) {
-	own := h.db.pair
-	defer func() { h.db.pair = own }()
 	args := []string{"run", "--until-current", "--listen="}
 	var servers []*server
-	var others []store.Schemas
+	var pairs []store.Schemas
 	for i := range sources {
 		s, failed := startServer(ctx, sources[i].serveOptions)
 		if failed != nil {
 			return r, failed
 		}
 		defer func() { err = errors.Join(err, s.stop()) }()
-		servers = append(servers, s)
-		if args = append(args, sources[i].flags(s.url)...); i > 0 {
-			others = append(others, sources[i].pair)
-		}
+		servers, pairs = append(servers, s), append(pairs, sources[i].pair)
+		args = append(args, sources[i].flags(s.url)...)
 	}
-	h.db.pair = sources[0].pair
-	url, err := h.prepared(ctx, others...)
+	url, err := h.prepared(ctx, pairs...)
 	if err != nil {
 		return r, err
 	}
@@ -209,10 +207,13 @@ func (h *harness) indexAll(ctx context.Context, sources []source, flags ...strin
 	if r.asked, err = servers[0].stats(ctx); err != nil {
 		return r, err
 	}
-	for i := range slices.Backward(sources) {
-		h.db.pair = sources[i].pair
-		if r.rows, err = h.db.holds(ctx, sources[i].rows); err != nil {
+	for i := range sources {
+		rows, err := h.db.of(sources[i].pair).holds(ctx, sources[i].rows)
+		if err != nil {
 			return r, err
+		}
+		if i == 0 {
+			r.rows = rows
 		}
 		if sources[i].last > 0 && r.visible[i] == 0 {
 			return r, fmt.Errorf("the last update of the %s did not become visible", sources[i].Kind)

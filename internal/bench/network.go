@@ -115,10 +115,7 @@ func (h *harness) network(ctx context.Context) (err error) {
 		if _, err := h.indexAll(ctx, sources[1:]); err != nil {
 			return err
 		}
-		own := h.db.pair
-		defer func() { h.db.pair = own }()
-		h.db.pair = config.NetworkSchemas
-		if l, err = takeLimit(ctx, h.db, filepath.Join(h.folder, "limit"), ofFacts); err != nil {
+		if l, err = takeLimit(ctx, h.db.of(config.NetworkSchemas), filepath.Join(h.folder, "limit"), ofFacts); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, l.remove()) }()

@@ -45,9 +45,6 @@ func (h *harness) tail(ctx context.Context) error {
 
 // networkTail measures the same of a network's updates. A Scan service has no request that waits for news.
 func (h *harness) networkTail(ctx context.Context) error {
-	own := h.db.pair
-	h.db.pair = config.NetworkSchemas
-	defer func() { h.db.pair = own }()
 	return h.tailOf(ctx, followed{title: "Tail of a network", of: " of a network", server: serveScan, flags: []string{"--scan-history=updates", "--scan-url="},
 		pair: config.NetworkSchemas, idle: 60, p50: 150})
 }
