@@ -2,9 +2,11 @@ package export
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -38,15 +40,13 @@ func newParquetWriter(w io.Writer, relation store.ExportRelation) *parquetWriter
 	for _, column := range relation.Columns {
 		group.Group[column.Name] = parquet.Optional(nodeOf(column))
 		group.order = append(group.order, column.Name)
-		if isFiltered(column.Name) {
+		if slices.Contains(filtered, column.Name) {
 			options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(10, column.Name)))
 		}
 	}
 	options = append(options, parquet.NewSchema(relation.Name, group))
 	return &parquetWriter{file: parquet.NewGenericWriter[any](w, options...), columns: relation.Columns}
 }
-
-func isFiltered(column string) bool { return column == filtered[0] || column == filtered[1] }
 
 // orderedGroup has its columns in the relation's order.
 type orderedGroup struct {
@@ -85,7 +85,7 @@ func nodeOf(column store.ExportColumn) parquet.Node {
 	case store.ExportJSON:
 		return parquet.String()
 	default:
-		if isFiltered(column.Name) {
+		if slices.Contains(filtered, column.Name) {
 			return parquet.String()
 		}
 		return words
@@ -138,7 +138,7 @@ func appendValues(values []parquet.Value, as store.ExportType, raw []byte, colum
 	case store.ExportTime:
 		at := int64(binary.BigEndian.Uint64(raw))
 		if at > math.MaxInt64-since2000 || at == math.MinInt64 {
-			return nil, fmt.Errorf("the time is infinite")
+			return nil, errors.New("the time is infinite, or too late for microseconds since 1970")
 		}
 		value = parquet.Int64Value(at + since2000)
 	}

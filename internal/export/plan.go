@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -13,7 +14,7 @@ import (
 // the database has; gap is the first range up to there that is outdated or not exported; it is empty where everything is. What can't go on is a
 // *ledger.Problem.
 func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
-	slices.SortFunc(done, func(a, b Manifest) int { return int(a.From - b.From) })
+	slices.SortFunc(done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
 	var end ledger.Offset
 	for i := range done {
 		m := &done[i]
