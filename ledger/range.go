@@ -1,7 +1,10 @@
 package ledger
 
-// Range is a range of offsets.
-type Range struct{ From, To Offset } // from exclusive, to inclusive
+// Range is a range of offsets, from one that is not in it to one that is.
+type Range struct {
+	From Offset `json:"from_exclusive"`
+	To   Offset `json:"to_inclusive"`
+}
 
 // Bounds is the range of updates that a database holds, as recorded.
 type Bounds struct {

@@ -44,10 +44,10 @@ func (s *Store) Heads(ctx context.Context) (Heads, error) {
 
 // Sizes is what a database takes on disk, in bytes, and the server that it lies on.
 type Sizes struct {
-	Database      int64 // all of the database, what others keep in it included
-	Ledger        int64 // the tables of this ledger, with their indexes
-	Partitions    int64
-	ServerVersion string // of PostgreSQL
+	Database      int64  `json:"database_bytes"` // all of the database, what others keep in it included
+	Ledger        int64  `json:"ledger_bytes"`   // the tables of this ledger, with their indexes
+	Partitions    int64  `json:"partitions"`
+	ServerVersion string `json:"-"` // of PostgreSQL
 }
 
 // Sizes reads what the database takes on disk.

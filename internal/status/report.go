@@ -13,24 +13,24 @@ import (
 
 // Report is where one pair of schemas stands. Its JSON form is for scripts.
 type Report struct {
-	Database      string    `json:"database"`
-	PostgreSQL    string    `json:"postgresql,omitempty"` // the server's version
-	ParticipantID string    `json:"participant_id,omitempty"`
-	Leader        string    `json:"leader,omitempty"`
-	LeaderSince   time.Time `json:"leader_since,omitzero"`
-	Streams       []Stream  `json:"streams"`
-	UpdatesTask   *Task     `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
-	Snapshot      *Snapshot `json:"unfinished_snapshot,omitempty"`
-	Lower         *Snapshot `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
-	UnderWay      []Work    `json:"under_way,omitempty"`
-	Unknown       int64     `json:"unknown_elements"`
-	Lookups       Lookups   `json:"lookups"`
-	Packages      Packages  `json:"packages"`
-	Verified      *Verified `json:"verified,omitempty"` // absent: no window was verified yet
-	History       *History  `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
-	Network       bool      `json:"network,omitempty"`  // beside this pair of schemas the updates of a network are stored in another one
-	Ledger        *End      `json:"ledger,omitempty"`
-	Size          *Size     `json:"size,omitempty"` // absent: not asked for
+	Database      string       `json:"database"`
+	PostgreSQL    string       `json:"postgresql,omitempty"` // the server's version
+	ParticipantID string       `json:"participant_id,omitempty"`
+	Leader        string       `json:"leader,omitempty"`
+	LeaderSince   time.Time    `json:"leader_since,omitzero"`
+	Streams       []Stream     `json:"streams"`
+	UpdatesTask   *Task        `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
+	Snapshot      *Snapshot    `json:"unfinished_snapshot,omitempty"`
+	Lower         *Snapshot    `json:"lower_snapshot,omitempty"` // that is to lower the state floor, and has not done so yet
+	UnderWay      []Work       `json:"under_way,omitempty"`
+	Unknown       int64        `json:"unknown_elements"`
+	Lookups       Lookups      `json:"lookups"`
+	Packages      Packages     `json:"packages"`
+	Verified      *Verified    `json:"verified,omitempty"` // absent: no window was verified yet
+	History       *History     `json:"history,omitempty"`  // the transaction history; absent: nobody has begun to read it
+	Network       bool         `json:"network,omitempty"`  // beside this pair of schemas the updates of a network are stored in another one
+	Ledger        *End         `json:"ledger,omitempty"`
+	Size          *store.Sizes `json:"size,omitempty"` // absent: not asked for
 
 	backfill string // the command that seeds this pair of schemas
 }
@@ -47,25 +47,12 @@ type Stream struct {
 	UpdatedAt    time.Time      `json:"updated_at"`
 	RecordTime   time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
 	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
-	Coverage     []Range        `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
-	EarlierScope []Range        `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
+	Coverage     []ledger.Range `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
+	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
 	// Hosting are parties that were onboarded to the participant with contracts, or have left it, the last ones first; absent: none.
 	Hosting          []store.HostingChange `json:"hosting,omitempty"`
 	UpdatesPerSecond *float64              `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64              `json:"offsets_per_second,omitempty"`
-}
-
-// Range is a range of offsets.
-type Range struct {
-	From ledger.Offset `json:"from_exclusive"`
-	To   ledger.Offset `json:"to_inclusive"`
-}
-
-// Size is what the database takes on disk.
-type Size struct {
-	Database   int64 `json:"database_bytes"` // all of it, what others keep in it included
-	Ledger     int64 `json:"ledger_bytes"`   // the tables of this ledger, with their indexes
-	Partitions int64 `json:"partitions"`
 }
 
 // Lookups counts look-ups, and says how their task fares.
@@ -160,14 +147,11 @@ func New(db *store.Store, from store.Status) *Report {
 	if from.Started {
 		s := Stream{
 			Stream: store.StreamUpdates, Watermark: from.Watermark, Frontier: from.Frontier, HistoryFloor: from.HistoryFloor,
-			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(), FirstUpdate: from.FirstUpdate, Coverage: []Range{},
+			StateFloor: from.StateFloor, UpdatedAt: from.UpdatedAt, RecordTime: from.RecordTime.UTC(), FirstUpdate: from.FirstUpdate, Coverage: append([]ledger.Range{}, from.Coverage...),
 			PrunedTo: from.PrunedTo, Pruning: taskOf(from.Tasks, ingest.TaskPruning), Hosting: from.Hosting,
 		}
-		for _, covered := range from.Coverage {
-			s.Coverage = append(s.Coverage, Range(covered))
-		}
 		for _, earlier := range from.EarlierScope {
-			s.EarlierScope = append(s.EarlierScope, Range(earlier.Range))
+			s.EarlierScope = append(s.EarlierScope, earlier.Range)
 		}
 		r.Streams = append(r.Streams, s)
 	}
@@ -176,8 +160,7 @@ func New(db *store.Store, from store.Status) *Report {
 
 // Sized adds what the database takes on disk.
 func (r *Report) Sized(sizes store.Sizes) {
-	r.PostgreSQL = sizes.ServerVersion
-	r.Size = &Size{Database: sizes.Database, Ledger: sizes.Ledger, Partitions: sizes.Partitions}
+	r.PostgreSQL, r.Size = sizes.ServerVersion, &sizes
 }
 
 // newVerified returns nil if nothing was verified, nor tried.
