@@ -1,5 +1,4 @@
--- Pruning up to an offset: the floor. Everything is one transaction. Its order matters: reassignments first, then creation events, then
--- what belongs to these.
+-- Pruning up to an offset: the floor. Everything is one transaction. What copies rows of facts is in store/prune_carry.go.
 
 -- name: PrunePartitions :many
 -- The partitions that have offsets up to the floor, with their size in bytes and about how many rows they have (negative: not known).
@@ -15,39 +14,6 @@ ORDER BY p.relation, p.from_offset;
 SELECT count(*) FROM needed_creations n
 WHERE n.active AND n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint);
 
--- name: PruneCarryReassignments :exec
--- Carries the reassignments of which one half lies after the history floor up to the new one, and the other half does not. Where history
--- was filled in below the state floor there are no lifetimes: the last creation there was on the source is taken.
-INSERT INTO carried_reassignments (ledger_offset, node_id, snapshot_offset, kind, contract_id, template_ref, synchronizer_ref, workflow_id,
-    reassignment_id, source_ref, target_ref, submitter, reassignment_counter, assignment_exclusivity, witness_parties_ref, created_offset,
-    created_node_id, extra)
-SELECT r.ledger_offset, r.node_id, @floor, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref,
-    (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = r.ledger_offset),
-    r.reassignment_id, r.source_ref, r.target_ref, r.submitter, r.reassignment_counter, r.assignment_exclusivity, r.witness_parties_ref,
-    coalesce(l.activated_offset, c.ledger_offset, r.ledger_offset), coalesce(l.activated_node_id, c.node_id, r.node_id), r.extra
-FROM reassignments r
-LEFT JOIN lifetimes l ON r.kind = 'unassigned' AND l.deactivated_offset = r.ledger_offset AND l.contract_id = r.contract_id
-    AND l.synchronizer_ref = r.source_ref
-LEFT JOIN LATERAL (
-    SELECT x.ledger_offset, x.node_id FROM (
-        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM created k
-        UNION ALL
-        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM carried_created k
-    ) x
-    WHERE r.kind = 'unassigned' AND l.activated_offset IS NULL
-      AND r.ledger_offset <= (SELECT f.state_floor FROM floors f WHERE f.stream = 'updates')
-      AND x.contract_id = r.contract_id AND x.ledger_offset <= r.ledger_offset AND coalesce(x.synchronizer_ref, r.source_ref) = r.source_ref
-    ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
-) c ON true
-WHERE r.ledger_offset > @history_floor AND r.ledger_offset <= @floor
-  AND (r.kind = 'assigned' OR l.activated_offset IS NOT NULL OR c.ledger_offset IS NOT NULL)
-  AND NOT EXISTS (
-      SELECT FROM reassignments o
-      WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind AND o.ledger_offset <= @floor)
-  AND NOT EXISTS (
-      SELECT FROM carried_reassignments o
-      WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind);
-
 -- name: PruneForgetReassignments :exec
 -- Removes the carried reassignments whose other half has come by the floor.
 DELETE FROM carried_reassignments r
@@ -57,25 +23,6 @@ WHERE r.snapshot_offset <> @floor AND EXISTS (
 
 -- name: PruneMoveReassignments :exec
 UPDATE carried_reassignments SET snapshot_offset = @floor WHERE snapshot_offset <> @floor;
-
--- name: PruneCarryCreated :exec
--- Carries creation events. One that only an incomplete reassignment needs has the workflow of that one, as in a snapshot.
-INSERT INTO carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref, synchronizer_ref, workflow_id,
-    reassignment_counter, created_at, acs_delta, payload, contract_key, contract_key_hash, signatories_ref, observers_ref, witness_parties_ref,
-    stakeholders_ref, created_event_blob, extra)
-SELECT c.ledger_offset, c.node_id, @floor, c.contract_id, c.template_ref, c.synchronizer_ref,
-    CASE WHEN k.active THEN (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.ledger_offset)
-        ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = c.ledger_offset AND i.created_node_id = c.node_id LIMIT 1) END,
-    CASE WHEN k.active THEN coalesce(r.reassignment_counter, 0) END, c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
-    c.signatories_ref, c.observers_ref, c.witness_parties_ref, c.stakeholders_ref, c.created_event_blob, c.extra
-FROM (
-    SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
-    FROM needed_creations n
-    WHERE n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint)
-    GROUP BY n.ledger_offset, n.node_id
-) k
-JOIN created c ON c.ledger_offset = k.ledger_offset AND c.node_id = k.node_id AND c.ledger_offset <= @floor
-LEFT JOIN reassignments r ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id;
 
 -- name: PruneForgetCreated :exec
 DELETE FROM carried_created c
@@ -95,14 +42,6 @@ FROM (
 ) k
 WHERE c.snapshot_offset <> @floor AND k.ledger_offset = c.ledger_offset AND k.node_id = c.node_id;
 
--- name: PruneCarryViews :exec
-INSERT INTO carried_interface_views (ledger_offset, node_id, ordinal, snapshot_offset, contract_id, interface_id, synchronizer_ref, view_value,
-    status_code, status_message, status_details, implementation_package_id, extra, seen_by_ref)
-SELECT v.ledger_offset, v.node_id, v.ordinal, @floor, v.contract_id, v.interface_id, v.synchronizer_ref, v.view_value,
-    v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.extra, v.seen_by_ref
-FROM carried_created c
-JOIN interface_views v ON v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id AND v.ledger_offset <= @floor;
-
 -- name: PruneForgetViews :exec
 DELETE FROM carried_interface_views v
 WHERE v.snapshot_offset <> @floor
@@ -114,12 +53,6 @@ UPDATE carried_interface_views SET snapshot_offset = @floor WHERE snapshot_offse
 -- name: PruneCarryUnknown :exec
 -- Entries of unknown kinds belong to the snapshot as a whole: whether they are active nobody can tell.
 UPDATE carried_unknown_elements SET ledger_offset = @floor WHERE ledger_offset <> @floor;
-
--- name: PruneCarryExact :exec
-INSERT INTO carried_exact_payloads (ledger_offset, node_id, interface_id, seq, snapshot_offset, field, exact)
-SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, @floor, x.field, x.exact
-FROM exact_payloads x
-WHERE x.ledger_offset <= @floor AND x.node_id IS NOT NULL;
 
 -- name: PruneMoveExact :exec
 -- Those of an entry of an unknown kind have the snapshot's offset as their place.

@@ -88,7 +88,8 @@ func (p *pruning) run(ctx context.Context) error {
 	if _, err := q.WaitingSnapshotDrop(ctx, p.tx); err != nil {
 		return fmt.Errorf("remove the snapshot that was to lower the state floor: %w", err)
 	}
-	if err := p.carry(ctx); err != nil {
+	carrying := carrying{db: p.leader.store.db, tx: p.tx, from: p.from, floor: p.floor}
+	if err := carrying.run(ctx); err != nil {
 		return err
 	}
 	if err := p.removeRows(ctx); err != nil {
@@ -128,43 +129,6 @@ func (p *pruning) findPartitions(ctx context.Context) error {
 	}
 	if _, err := p.tx.Exec(ctx, "LOCK TABLE "+strings.Join(names, ", ")+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
 		return fmt.Errorf("lock the partitions up to offset %d: %w", p.floor, err)
-	}
-	return nil
-}
-
-// carry makes the carried rows those of a snapshot at the floor.
-func (p *pruning) carry(ctx context.Context) error {
-	q := p.leader.store.db.Queries
-	moved := func(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
-		return q.PruneCarryReassignments(ctx, db, dbsqlc.PruneCarryReassignmentsParams{HistoryFloor: p.from, Floor: floor})
-	}
-	exact := tables.Get(tables.Snapshot, "carried_exact_payloads")
-	orphans := func(ctx context.Context, db dbsqlc.DBTX, _ int64) error {
-		_, err := db.Exec(ctx, "DELETE FROM "+exact.SQL()+" s WHERE "+exact.Orphan)
-		return err
-	}
-	for _, step := range []struct {
-		what string
-		do   func(context.Context, dbsqlc.DBTX, int64) error
-	}{
-		{"incomplete reassignments", moved},
-		{"reassignments that were completed", q.PruneForgetReassignments},
-		{"carried reassignments", q.PruneMoveReassignments},
-		{"creations of what was active", q.PruneCarryCreated},
-		{"carried creations of what was not active any more", q.PruneForgetCreated},
-		{"carried creations", q.PruneMoveCreated},
-		{"interface views of what was active", q.PruneCarryViews},
-		{"carried interface views of what was not active any more", q.PruneForgetViews},
-		{"carried interface views", q.PruneMoveViews},
-		{"carried entries of unknown kinds", q.PruneCarryUnknown},
-		{"exact values of what was active", q.PruneCarryExact},
-		{"carried exact values", q.PruneMoveExact},
-		{"exact values of what was not active", orphans},
-		{"the snapshot", q.PruneSnapshot},
-	} {
-		if err := step.do(ctx, p.tx, p.floor); err != nil {
-			return fmt.Errorf("carry what was active at offset %d: %s: %w", p.floor, step.what, err)
-		}
 	}
 	return nil
 }

@@ -22,87 +22,6 @@ func (q *Queries) PruneActive(ctx context.Context, db DBTX, floor int64) (int64,
 	return count, err
 }
 
-const pruneCarryCreated = `-- name: PruneCarryCreated :exec
-INSERT INTO carried_created (ledger_offset, node_id, snapshot_offset, contract_id, template_ref, synchronizer_ref, workflow_id,
-    reassignment_counter, created_at, acs_delta, payload, contract_key, contract_key_hash, signatories_ref, observers_ref, witness_parties_ref,
-    stakeholders_ref, created_event_blob, extra)
-SELECT c.ledger_offset, c.node_id, $1, c.contract_id, c.template_ref, c.synchronizer_ref,
-    CASE WHEN k.active THEN (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.ledger_offset)
-        ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = c.ledger_offset AND i.created_node_id = c.node_id LIMIT 1) END,
-    CASE WHEN k.active THEN coalesce(r.reassignment_counter, 0) END, c.created_at, c.acs_delta, c.payload, c.contract_key, c.contract_key_hash,
-    c.signatories_ref, c.observers_ref, c.witness_parties_ref, c.stakeholders_ref, c.created_event_blob, c.extra
-FROM (
-    SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
-    FROM needed_creations n
-    WHERE n.ledger_offset <= $1::bigint AND (n.active_until IS NULL OR n.active_until > $1::bigint)
-    GROUP BY n.ledger_offset, n.node_id
-) k
-JOIN created c ON c.ledger_offset = k.ledger_offset AND c.node_id = k.node_id AND c.ledger_offset <= $1
-LEFT JOIN reassignments r ON c.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = c.ledger_offset AND r.node_id = c.node_id
-`
-
-// Carries creation events. One that only an incomplete reassignment needs has the workflow of that one, as in a snapshot.
-func (q *Queries) PruneCarryCreated(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneCarryCreated, floor)
-	return err
-}
-
-const pruneCarryExact = `-- name: PruneCarryExact :exec
-INSERT INTO carried_exact_payloads (ledger_offset, node_id, interface_id, seq, snapshot_offset, field, exact)
-SELECT x.ledger_offset, x.node_id, x.interface_id, x.seq, $1, x.field, x.exact
-FROM exact_payloads x
-WHERE x.ledger_offset <= $1 AND x.node_id IS NOT NULL
-`
-
-func (q *Queries) PruneCarryExact(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneCarryExact, floor)
-	return err
-}
-
-const pruneCarryReassignments = `-- name: PruneCarryReassignments :exec
-INSERT INTO carried_reassignments (ledger_offset, node_id, snapshot_offset, kind, contract_id, template_ref, synchronizer_ref, workflow_id,
-    reassignment_id, source_ref, target_ref, submitter, reassignment_counter, assignment_exclusivity, witness_parties_ref, created_offset,
-    created_node_id, extra)
-SELECT r.ledger_offset, r.node_id, $1, r.kind, r.contract_id, r.template_ref, r.synchronizer_ref,
-    (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = r.ledger_offset),
-    r.reassignment_id, r.source_ref, r.target_ref, r.submitter, r.reassignment_counter, r.assignment_exclusivity, r.witness_parties_ref,
-    coalesce(l.activated_offset, c.ledger_offset, r.ledger_offset), coalesce(l.activated_node_id, c.node_id, r.node_id), r.extra
-FROM reassignments r
-LEFT JOIN lifetimes l ON r.kind = 'unassigned' AND l.deactivated_offset = r.ledger_offset AND l.contract_id = r.contract_id
-    AND l.synchronizer_ref = r.source_ref
-LEFT JOIN LATERAL (
-    SELECT x.ledger_offset, x.node_id FROM (
-        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM created k
-        UNION ALL
-        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM carried_created k
-    ) x
-    WHERE r.kind = 'unassigned' AND l.activated_offset IS NULL
-      AND r.ledger_offset <= (SELECT f.state_floor FROM floors f WHERE f.stream = 'updates')
-      AND x.contract_id = r.contract_id AND x.ledger_offset <= r.ledger_offset AND coalesce(x.synchronizer_ref, r.source_ref) = r.source_ref
-    ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
-) c ON true
-WHERE r.ledger_offset > $2 AND r.ledger_offset <= $1
-  AND (r.kind = 'assigned' OR l.activated_offset IS NOT NULL OR c.ledger_offset IS NOT NULL)
-  AND NOT EXISTS (
-      SELECT FROM reassignments o
-      WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind AND o.ledger_offset <= $1)
-  AND NOT EXISTS (
-      SELECT FROM carried_reassignments o
-      WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
-`
-
-type PruneCarryReassignmentsParams struct {
-	Floor        int64 `db:"floor"`
-	HistoryFloor int64 `db:"history_floor"`
-}
-
-// Carries the reassignments of which one half lies after the history floor up to the new one, and the other half does not. Where history
-// was filled in below the state floor there are no lifetimes: the last creation there was on the source is taken.
-func (q *Queries) PruneCarryReassignments(ctx context.Context, db DBTX, arg PruneCarryReassignmentsParams) error {
-	_, err := db.Exec(ctx, pruneCarryReassignments, arg.Floor, arg.HistoryFloor)
-	return err
-}
-
 const pruneCarryUnknown = `-- name: PruneCarryUnknown :exec
 UPDATE carried_unknown_elements SET ledger_offset = $1 WHERE ledger_offset <> $1
 `
@@ -110,20 +29,6 @@ UPDATE carried_unknown_elements SET ledger_offset = $1 WHERE ledger_offset <> $1
 // Entries of unknown kinds belong to the snapshot as a whole: whether they are active nobody can tell.
 func (q *Queries) PruneCarryUnknown(ctx context.Context, db DBTX, floor int64) error {
 	_, err := db.Exec(ctx, pruneCarryUnknown, floor)
-	return err
-}
-
-const pruneCarryViews = `-- name: PruneCarryViews :exec
-INSERT INTO carried_interface_views (ledger_offset, node_id, ordinal, snapshot_offset, contract_id, interface_id, synchronizer_ref, view_value,
-    status_code, status_message, status_details, implementation_package_id, extra, seen_by_ref)
-SELECT v.ledger_offset, v.node_id, v.ordinal, $1, v.contract_id, v.interface_id, v.synchronizer_ref, v.view_value,
-    v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.extra, v.seen_by_ref
-FROM carried_created c
-JOIN interface_views v ON v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id AND v.ledger_offset <= $1
-`
-
-func (q *Queries) PruneCarryViews(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneCarryViews, floor)
 	return err
 }
 
@@ -313,8 +218,7 @@ type PrunePartitionsRow struct {
 	AboutRows  int64  `db:"about_rows"`
 }
 
-// Pruning up to an offset: the floor. Everything is one transaction. Its order matters: reassignments first, then creation events, then
-// what belongs to these.
+// Pruning up to an offset: the floor. Everything is one transaction. What copies rows of facts is in store/prune_carry.go.
 // The partitions that have offsets up to the floor, with their size in bytes and about how many rows they have (negative: not known).
 func (q *Queries) PrunePartitions(ctx context.Context, db DBTX, floor int64) ([]PrunePartitionsRow, error) {
 	rows, err := db.Query(ctx, prunePartitions, floor)

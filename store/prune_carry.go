@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/session"
+	"ledgerindexer/store/internal/tables"
+)
+
+// carrying makes the carried rows those of a snapshot at a floor: $1 of its statements.
+type carrying struct {
+	db    *session.Database
+	tx    pgx.Tx
+	from  int64 // the history floor before
+	floor int64
+}
+
+// carried says which rows of a fact's table become carried ones.
+type carried struct {
+	table string
+	// more are the columns that only the carried table has, beside the snapshot's offset, each with its value.
+	more [][2]string
+	// rows chooses those of the fact, f.
+	rows string
+}
+
+// The reassignments of which one half lies after the history floor, $2, up to the new one, and the other half does not. Where history was filled in
+// below the state floor there are no lifetimes: the last creation there was on the source is taken.
+var carriedReassignments = carried{
+	table: "carried_reassignments",
+	more: [][2]string{
+		{"workflow_id", "(SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = f.ledger_offset)"},
+		{"created_offset", "coalesce(l.activated_offset, c.ledger_offset, f.ledger_offset)"},
+		{"created_node_id", "coalesce(l.activated_node_id, c.node_id, f.node_id)"},
+	},
+	rows: `reassignments f
+LEFT JOIN lifetimes l ON f.kind = 'unassigned' AND l.deactivated_offset = f.ledger_offset AND l.contract_id = f.contract_id
+    AND l.synchronizer_ref = f.source_ref
+LEFT JOIN LATERAL (
+    SELECT x.ledger_offset, x.node_id FROM (
+        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM created k
+        UNION ALL
+        SELECT k.ledger_offset, k.node_id, k.contract_id, k.synchronizer_ref FROM carried_created k
+    ) x
+    WHERE f.kind = 'unassigned' AND l.activated_offset IS NULL
+      AND f.ledger_offset <= (SELECT s.state_floor FROM floors s WHERE s.stream = 'updates')
+      AND x.contract_id = f.contract_id AND x.ledger_offset <= f.ledger_offset AND coalesce(x.synchronizer_ref, f.source_ref) = f.source_ref
+    ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
+) c ON true
+WHERE f.ledger_offset > $2::bigint AND f.ledger_offset <= $1::bigint
+  AND (f.kind = 'assigned' OR l.activated_offset IS NOT NULL OR c.ledger_offset IS NOT NULL)
+  AND NOT EXISTS (
+      SELECT FROM reassignments o
+      WHERE o.contract_id = f.contract_id AND o.reassignment_id = f.reassignment_id AND o.kind <> f.kind AND o.ledger_offset <= $1)
+  AND NOT EXISTS (
+      SELECT FROM carried_reassignments o
+      WHERE o.contract_id = f.contract_id AND o.reassignment_id = f.reassignment_id AND o.kind <> f.kind)`,
+}
+
+// A creation event that only an incomplete reassignment needs has the workflow of that one, as in a snapshot.
+var carriedCreated = carried{
+	table: "carried_created",
+	more: [][2]string{
+		{"workflow_id", `CASE WHEN k.active THEN (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = f.ledger_offset)
+    ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = f.ledger_offset AND i.created_node_id = f.node_id LIMIT 1) END`},
+		{"reassignment_counter", "CASE WHEN k.active THEN coalesce(r.reassignment_counter, 0) END"},
+	},
+	rows: `(
+    SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
+    FROM needed_creations n
+    WHERE n.ledger_offset <= $1::bigint AND (n.active_until IS NULL OR n.active_until > $1::bigint)
+    GROUP BY n.ledger_offset, n.node_id
+) k
+JOIN created f ON f.ledger_offset = k.ledger_offset AND f.node_id = k.node_id AND f.ledger_offset <= $1
+LEFT JOIN reassignments r ON f.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = f.ledger_offset AND r.node_id = f.node_id`,
+}
+
+var carriedViews = carried{
+	table: "carried_interface_views",
+	rows: `carried_created c
+JOIN interface_views f ON f.ledger_offset = c.ledger_offset AND f.node_id = c.node_id AND f.ledger_offset <= $1::bigint`,
+}
+
+var carriedExact = carried{
+	table: "carried_exact_payloads",
+	rows:  "exact_payloads f WHERE f.ledger_offset <= $1::bigint AND f.node_id IS NOT NULL",
+}
+
+// run goes in an order that matters: reassignments first, then creation events, then what belongs to these.
+func (c *carrying) run(ctx context.Context) error {
+	q := c.db.Queries
+	exact := tables.Get(tables.Snapshot, "carried_exact_payloads")
+	orphans := func(ctx context.Context, db dbsqlc.DBTX, _ int64) error {
+		_, err := db.Exec(ctx, "DELETE FROM "+exact.SQL()+" s WHERE "+exact.Orphan)
+		return err
+	}
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, dbsqlc.DBTX, int64) error
+	}{
+		{"incomplete reassignments", c.rows(carriedReassignments, c.from)},
+		{"reassignments that were completed", q.PruneForgetReassignments},
+		{"carried reassignments", q.PruneMoveReassignments},
+		{"creations of what was active", c.rows(carriedCreated)},
+		{"carried creations of what was not active any more", q.PruneForgetCreated},
+		{"carried creations", q.PruneMoveCreated},
+		{"interface views of what was active", c.rows(carriedViews)},
+		{"carried interface views of what was not active any more", q.PruneForgetViews},
+		{"carried interface views", q.PruneMoveViews},
+		{"carried entries of unknown kinds", q.PruneCarryUnknown},
+		{"exact values of what was active", c.rows(carriedExact)},
+		{"carried exact values", q.PruneMoveExact},
+		{"exact values of what was not active", orphans},
+		{"the snapshot", q.PruneSnapshot},
+	} {
+		if err := step.do(ctx, c.tx, c.floor); err != nil {
+			return fmt.Errorf("carry what was active at offset %d: %s: %w", c.floor, step.what, err)
+		}
+	}
+	return nil
+}
+
+// rows copies rows of facts: the columns that both tables have, and what only the carried one has.
+func (c *carrying) rows(of carried, arguments ...any) func(context.Context, dbsqlc.DBTX, int64) error {
+	return func(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
+		fact := tables.Get(tables.Snapshot, of.table).Fact
+		list, err := c.db.Queries.ColumnTypes(ctx, db, []string{fact, of.table})
+		if err != nil {
+			return err
+		}
+		names, values := []string{"snapshot_offset"}, []string{"$1::bigint"}
+		for _, column := range of.more {
+			names, values = append(names, column[0]), append(values, column[1])
+		}
+		for _, column := range list {
+			both := slices.ContainsFunc(list, func(other dbsqlc.ColumnTypesRow) bool { return other.Relation == of.table && other.Name == column.Name })
+			if column.Relation == fact && both {
+				names, values = append(names, column.Name), append(values, "f."+column.Name)
+			}
+		}
+		statement := fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM %s", of.table, strings.Join(names, ", "), strings.Join(values, ", "), of.rows)
+		_, err = db.Exec(ctx, statement, append([]any{floor}, arguments...)...)
+		return err
+	}
+}
