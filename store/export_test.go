@@ -1,6 +1,7 @@
 package store
 
 import (
+	"os"
 	"slices"
 	"testing"
 
@@ -15,8 +16,11 @@ import (
 func TestEveryFactIsExported(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
+	document, err := os.ReadFile("../docs/export.md")
+	require.NoError(t, err)
 	var of []string
 	for _, exported := range tables.InExport() {
+		require.Contains(t, string(document), " "+exported.Relation+"/", "docs/export.md does not name its folder")
 		of = append(of, exported.Of...)
 		for _, table := range exported.Of {
 			require.Equal(t, []string{"true"}, d.Rows(`WITH RECURSIVE uses (oid) AS (
