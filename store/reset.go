@@ -67,6 +67,9 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err := l.settleScope(ctx, tx, int64(to)); err != nil {
 			return err
 		}
+		if err := writing.ForgetScopes(ctx, tx); err != nil {
+			return err
+		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(report.From), writing.Reset)
 	})
 	if err != nil {

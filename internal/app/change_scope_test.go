@@ -296,12 +296,16 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 				return
 			}
 			w.fill(t, -1, -1, false) // there is nothing to do
+			_, err := exported(t, Export{Database: config.Database{DatabaseURL: w.database}, To: t.TempDir()})
+			require.NoError(t, err)
 
 			w.scope.Contracts = c.before
 			w.truth = before
 			w.ledger.Grow(20)
 			require.NoError(t, w.change(t))
 			require.Equal(t, []string{"false"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
+			_, err = exported(t, Export{Database: config.Database{DatabaseURL: w.database}, To: t.TempDir()})
+			require.ErrorContains(t, err, "not everything was read in the new scope yet")
 			requireVerified(t, w.database, w.ledgerURL)
 			w.fill(t, -1, -1, false)
 			w.index(t, true)
@@ -422,6 +426,11 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 			w.requireHistoryAndScope(t, before, min(to, changedAt))
 			requireVerified(t, w.database, w.ledgerURL)
 		}
+		reset(t, w, 0)
+		w.index(t, true)
+		w.requireWhole(t)
+		require.Equal(t, []string{"1"}, texts(t, w.database, "SELECT count(*)::text FROM indexer.scopes"))
+		require.Equal(t, []string{"true"}, texts(t, w.database, "SELECT (changed_to IS NULL)::text FROM indexer.floors"))
 	})
 	t.Run("pruned", func(t *testing.T) {
 		w, before, changedAt := begin(t)

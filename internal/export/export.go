@@ -219,10 +219,10 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 		return 0, &ledger.Problem{What: "there is nothing to export: nothing has been indexed yet", Do: "run `indexer run` first"}
 	case state.Scope == "" || state.Participant == "" && state.Network == "":
 		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
-	case state.ChangedTo != "":
+	case state.Incomplete:
 		return 0, &ledger.Problem{
-			What: "the scope is being changed: some of what is stored is of the earlier one",
-			Do:   "run `backfill history`, which reads it in the new scope, and export into another place",
+			What: "the scope was changed, and not everything was read in the new scope yet",
+			Do:   "run `backfill history`, which reads the rest, and export into another place",
 		}
 	case e.options.Through > state.Watermark:
 		return 0, &ledger.Problem{
