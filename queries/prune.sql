@@ -14,6 +14,18 @@ ORDER BY p.relation, p.from_offset;
 SELECT count(*) FROM needed_creations n
 WHERE n.active AND n.ledger_offset <= @floor::bigint AND (n.active_until IS NULL OR n.active_until > @floor::bigint);
 
+-- name: PruneUndecided :many
+-- A reassignment in history that was filled in below what is complete, of which it is not known whether the other half followed.
+SELECT r.contract_id, r.ledger_offset FROM reassignments r
+WHERE r.ledger_offset <= @history_floor::bigint
+  AND NOT EXISTS (
+      SELECT FROM reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
+  AND NOT EXISTS (
+      SELECT FROM carried_reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
+  AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = r.contract_id)
+  AND NOT EXISTS (SELECT FROM lifetimes l WHERE l.contract_id = r.contract_id AND l.deactivated_offset > r.ledger_offset)
+ORDER BY r.ledger_offset LIMIT 1;
+
 -- name: PruneForgetReassignments :exec
 -- Removes the carried reassignments whose other half has come by the floor.
 DELETE FROM carried_reassignments r

@@ -48,7 +48,7 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 		if err != nil {
 			return err
 		}
-		if err := l.store.refusePrune(&extent, floor); err != nil || floor <= extent.HistoryFloor {
+		if err := l.store.refusePrune(ctx, tx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
 		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets}

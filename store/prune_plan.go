@@ -74,7 +74,7 @@ func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePl
 			return err
 		}
 		plan.From = extent.HistoryFloor
-		if err := s.refusePrune(&extent, plan.Floor); err != nil || plan.Empty() {
+		if err := s.refusePrune(ctx, tx, &extent, plan.Floor); err != nil || plan.Empty() {
 			return err
 		}
 		return s.planPrune(ctx, tx, &plan)
@@ -118,7 +118,7 @@ func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, befor
 	return floor, nil
 }
 
-func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
+func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset) error {
 	address, by := s.Address(), s.db.Config.Commands
 	switch {
 	case !extent.Started:
@@ -146,6 +146,17 @@ func (s *Store) refusePrune(extent *Extent, floor ledger.Offset) error {
 			What: fmt.Sprintf("what was active is known from offset %d on in database %s, and not at offset %d, up to which history was filled in without a snapshot",
 				*extent.StateFloor, address, floor),
 			Do: fmt.Sprintf("give --before an offset of more than %d, or run `%s history --with-snapshot` first", *extent.StateFloor, by.Backfill),
+		}
+	}
+	undecided, err := s.db.Queries.PruneUndecided(ctx, tx, int64(extent.HistoryFloor))
+	if err != nil {
+		return fmt.Errorf("look for reassignments that are incomplete below offset %d: %w", extent.HistoryFloor, err)
+	}
+	for _, r := range undecided {
+		return &ledger.Problem{
+			What: fmt.Sprintf("contract %s was reassigned at offset %d, and history was filled in there, but not yet from there to offset %d: whether it has arrived is not known, and so whether it has to stay",
+				r.ContractID, r.LedgerOffset, extent.HistoryFloor),
+			Do: fmt.Sprintf("run `%s history`, and prune when it is done", by.Backfill),
 		}
 	}
 	return nil

@@ -428,6 +428,34 @@ func TestWhatLeftInFilledHistoryIsCarried(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 }
 
+// While history is not filled in up to there, it is not known whether it has arrived.
+func TestWhatLeftBelowAHoleIsNotPruned(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	up := d.seeded(storetest.UnassignedEntry(80, 20, "old", "sync::1", "sync::2"))
+	d.append(up, 101, storetest.NewUpdate(110, "sync::1"))
+	left := storetest.NewUpdate(80, "sync::1")
+	storetest.Unassign(&left, 0, "old", "sync::1", "sync::2", 1)
+	l := d.leadBackfill(d.store())
+	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 50, To: 90, Updates: []ledger.Update{left}}}))
+	for _, refuse := range []func() error{
+		func() error { return l.Prune(t.Context(), 105) },
+		func() error {
+			_, err := up.store.PlanPrune(t.Context(), PruneBefore{Offset: storetest.Ptr(ledger.Offset(106))})
+			return err
+		},
+	} {
+		err := refuse()
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.ErrorContains(t, err, "contract old was reassigned at offset 80")
+	}
+	require.NoError(t, l.Fill(t.Context(), storetest.Scope, []ledger.Page{{From: 90, To: 100}}))
+	l.Close()
+	d.prune(105)
+	require.Equal(t, []string{"80 old 20"}, d.Rows("SELECT ledger_offset, contract_id, created_offset FROM indexer.carried_reassignments"))
+}
+
 // The answer to a look-up stays as long as an event of its contract does, also one that came while it was pruned: the participant may not
 // have the contract any more.
 func TestAnswersToLookUpsStay(t *testing.T) {

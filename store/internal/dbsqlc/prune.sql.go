@@ -301,3 +301,41 @@ func (q *Queries) PruneSnapshot(ctx context.Context, db DBTX, floor int64) error
 	_, err := db.Exec(ctx, pruneSnapshot, floor)
 	return err
 }
+
+const pruneUndecided = `-- name: PruneUndecided :many
+SELECT r.contract_id, r.ledger_offset FROM reassignments r
+WHERE r.ledger_offset <= $1::bigint
+  AND NOT EXISTS (
+      SELECT FROM reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
+  AND NOT EXISTS (
+      SELECT FROM carried_reassignments o WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind)
+  AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = r.contract_id)
+  AND NOT EXISTS (SELECT FROM lifetimes l WHERE l.contract_id = r.contract_id AND l.deactivated_offset > r.ledger_offset)
+ORDER BY r.ledger_offset LIMIT 1
+`
+
+type PruneUndecidedRow struct {
+	ContractID   string `db:"contract_id"`
+	LedgerOffset int64  `db:"ledger_offset"`
+}
+
+// A reassignment in history that was filled in below what is complete, of which it is not known whether the other half followed.
+func (q *Queries) PruneUndecided(ctx context.Context, db DBTX, historyFloor int64) ([]PruneUndecidedRow, error) {
+	rows, err := db.Query(ctx, pruneUndecided, historyFloor)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PruneUndecidedRow
+	for rows.Next() {
+		var i PruneUndecidedRow
+		if err := rows.Scan(&i.ContractID, &i.LedgerOffset); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
