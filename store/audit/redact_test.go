@@ -461,3 +461,34 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	require.Equal(t, "doomed doomed-leaving kept", d.Row("SELECT string_agg(contract_id, ' ' ORDER BY contract_id) FROM indexer.carried_created"))
 	check("pruned")
 }
+
+// Where it is not known what was active before the database began, a contract of which only its use is stored may be active.
+func TestWhatMayBeActiveIsNotRedacted(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.leadUpdates(d.store())
+	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
+	used := storetest.NewUpdate(11, "sync::1")
+	used.Exercised = []ledger.ExercisedEvent{storetest.Exercise(0, "older", false, storetest.Ptr(true))}
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 10, To: 11, Updates: []ledger.Update{used}}}))
+	_, err := New(d.store().Store).PlanRedaction(t.Context(), Redaction{ContractID: "older"})
+	require.ErrorContains(t, err, "may be active")
+}
+
+// An update of two synchronizers is redacted in both places, also in one that is not shown yet.
+func TestAnUpdateIsRedactedWhereverItIsStored(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	var parts []ledger.Update
+	for i, at := range []ledger.Offset{1, 3} {
+		u := storetest.NewUpdate(at, fmt.Sprint("sync::", i+1))
+		u.ID, u.Extra = "both", ledger.JSON(`{"a": "`+marker+`"}`)
+		parts = append(parts, u)
+	}
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 1, Updates: parts[:1]}}))
+	require.NoError(t, l.WriteAhead(t.Context(), storetest.Scope, []ledger.Page{{From: 2, To: 3, Updates: parts[1:]}}))
+	l.Close()
+	d.redact(Redaction{UpdateID: "both"})
+	require.Equal(t, []string{"1 <nil>", "3 <nil>"}, d.Rows("SELECT ledger_offset, extra FROM indexer.updates ORDER BY 1"))
+}

@@ -47,7 +47,10 @@ SELECT k.id::text AS contract_id,
      OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.consuming AND e.ledger_offset <= watermark()))::boolean AS ended,
     (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND (c.acs_delta IS NOT FALSE OR c.origin = 'assignment') AND c.ledger_offset <= watermark())
      OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = k.id)
-     OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = k.id AND r.ledger_offset <= watermark()))::boolean AS activated,
+     OR EXISTS (SELECT FROM reassignments r WHERE r.contract_id = k.id AND r.ledger_offset <= watermark())
+     OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL)
+        AND EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.ledger_offset <= watermark())
+        AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND c.ledger_offset <= watermark()))::boolean AS activated,
     (EXISTS (SELECT FROM created c WHERE c.contract_id = k.id AND c.ledger_offset <= watermark())
      OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = k.id AND e.ledger_offset <= watermark())
      OR EXISTS (SELECT FROM carried_reassignments r WHERE r.contract_id = k.id))::boolean AS known
@@ -518,10 +521,12 @@ func (q *Queries) RedactionUnknown(ctx context.Context, db DBTX, contractIds []s
 }
 
 const redactionUpdates = `-- name: RedactionUpdates :many
-SELECT u.ledger_offset FROM updates u WHERE u.update_id = $1::text AND u.ledger_offset <= watermark()
+SELECT u.ledger_offset FROM updates u
+WHERE u.update_id = $1::text
+  AND EXISTS (SELECT FROM updates x WHERE x.update_id = $1::text AND x.ledger_offset <= watermark())
 `
 
-// Where an update is, up to the watermark.
+// Where an update is, of which something is shown. Updates of several synchronizers may have one id.
 func (q *Queries) RedactionUpdates(ctx context.Context, db DBTX, updateID string) ([]int64, error) {
 	rows, err := db.Query(ctx, redactionUpdates, updateID)
 	if err != nil {
