@@ -69,8 +69,8 @@ CREATE TABLE leadership (
 COMMENT ON TABLE leadership IS 'One row per writing role. Every write transaction holds its row FOR SHARE at its own epoch, so that an earlier leader can commit nothing.';
 INSERT INTO leadership (role, epoch) VALUES ('updates', 0), ('transactions', 0), ('backfill', 0), ('repair', 0);
 
--- What is locked are views that show nothing. Who may only read can't lock them against others, as he could with advisory locks; and vacuum,
--- which would wait for who leads, passes views by.
+-- What is locked are views that show nothing. A role that may only read can't lock them against others, as it could with advisory
+-- locks; and vacuum, which would wait for the leader, passes views by.
 DO $$
 DECLARE
     lock record;

@@ -124,7 +124,7 @@ COMMENT ON VIEW held_stakeholders IS 'The stakeholders of all holdings that are 
 CREATE VIEW my_positions AS
 SELECT p.position_id FROM position_stakeholders p WHERE get_bit((SELECT m.bits FROM my_lists m), p.stakeholders_ref) <> 0;
 
--- With the rights of who reads --------------------------------------------------------------------------------------
+-- With the rights of the reader --------------------------------------------------------------------------------------
 -- Only views that policies read, and views that show nothing about other parties from tables that do, keep their owner's rights.
 
 DO $$

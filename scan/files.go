@@ -75,7 +75,7 @@ func (l *fileList) add(folder string, refs []bulkRef) error {
 		case !strings.EqualFold(digest, refs[i].Digest):
 			return &ledger.Problem{
 				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, refs[i].Digest, folder, digest),
-				Do:   "find out which is right; give --files another folder to download all files anew",
+				Do:   "find out which is right; give --files another folder to download all files again",
 			}
 		}
 	}

@@ -19,7 +19,7 @@ type Reader struct {
 	Role       string
 	AllParties bool     // sees everything
 	Parties    []string // else what these may see
-	History    bool     // and, of who is limited to parties, the transaction history
+	History    bool     // with Parties: the transaction history too
 
 	GrantedAt time.Time // of one that was granted
 	Unlimited string    // why the role sees more than its parties may; empty: it does not. The role was changed since
@@ -46,7 +46,7 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 		if err := s.db.Queries.ReaderAdd(ctx, tx, add); err != nil {
 			return err
 		}
-		// Who numbers lists afterwards sees the reader, and adds them.
+		// A session that numbers lists afterwards sees the reader, and adds them.
 		if err := names.Turn(ctx, tx); err != nil {
 			return err
 		}

@@ -74,8 +74,8 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. Who was given rights by hand may use the
-// schema of tables too, else they are of no use.
+// renamedSQL lists roles with the rights of a reader that nothing was granted to: they were renamed. A role that was given rights by hand
+// may use the schema of tables too, else they are of no use.
 const renamedSQL = `
 SELECT DISTINCT r.rolname::text
 FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee
@@ -125,8 +125,8 @@ ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// missingRightsSQL lists what readers may not read yet and should: relations, and the schemas of what analysts read. Who is limited gets
-// no view that reads with its owner's rights, whoever made it.
+// missingRightsSQL lists what readers may not read yet and should: relations, and the schemas of what analysts read. A limited reader
+// gets no view that reads with its owner's rights, whoever made it.
 const missingRightsSQL = `
 SELECT r.role, r.schema, r.relation
 FROM (

@@ -69,7 +69,7 @@ func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, er
 		if err != nil || sums == before {
 			return err
 		}
-		// Who rewrites updates forgets what is recorded, and must not be told the old sums afterwards.
+		// A rewrite of updates removes what is recorded; sums of before must not be recorded after it.
 		if rewritten, err := writing.RewrittenSince(ctx, tx, rewrite); err != nil || rewritten {
 			return err
 		}

@@ -12,7 +12,7 @@
 //   - After any error the outcome of a transaction is unknown: callers read the watermark, or the position,
 //     again, never assume.
 //
-// Who writes takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter or BackfillWriter.
+// A writer takes a role, and has what only that role may do: UpdatesWriter, TransactionsWriter or BackfillWriter.
 // Package audit compares, repairs and seals.
 //
 // What does not need the whole is in rooms of its own, each of which the linter keeps from using what is above it: tables (which

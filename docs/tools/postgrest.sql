@@ -1,4 +1,4 @@
--- Roles for PostgREST. Who may create roles runs this, and the indexer's role then lets reader read, once:
+-- Roles for PostgREST. A role that may create roles runs this, and the indexer's role then lets reader read, once:
 --   psql -v ON_ERROR_STOP=1 -v password=... -f postgrest.sql ledger
 --   indexer grant reader --all-parties
 -- reader reads schema ledger, and requests are made as it; postgrest logs in, and can do nothing but become reader.

@@ -68,11 +68,11 @@ func build(name string, count func(rows map[string]int64, raw []byte) (events in
 			return fmt.Errorf("write data set %s: %w", name, err)
 		}
 	}
-	told, err := json.Marshal(b.shape)
+	encoded, err := json.Marshal(b.shape)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(name+shapeSuffix, told, 0o600)
+	return os.WriteFile(name+shapeSuffix, encoded, 0o600)
 }
 
 // add adds an element.
@@ -97,12 +97,12 @@ func (b *builder) add(offset int64, raw []byte) {
 
 // openDataset maps a data set into memory. The mapping lasts as long as the process.
 func openDataset(name string) (*dataset, error) {
-	told, err := os.ReadFile(name + shapeSuffix)
+	encoded, err := os.ReadFile(name + shapeSuffix)
 	if err != nil {
 		return nil, err
 	}
 	d := &dataset{}
-	if err := json.Unmarshal(told, &d.shape); err != nil {
+	if err := json.Unmarshal(encoded, &d.shape); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name+shapeSuffix, err)
 	}
 	index, err := os.ReadFile(name + indexSuffix)

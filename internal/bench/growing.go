@@ -54,11 +54,11 @@ func (g *growing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	told, err := json.Marshal(arrived)
+	text, err := json.Marshal(arrived)
 	if err != nil {
 		panic(err) // can't happen for numbers
 	}
-	w.Write(told)
+	w.Write(text)
 }
 
 // arrival is when a server had an update.

@@ -98,7 +98,7 @@ func watch(ctx context.Context, url string, say func(format string, args ...any)
 	defer conn.Close(context.WithoutCancel(ctx))
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	told := time.Now()
+	said := time.Now()
 	for at := int64(growthFirst); ; {
 		select {
 		case <-ctx.Done():
@@ -113,8 +113,8 @@ func watch(ctx context.Context, url string, say func(format string, args ...any)
 			at = *now
 			seen = append(seen, arrival{Offset: at, At: time.Now()})
 		}
-		if time.Since(told) > 10*time.Second {
-			told = time.Now()
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
 			say("growth: offset %d is visible", at)
 		}
 	}

@@ -38,12 +38,12 @@ func newMeter(next http.Handler) *meter {
 func (m *meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == pathStats {
 		m.mu.Lock()
-		told, err := json.Marshal(m.stats)
+		text, err := json.Marshal(m.stats)
 		m.mu.Unlock()
 		if err != nil {
 			panic(err) // can't happen for numbers
 		}
-		w.Write(told)
+		w.Write(text)
 		return
 	}
 	counted := &countingWriter{ResponseWriter: w}

@@ -92,11 +92,11 @@ func processors(ctx context.Context) ([]string, error) { return processorsOf(ctx
 // processorsOf returns the numbers of the existing processors that a process may run on. On some machines /proc lists others
 // too.
 func processorsOf(ctx context.Context, pid int) (numbers []string, err error) {
-	told, err := taskset(ctx, "--cpu-list", "--pid", strconv.Itoa(pid))
+	text, err := taskset(ctx, "--cpu-list", "--pid", strconv.Itoa(pid))
 	if err != nil {
 		return nil, err
 	}
-	list := strings.TrimSpace(told[strings.LastIndexByte(told, ':')+1:])
+	list := strings.TrimSpace(text[strings.LastIndexByte(text, ':')+1:])
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, several := strings.Cut(part, "-")
 		if !several {

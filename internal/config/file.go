@@ -62,7 +62,7 @@ func readFile(name string) (*file, error) {
 	case err != nil:
 		return nil, f.errorf(0, "is no YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	case !errors.Is(decoder.Decode(&more), io.EOF):
-		return nil, f.errorf(0, "goes on after its first document")
+		return nil, f.errorf(0, "has more after its first document")
 	}
 	return f, f.take(document.Content[0])
 }

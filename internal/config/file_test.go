@@ -113,7 +113,7 @@ func TestConfigurationFilesWithErrors(t *testing.T) {
 		"half written":            {good + "parties: [a,", `c.yaml is no YAML: line 3: `},
 		"half a key":              {good + "max-ra", `c.yaml is no YAML: line 3: `},
 		"not UTF-8":               {good + "scan-url: \xff", `c.yaml is no YAML: `},
-		"two documents":           {good + "---\n" + good, `c.yaml goes on after its first document`},
+		"two documents":           {good + "---\n" + good, `c.yaml has more after its first document`},
 		"too large":               {strings.Repeat("#", fileLimit+1), `is larger than 1024 kB`},
 	} {
 		_, _, err := parseFile(t, c.text, nil)

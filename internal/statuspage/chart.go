@@ -89,7 +89,7 @@ func roundUp(value float64) float64 {
 	return 10 * power
 }
 
-// roundUpTime is roundUp for seconds, in the unit in which they are told.
+// roundUpTime is roundUp for seconds, in the unit in which they are shown.
 func roundUpTime(seconds float64) float64 {
 	for _, unit := range []float64{24 * 3600, 3600, 60} {
 		if seconds > unit {

@@ -19,7 +19,7 @@ const (
 	patience    = 5 * time.Second // with the database, and with a source
 	freshFor    = 2 * time.Second // how long what was read is shown again
 	sizesEvery  = time.Minute
-	growthLeast = 5 * time.Minute // between two sizes that growth is told from
+	growthLeast = 5 * time.Minute // between two sizes from which growth is computed
 	sizesKept   = int(shownFor / sizesEvery)
 	secondsADay = 24 * 60 * 60
 	rateSamples = 4 // the rate that is shown is that of the last minute

@@ -90,7 +90,7 @@ func (w *Wire) Disturb(ctx context.Context, fault WireFault) (delivered bool) {
 	return w.Order(fault)(ctx)
 }
 
-// Order is Disturb for who reaches the COPY or the COMMIT itself: the fault waits for it from now on, and the function
+// Order is Disturb for a caller that reaches the COPY or the COMMIT itself: the fault waits for it from now on, and the function
 // returned waits as Disturb does, and returns the same.
 func (w *Wire) Order(fault WireFault) (delivered func(context.Context) bool) {
 	order := &wireOrder{fault: fault, delivered: make(chan bool, 1)}

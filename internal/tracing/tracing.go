@@ -1,5 +1,5 @@
 // Package tracing sends traces to an OpenTelemetry collector: one for each batch of updates, from the requests for its pages to its
-// commit. How long each step took it is told where the metrics are told (internal/admin).
+// commit. How long each step took is passed to it where it is counted for the metrics (internal/admin).
 package tracing
 
 import (
@@ -171,7 +171,7 @@ func (l *trail) taken() []step {
 type exporter struct {
 	sdk.SpanExporter
 	logger *slog.Logger
-	closed atomic.Bool // nobody is told any more
+	closed atomic.Bool // no failure is logged any more
 
 	failing bool // the SDK exports one after the other
 	lost    int  // spans, since it fails
@@ -185,7 +185,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	case err != nil:
 		e.lost += len(spans)
 		if !e.failing {
-			e.logger.WarnContext(ctx, "traces can't be sent and are dropped until that works again; indexing goes on", "error", access.Excerpt(err.Error()))
+			e.logger.WarnContext(ctx, "traces can't be sent and are dropped until that works again; indexing continues", "error", access.Excerpt(err.Error()))
 		}
 	case e.failing:
 		e.logger.InfoContext(ctx, "traces are sent again", "dropped_spans", e.lost)

@@ -1,4 +1,4 @@
--- The relations of the Participant Query Store, and what its functions read: views of the tables of the indexer, with the rights of who reads.
+-- The relations of the Participant Query Store, and what its functions read: views of the tables of the indexer, with the rights of the reader.
 -- What a contract's row needs of its creation or of its archival is looked up in a LEFT JOIN of at most one row: the planner leaves it
 -- out where no column of it is asked for, and makes it once where several are. Conditions on templates and offsets reach the tables; those that
 -- name no column of a table would keep the planner from leaving a join out, so a row says with its own_ref or its shown_ref which of both it

@@ -273,7 +273,7 @@ func (r *Repairer) note(ctx context.Context, tx pgx.Tx, t *toRedact, what Redact
 	return nil
 }
 
-// vacuum frees the space of versions of rows that are not seen any more, and makes the planner's statistics anew, which may have values that
+// vacuum frees the space of versions of rows that are not seen any more, and renews the planner's statistics, which may have values that
 // were erased. The database does both some time by itself, unless rows are locked by old transactions.
 func (r *Repairer) vacuum(ctx context.Context, names []string) (done []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leadership.LongTimeout)

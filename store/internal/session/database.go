@@ -91,7 +91,7 @@ func Open(cfg Config) (*Database, error) {
 	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
 	poolConfig.ConnConfig.RuntimeParams["application_name"] = cfg.Schemas.Program()
 	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.SearchPath()
-	// Who compares or lists must see all rows: what policies would leave out is an error.
+	// Comparing and listing must see all rows: what policies would leave out is an error.
 	poolConfig.ConnConfig.RuntimeParams["row_security"] = "off"
 	maps.Copy(poolConfig.ConnConfig.RuntimeParams, textForms)
 	d := &Database{Config: cfg, Conn: poolConfig.ConnConfig, Queries: dbsqlc.New(), Patience: patience}

@@ -45,7 +45,7 @@ const (
 )
 
 // seenByList is the condition that a list of parties in one of these columns has one of the role's. The planner takes <> 0 as true of
-// almost all rows, and so joins as it does for who sees all: what it takes as rare it would look up row by row.
+// almost all rows, and so joins as it does for a role that sees all: what it takes as rare it would look up row by row.
 func seenByList(columns ...string) string {
 	conditions := make([]string, len(columns))
 	for i, column := range columns {
