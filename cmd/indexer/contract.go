@@ -111,12 +111,7 @@ func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, db *stor
 	if r.Database.Redacted, err = audit.New(db).RedactedBefore(ctx, audit.Redaction{ContractID: c.ID}); err != nil {
 		return err
 	}
-	if c.JSON {
-		err = writeReport(out, r)
-	} else {
-		err = r.print(out)
-	}
-	switch {
+	switch err := show(out, c.JSON, &r); {
 	case err != nil:
 		return err
 	case failed != nil:

@@ -80,6 +80,14 @@ func brief(text string) string {
 	return text
 }
 
+// show prints a report as JSON, or as people read it.
+func show(out io.Writer, asJSON bool, r interface{ print(out io.Writer) error }) error {
+	if asJSON {
+		return writeReport(out, r)
+	}
+	return r.print(out)
+}
+
 // writeReport prints a value as JSON without characters that a terminal would interpret.
 func writeReport(out io.Writer, value any) error {
 	var b bytes.Buffer

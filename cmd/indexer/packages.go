@@ -66,10 +66,7 @@ func (c *packagesList) Run(ctx context.Context, logger *slog.Logger, out config.
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		return writeReport(out, vetted)
-	}
-	return vetted.print(out)
+	return show(out, c.JSON, vetted)
 }
 
 // vettedList is what `packages list` prints.

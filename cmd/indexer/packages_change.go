@@ -94,10 +94,7 @@ func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slo
 		result.Command = f.command(parsed.Args, past)
 	}
 	result.Unmatched = unmatched
-	if f.JSON {
-		return writeReport(out, result)
-	}
-	return result.print(out)
+	return show(out, f.JSON, result)
 }
 
 // apply makes the change that was previewed, on the same synchronizer, and only while nobody else has changed

@@ -98,12 +98,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 	if err != nil {
 		return err
 	}
-	if c.JSON {
-		err = writeReport(out, r)
-	} else {
-		err = r.print(out)
-	}
-	switch {
+	switch err := show(out, c.JSON, &r); {
 	case err != nil:
 		return err
 	case failed != nil:

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"ledgerindexer/internal/config"
 )
 
 // Exit codes.
@@ -30,10 +32,9 @@ func main() {
 
 // exitCode prints the error, if any, and returns the exit code.
 func exitCode(err error, stderr io.Writer) int {
-	var help helpShown
 	var usage *kong.ParseError
 	switch {
-	case err == nil, errors.As(err, &help):
+	case err == nil, errors.Is(err, config.ErrHelp):
 		return exitDone
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "sandbox: %v\nTry: sandbox --help\n", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/sync/errgroup"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"
 )
@@ -46,11 +47,6 @@ type flags struct {
 
 	version.Flag
 }
-
-// helpShown ends the program after it has printed its help, or its version.
-type helpShown struct{}
-
-func (helpShown) Error() string { return "help shown" }
 
 // shutdownTimeout is how long open-ended reads may take to end before they are cut.
 const shutdownTimeout = 5 * time.Second
@@ -122,23 +118,8 @@ func parse(args []string, stdout io.Writer) (f *flags, err error) {
 	if err != nil {
 		return nil, err
 	}
-	parser, err := kong.New(f, kong.Name("sandbox"), kong.Vars{"version": build.Line("sandbox")},
-		kong.Description("Serves a simulated ledger participant, and a Scan service of its transaction history, over HTTP."),
-		kong.DefaultEnvars("SANDBOX"), kong.Writers(stdout, stdout),
-		kong.Exit(func(int) { panic(helpShown{}) }))
-	if err != nil {
-		return nil, fmt.Errorf("build the command line: %w", err)
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			help, ok := r.(helpShown)
-			if !ok {
-				panic(r)
-			}
-			err = help
-		}
-	}()
-	_, err = parser.Parse(args)
+	err = config.ParseTool(f, args, stdout, kong.Name("sandbox"), kong.Vars{"version": build.Line("sandbox")}, kong.DefaultEnvars("SANDBOX"),
+		kong.Description("Serves a simulated ledger participant, and a Scan service of its transaction history, over HTTP."))
 	f.Replay = append(f.Replay, f.ReplayFiles...)
 	return f, err
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"ledgerindexer/internal/config"
 )
 
 // flags are the command line.
@@ -97,11 +99,6 @@ func (f *flags) Validate() error {
 	return nil
 }
 
-// helpShown ends the program after it has printed its help.
-type helpShown struct{}
-
-func (helpShown) Error() string { return "help shown" }
-
 // Main runs the command, or one of its helper processes, and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code, err := 0, error(nil)
@@ -113,8 +110,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	default:
 		err = measureAll(ctx, args, stdout, stderr)
 	}
-	var help helpShown
-	if err != nil && !errors.As(err, &help) {
+	if err != nil && !errors.Is(err, config.ErrHelp) {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return max(code, 1)
 	}
@@ -156,23 +152,8 @@ func measureAll(ctx context.Context, args []string, stdout, stderr io.Writer) (e
 }
 
 // parse reads the command line. --help prints and ends.
-func parse(args []string, stdout io.Writer) (f *flags, err error) {
-	f = &flags{}
-	parser, err := kong.New(f, kong.Name("bench"), kong.Description("Measures the indexer against what PostgreSQL can take at all."),
-		kong.Vars{"parts": strings.Join(partNames(), ", "), "servers": strings.Join(variantNames(), ", ")},
-		kong.Writers(stdout, stdout), kong.Exit(func(int) { panic(helpShown{}) }))
-	if err != nil {
-		return nil, fmt.Errorf("build the command line: %w", err)
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			help, ok := r.(helpShown)
-			if !ok {
-				panic(r)
-			}
-			err = help
-		}
-	}()
-	_, err = parser.Parse(args)
-	return f, err
+func parse(args []string, stdout io.Writer) (*flags, error) {
+	f := &flags{}
+	return f, config.ParseTool(f, args, stdout, kong.Name("bench"), kong.Description("Measures the indexer against what PostgreSQL can take at all."),
+		kong.Vars{"parts": strings.Join(partNames(), ", "), "servers": strings.Join(variantNames(), ", ")})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 )
 
@@ -161,6 +162,6 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, 5, f.Runs)
 	require.True(t, f.Limit)
 	_, err = parse([]string{"--help"}, &out)
-	require.ErrorIs(t, err, helpShown{})
+	require.ErrorIs(t, err, config.ErrHelp)
 	require.Contains(t, out.String(), "catchup")
 }

@@ -83,6 +83,20 @@ func (p *Parser) Parse(args, environ []string, stdout io.Writer) (*kong.Context,
 	return parsed, nil
 }
 
+// ParseTool fills grammar, a pointer to a struct of flags, from the command line of a program without a configuration file. It returns
+// ErrHelp after it has printed the help, or the version.
+func ParseTool(grammar any, args []string, stdout io.Writer, options ...kong.Option) error {
+	helped := false
+	parser, err := kong.New(grammar, append(options, kong.Writers(stdout, stdout), kong.Exit(func(int) { helped = true }))...)
+	if err != nil {
+		return fmt.Errorf("build the command line: %w", err)
+	}
+	if _, err = parser.Parse(args); helped {
+		return ErrHelp
+	}
+	return err
+}
+
 // beforeResolve reads the configuration file, and checks the values from there and from the environment.
 func (p *Parser) beforeResolve(parsed *kong.Context, path *kong.Path) (err error) {
 	if p.file == nil {
