@@ -20,17 +20,20 @@ import (
 func (r *round) truth(got map[string][]sandbox.Row) map[string][]sandbox.Row {
 	end := r.ledger.End()
 	of := func(version string) map[string][]sandbox.Row {
-		if r.plan.snapshot {
+		if r.at > 0 {
 			return r.ledger.TruthFromSnapshot(r.plan.scope(version), r.at, end)
 		}
 		return r.ledger.Truth(r.plan.scope(version), end)
 	}
-	want := of(r.plan.version)
-	if r.participant.version != r.plan.version {
-		want = either(want, of(r.participant.version), got)
+	redacted := func(truth map[string][]sandbox.Row) map[string][]sandbox.Row {
+		return sandbox.Redact(truth, r.contracts, r.updates)
 	}
-	maps.Copy(want, r.ledger.Holdings(r.plan.scope(r.plan.version), end))
-	maps.Copy(want, r.scan.Truth())
+	want := redacted(of(r.plan.version))
+	if r.participant.version != r.plan.version {
+		want = either(want, redacted(of(r.participant.version)), got)
+	}
+	maps.Copy(want, redacted(r.ledger.Holdings(r.plan.scope(r.plan.version), end)))
+	maps.Copy(want, redacted(r.scan.Truth()))
 	return want
 }
 
@@ -134,7 +137,7 @@ func (r *round) compare(ctx context.Context) error {
 		return err
 	}
 	difference := sandbox.Diff(unequal(r.truth(got), got))
-	for _, more := range []func(context.Context, *pgx.Conn) (string, int, error){r.compareCoverage, r.comparePast, r.compareBalances, r.compareNetwork} {
+	for _, more := range []func(context.Context, *pgx.Conn) (string, int, error){r.compareCoverage, r.compareRedactions, r.comparePast, r.compareBalances, r.compareNetwork} {
 		found, rows, err := more(ctx, conn)
 		if err != nil {
 			return err
@@ -191,7 +194,7 @@ func (r *round) comparePast(ctx context.Context, conn *pgx.Conn) (difference str
 	if err != nil {
 		return "", 0, err
 	}
-	want := r.ledger.Holdings(r.plan.scope(r.plan.version), then)["holdings"]
+	want := sandbox.Redact(r.ledger.Holdings(r.plan.scope(r.plan.version), then), r.contracts, r.updates)["holdings"]
 	difference = sandbox.Diff(map[string][]sandbox.Row{"holdings": want}, map[string][]sandbox.Row{"holdings": held})
 	if difference != "" {
 		difference = fmt.Sprintf("at offset %d: %s", then, difference)

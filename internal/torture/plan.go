@@ -32,6 +32,8 @@ type plan struct {
 	balanceChanges bool
 	otherScans     int  // Scan services beside the one that faults hit
 	restored       bool // the participant is restored from a backup at the end, and one more stage follows
+	redacts        bool // contracts and updates are redacted beside the daemon
+	prunes         bool // and old updates are pruned
 }
 
 // newPlan returns the plan of a round's seed.
@@ -66,6 +68,8 @@ func newPlan(seed uint64) plan {
 	}
 	p.otherScans = random.IntN(3)
 	p.restored = random.IntN(2) == 0
+	p.redacts = random.IntN(2) == 0
+	p.prunes = random.IntN(2) == 0 && p.shape == sandbox.ACSDelta // of ledger effects what stays is more than the truth of a snapshot
 	return p
 }
 
@@ -113,6 +117,12 @@ func (p plan) String() string {
 	fmt.Fprintf(&b, ", from %s, %d updates growing by %d in each of %d stages", start, p.updates, p.growth, p.stages)
 	if p.restored {
 		b.WriteString(", and one of a restored participant")
+	}
+	if p.redacts {
+		b.WriteString(", redacting")
+	}
+	if p.prunes {
+		b.WriteString(", pruning")
 	}
 	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -100,6 +101,8 @@ func (p *postgres) strike(ctx context.Context, s fault) (bool, error) {
 		return p.down(ctx, s, p.server.Kill)
 	case CrashPostgres:
 		return p.down(ctx, s, p.server.Crash)
+	case KillSession:
+		return p.killSession(ctx)
 	case EndSession:
 		return disturb(throwaway.EndSession)
 	case CutCopy:
@@ -130,6 +133,37 @@ func (p *postgres) down(ctx context.Context, s fault, end func() error) (bool, e
 	}
 	pause(ctx, s.long)
 	return true, p.revive(ctx)
+}
+
+// killSession kills the process of a session, which makes the server end all others and recover, by itself.
+func (p *postgres) killSession(ctx context.Context) (bool, error) {
+	conn, err := pgx.Connect(ctx, p.url())
+	if err != nil {
+		return false, nil // it is still recovering
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // its server ends it too
+	var pid int
+	err = conn.QueryRow(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+		AND pid <> pg_backend_pid() ORDER BY state = 'active' DESC, random() LIMIT 1`).Scan(&pid)
+	if err != nil {
+		return false, nil // there is none now
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return false, err
+	}
+	if err := process.Kill(); err != nil {
+		return false, nil // it has ended
+	}
+	_ = conn.PgConn().WaitForNotification(ctx) // until the server ends this session too
+	for began := time.Now(); ; pause(ctx, 20*ms) {
+		if err = p.answers(ctx); err == nil || ctx.Err() != nil {
+			return true, nil
+		}
+		if time.Since(began) > reviveLimit {
+			return true, fmt.Errorf("PostgreSQL does not recover from the end of a session's process: %w", err)
+		}
+	}
 }
 
 // fill keeps the disk full until the server has failed because of it, and a while longer.

@@ -14,9 +14,6 @@ import (
 	"time"
 )
 
-// youth is how long a program may need until it handles SIGTERM.
-const youth = 2 * time.Second
-
 // program is one of the programs under test, which is started again whenever it was killed.
 type program struct {
 	path, folder, name string
@@ -87,7 +84,8 @@ func (p *program) end(ctx context.Context, log string) (again bool, err error) {
 	case p.killed && status.Signaled() && status.Signal() == syscall.SIGKILL:
 		p.tally.hit(p.kill)
 		return true, nil
-	case p.stopping && (state.ExitCode() == 0 || status.Signaled() && status.Signal() == syscall.SIGTERM && time.Since(p.began) < youth):
+	case p.stopping && (state.ExitCode() == 0 || status.Signaled() && status.Signal() == syscall.SIGTERM && tail(log) == ""):
+		// Before it handles signals it has said nothing.
 		return false, nil
 	case state.ExitCode() == 0 && p.kill != KillIndexer:
 		return false, nil

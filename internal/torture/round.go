@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,17 +32,22 @@ type round struct {
 	postgres    *postgres
 	ledger      *sandbox.Ledger
 	scan        *sandbox.Scan
-	at          int64 // the snapshot's offset; 0: genesis
+	at          int64 // the snapshot's offset, or up to where was pruned; 0: genesis
 	participant *participant
 	history     *front
 	others      []*front // further Scan services, which have no faults
 	folder      string
-	outages     atomic.Int64 // faults of the database so far, delivered or not
+	outages     atomic.Int64 // beginnings and ends of faults of the database so far, delivered or not
+
+	contracts, updates map[string]bool // that were redacted
 }
 
 // runRound runs the round of a seed.
 func runRound(ctx context.Context, c Config, seed uint64, p *postgres, tally *Tally) error {
-	r := &round{Config: c, plan: newPlan(seed), tally: tally, postgres: p, folder: filepath.Join(c.Folder, fmt.Sprintf("seed-%d", seed))}
+	r := &round{
+		Config: c, plan: newPlan(seed), tally: tally, postgres: p, folder: filepath.Join(c.Folder, fmt.Sprintf("seed-%d", seed)),
+		contracts: map[string]bool{}, updates: map[string]bool{},
+	}
 	if err := os.MkdirAll(r.folder, 0o700); err != nil {
 		return err
 	}
@@ -198,12 +204,7 @@ func (r *round) restore(ctx context.Context) error {
 
 // finish runs a program under fire until it is done.
 func (r *round) finish(ctx context.Context, p *program, purpose string) error {
-	seen := int64(-1)
-	p.forgiven = func(code int) bool { // it ends when the database goes away, and the next run continues, or begins again
-		outages := r.outages.Load()
-		defer func() { seen = outages }()
-		return code == 1 && outages != seen
-	}
+	p.forgiven = r.forgiving() // the next run continues, or begins again
 	ctx, cancel := context.WithTimeout(ctx, r.Longest+finishLimit)
 	defer cancel()
 	done := make(chan error, 1)
@@ -220,6 +221,16 @@ func (r *round) finish(ctx context.Context, p *program, purpose string) error {
 		cancel()
 	}
 	return errors.Join(err, <-ended)
+}
+
+// forgiving forgives a program that it ends when the database goes away.
+func (r *round) forgiving() func(code int) bool {
+	seen := int64(-1)
+	return func(code int) bool {
+		outages := r.outages.Load()
+		defer func() { seen = outages }()
+		return code == 1 && (outages != seen || outages%2 == 1)
+	}
 }
 
 // index lets the daemon follow the growing ledger under fire, and then catch up without faults.
@@ -270,6 +281,7 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 		{"program", programFaults(random("program"), kill), p.strike},
 		{"postgres", postgresFaults(random("postgres"), r.postgres.disk != nil), func(ctx context.Context, f fault) (bool, error) {
 			r.outages.Add(1)
+			defer r.outages.Add(1)
 			return r.postgres.strike(ctx, f)
 		}},
 		{"participant", participantFaults(random("participant")), r.strikeParticipant(kill)},
@@ -281,6 +293,11 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 	ctx, cease := context.WithTimeout(ctx, r.Longest)
 	defer cease()
 	group, ctx := errgroup.WithContext(ctx)
+	if kill == KillIndexer && (r.plan.redacts || r.plan.prunes) {
+		o := &operator{round: r, random: random("operator"), name: strings.ReplaceAll(purpose, " ", "-")}
+		targets = append(targets, target{"operator", erasureFaults(random("erasure")), o.strike})
+		group.Go(func() error { return o.work(ctx) })
+	}
 	most := r.tally.Total() + r.Faults
 	for _, t := range targets {
 		group.Go(func() error {

@@ -13,10 +13,12 @@ const (
 	KillIndexer  Kind = "indexer killed (SIGKILL)"
 	KillBackfill Kind = "backfill killed (SIGKILL)"
 	KillReanchor Kind = "reanchor killed (SIGKILL)"
+	KillErasure  Kind = "redact or prune killed (SIGKILL)"
 	PauseProgram Kind = "program paused (SIGSTOP, SIGCONT)"
 
 	StopPostgres    Kind = "PostgreSQL shut down at once and restarted"
 	CrashPostgres   Kind = "PostgreSQL's first process killed (SIGKILL), restarted"
+	KillSession     Kind = "a session's process in PostgreSQL killed (SIGKILL)"
 	EndSession      Kind = "session terminated in the middle of a COPY"
 	CutCopy         Kind = "connection cut in the middle of a COPY"
 	CutBeforeCommit Kind = "connection cut before a COMMIT"
@@ -42,8 +44,8 @@ const (
 
 // kinds are all, in the order of the table.
 var kinds = []Kind{
-	KillIndexer, KillBackfill, KillReanchor, PauseProgram,
-	StopPostgres, CrashPostgres, EndSession, CutCopy, CutBeforeCommit, CutAfterCommit, DropConnections, StallPostgres, FullDisk, InjectFullDisk,
+	KillIndexer, KillBackfill, KillReanchor, KillErasure, PauseProgram,
+	StopPostgres, CrashPostgres, KillSession, EndSession, CutCopy, CutBeforeCommit, CutAfterCommit, DropConnections, StallPostgres, FullDisk, InjectFullDisk,
 	Reset, Truncate, StallBody, StallAnswer, TooMany, Unavailable, InternalError, Slow, ExpireToken, RestartServer, UpgradeRelease, RestoreServer,
 }
 
@@ -79,10 +81,20 @@ func programFaults(random *rand.Rand, kill Kind) *schedule {
 	}}
 }
 
+// erasureFaults are those of commands that take less than a second.
+func erasureFaults(random *rand.Rand) *schedule {
+	return &schedule{random: random, longest: 600 * ms, choices: []choice{
+		{KillErasure, 8, 0, 0},
+		{PauseProgram, 2, 50 * ms, 1500 * ms},
+		{PauseProgram, 1, 5500 * ms, 7000 * ms},
+	}}
+}
+
 func postgresFaults(random *rand.Rand, smallDisk bool) *schedule {
 	s := &schedule{random: random, shortest: 50 * ms, longest: 500 * ms, choices: []choice{
 		{StopPostgres, 2, 0, 400 * ms},
 		{CrashPostgres, 2, 0, 400 * ms},
+		{KillSession, 2, 0, 0},
 		{EndSession, 5, 0, 0},
 		{CutCopy, 3, 0, 0},
 		{CutBeforeCommit, 6, 0, 0},

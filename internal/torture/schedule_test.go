@@ -31,7 +31,7 @@ func TestEveryFaultComes(t *testing.T) {
 	t.Parallel()
 	come := map[Kind]bool{UpgradeRelease: true, RestoreServer: true} // in the place of a restart; between two stages
 	for _, s := range []*schedule{
-		programFaults(randomOf(1, "a"), KillIndexer), programFaults(randomOf(1, "b"), KillBackfill), programFaults(randomOf(1, "f"), KillReanchor),
+		programFaults(randomOf(1, "a"), KillIndexer), programFaults(randomOf(1, "b"), KillBackfill), programFaults(randomOf(1, "f"), KillReanchor), erasureFaults(randomOf(1, "g")),
 		postgresFaults(randomOf(1, "c"), true),
 		participantFaults(randomOf(1, "d")), scanFaults(randomOf(1, "e")),
 	} {
@@ -71,12 +71,18 @@ func TestPlansDiffer(t *testing.T) {
 		if p.restored {
 			seen["restored"]++
 		}
+		if p.redacts {
+			seen["redacting"]++
+		}
+		if p.prunes {
+			seen["pruning"]++
+		}
 		if p.snapshot {
 			seen["snapshot of "+p.version]++
 		}
 	}
 	for _, sort := range []string{
-		"3.4>", "3.4>3.5", "3.5>", "3.5>3.6", "3.6>", sandbox.ACSDelta, sandbox.LedgerEffects, "strict", "restored", "snapshot of 3.4", "snapshot of 3.5", "snapshot of 3.6",
+		"3.4>", "3.4>3.5", "3.5>", "3.5>3.6", "3.6>", sandbox.ACSDelta, sandbox.LedgerEffects, "strict", "restored", "redacting", "pruning", "snapshot of 3.4", "snapshot of 3.5", "snapshot of 3.6",
 	} {
 		require.Positive(t, seen[sort], sort)
 	}
