@@ -133,11 +133,19 @@ FROM pg_attribute a WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND N
 // of its rows up to the watermark, each once.
 //
 // Rows may come again: when they are repaired, or read again after a reset. So the tables have no primary key, and a column "applied",
-// which grows with each transaction that is replicated.
+// which grows with each transaction that is replicated. The initial copies of the tables are transactions in any order, and what a reset had removed
+// before is in none of them: the rewrites of the initial copy are older than any row.
 func (s *Store) SubscriberSchema(ctx context.Context) (string, error) {
 	schema := pgx.Identifier{s.db.Config.Schemas.Tables}.Sanitize()
 	var b strings.Builder
-	fmt.Fprintf(&b, "CREATE SCHEMA %s;\n\n", schema)
+	fmt.Fprintf(&b, `CREATE SCHEMA %[1]s;
+
+CREATE FUNCTION %[1]s.rewrite_applied() RETURNS xid8 LANGUAGE sql AS $$
+SELECT CASE WHEN EXISTS (SELECT FROM pg_subscription_rel s WHERE s.srrelid = to_regclass('%[1]s.rewrites') AND s.srsubstate IN ('i', 'd'))
+    THEN '0' ELSE pg_current_xact_id() END
+$$;
+
+`, schema)
 	create := func(name, more string) error {
 		table := schema + "." + name
 		var columns string
@@ -154,7 +162,11 @@ func (s *Store) SubscriberSchema(ctx context.Context) (string, error) {
 	}
 	list := published()
 	for _, table := range list {
-		if err := create(table.Name, ",\n    applied xid8 NOT NULL DEFAULT pg_current_xact_id()"); err != nil {
+		applied := "pg_current_xact_id()"
+		if table.Name == "rewrites" {
+			applied = schema + ".rewrite_applied()"
+		}
+		if err := create(table.Name, ",\n    applied xid8 NOT NULL DEFAULT "+applied); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&b, "CREATE INDEX ON %s.%s (%s, applied);\n", schema, table.Name, strings.Join(table.Key, ", "))

@@ -36,6 +36,9 @@ func TestSubscriber(t *testing.T) {
 		require.NoError(t, RunIndexer(t.Context(), indexerFor(from, ledgerURL, everything("ledger-effects")), testLogger(t)))
 	}
 	index()
+	_, err := RunReset(t.Context(), config.Database{DatabaseURL: from}, 30, testLogger(t))
+	require.NoError(t, err)
+	index()
 
 	db, err := store.Open(store.Config{URL: from})
 	require.NoError(t, err)
