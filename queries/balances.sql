@@ -56,6 +56,8 @@ WHERE greatest(b.newest, excluded.newest) IS DISTINCT FROM b.newest
    OR least(b.first_incomplete, excluded.first_incomplete) IS DISTINCT FROM b.first_incomplete;
 
 -- name: BalanceRoundsCompute :exec
--- Stores the rounds of a new generation, whose first records are those after one seq up to another.
+-- Stores the rounds of a new generation, whose first records are those after one seq up to another. Where an empty one is given up, the
+-- next one has its number.
 INSERT INTO balance_rounds (generation, newest, first_incomplete)
-SELECT @from_exclusive::bigint, r.newest, r.first_incomplete FROM rounds_of(@from_exclusive::bigint, @to_inclusive::bigint) r;
+SELECT @from_exclusive::bigint, r.newest, r.first_incomplete FROM rounds_of(@from_exclusive::bigint, @to_inclusive::bigint) r
+ON CONFLICT (generation) DO UPDATE SET newest = excluded.newest, first_incomplete = excluded.first_incomplete;

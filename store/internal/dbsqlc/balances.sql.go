@@ -12,6 +12,7 @@ import (
 const balanceRoundsCompute = `-- name: BalanceRoundsCompute :exec
 INSERT INTO balance_rounds (generation, newest, first_incomplete)
 SELECT $1::bigint, r.newest, r.first_incomplete FROM rounds_of($1::bigint, $2::bigint) r
+ON CONFLICT (generation) DO UPDATE SET newest = excluded.newest, first_incomplete = excluded.first_incomplete
 `
 
 type BalanceRoundsComputeParams struct {
@@ -19,7 +20,8 @@ type BalanceRoundsComputeParams struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// Stores the rounds of a new generation, whose first records are those after one seq up to another.
+// Stores the rounds of a new generation, whose first records are those after one seq up to another. Where an empty one is given up, the
+// next one has its number.
 func (q *Queries) BalanceRoundsCompute(ctx context.Context, db DBTX, arg BalanceRoundsComputeParams) error {
 	_, err := db.Exec(ctx, balanceRoundsCompute, arg.FromExclusive, arg.ToInclusive)
 	return err
