@@ -97,7 +97,7 @@ type file struct {
 }
 
 // OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
-// are checked when they are read, but that of the last one now.
+// are checked when they are read, but that of the last one with an update now.
 //
 // All errors are a *ledger.Problem.
 func OpenFiles(folder string) (*Files, error) {
@@ -129,12 +129,14 @@ func OpenFiles(folder string) (*Files, error) {
 	if err := f.arrange(); err != nil {
 		return nil, err
 	}
-	if len(f.files) == 0 {
-		return f, nil
+	for i := len(f.files) - 1; i >= 0 && f.last == 0; i-- {
+		bounds, err := f.check(i)
+		if err != nil {
+			return nil, err
+		}
+		f.last = bounds.last
 	}
-	bounds, err := f.check(len(f.files) - 1)
-	f.last = bounds.last
-	return f, err
+	return f, nil
 }
 
 // parse reads folder and number from the key.

@@ -144,6 +144,12 @@ func TestBulkFilesAreRead(t *testing.T) {
 		require.NotEmpty(t, page.Updates)
 		break
 	}
+	quiet := bulkOf(t, 40, all[:50])
+	quiet.put(t, "2026-01-01T00:01:00Z~2026-01-01T00:02:00Z/updates_0.zstd", nil)
+	quiet.put(t, "2026-01-01T00:02:00Z~2026-01-01T00:03:00Z/updates_0.zstd", nil)
+	f, err = OpenFiles(quiet.folder(t))
+	require.NoError(t, err)
+	require.Equal(t, all[49], f.End(), "the last files have no update")
 	empty, err := OpenFiles((&bulkFiles{}).folder(t))
 	require.NoError(t, err)
 	require.Zero(t, empty.End())
