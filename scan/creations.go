@@ -51,15 +51,16 @@ func (c *creations) get(of creation) (ledger.ContractEntry, bool) {
 	return entry, found
 }
 
-// add adds the creation of a contract from an update, and reports whether the update has it.
-func (c *creations) add(update *ledger.Update, of creation) bool {
+// add adds the creation of a contract from an update. The error is an *Error where the update does not have it.
+func (c *creations) add(update *ledger.Update, of creation) error {
 	entry, ok := entryOf(update, of.contractID)
-	if ok {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.found[of] = entry
+	if !ok {
+		return &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", update.ID, of.contractID))}
 	}
-	return ok
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found[of] = entry
+	return nil
 }
 
 // entries returns the snapshot entries of the contracts of a page, in the same order.
@@ -77,10 +78,12 @@ func (u *Updates) entries(ctx context.Context, migrationID int64, contracts []le
 			if err == nil && u.lookUp != nil { // only one service has shown it: others have to agree
 				*update, _, err = u.lookUp(ctx, update.ID)
 			}
+			if err == nil {
+				err = u.creations.add(update, of)
+			}
 			if err != nil {
 				return nil, err
 			}
-			u.creations.add(update, of)
 			entry, _ = u.creations.get(of)
 		}
 		entries = append(entries, entry)
@@ -108,8 +111,8 @@ func (u *Updates) lookUpCreations(ctx context.Context, contracts []ledger.Networ
 		group.Go(func() error {
 			update, _, err := u.creator(ctx, id)
 			for _, contractID := range contractIDs {
-				if err == nil && !u.creations.add(&update, creation{contractID, id}) {
-					err = &Error{Failure: jsonhttp.Unusable("snapshot", fmt.Errorf("update %s does not create contract %s", id, contractID))}
+				if err == nil {
+					err = u.creations.add(&update, creation{contractID, id})
 				}
 			}
 			if err != nil {
