@@ -142,10 +142,12 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 			Refs  []bulkRef `json:"object_refs"`
 			Token string    `json:"next_page_token"`
 		}
-		err = json.Unmarshal(a.Body, &page)
+		if err = json.Unmarshal(a.Body, &page); err != nil {
+			err = u.client.misread(asked.operation, a, fmt.Errorf("%s: %w", asked.operation, err))
+		}
 		jsonhttp.Release(a.Body)
 		if err != nil {
-			return nil, u.client.misread(asked.operation, a, fmt.Errorf("%s: %w", asked.operation, err))
+			return nil, u.client.explain(err, q)
 		}
 		if refs = append(refs, page.Refs...); page.Token == "" || len(page.Refs) == 0 || page.Token == r.Token { // what follows is not written yet
 			return refs, nil

@@ -188,15 +188,22 @@ func TestWhatIsNoJSONMayPass(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			counted := map[string]int{}
 			c := client(t, Config{URL: s.URL, NotJSON: func(operation string) { counted[operation]++ }})
+			all := func() map[string]error {
+				asked, u := each(t, c), NewUpdates(c)
+				asked["updates-probe"] = c.hasUpdates(t.Context())
+				_, asked["bulk-updates"] = u.listFiles(t.Context())
+				_, _, asked["snapshot"] = u.askSnapshot(t.Context(), snapshotRequest{})
+				return asked
+			}
 			for range 10 {
-				for _, err := range each(t, c) {
+				for _, err := range all() {
 					require.Equal(t, http.StatusOK, retryable(t, err).Status)
 					require.ErrorContains(t, err, says)
 					require.ErrorContains(t, err, "; the answer begins ")
 				}
 				time.Sleep(jsonhttp.SameBytes / 10)
 			}
-			for operation, err := range each(t, c) {
+			for operation, err := range all() {
 				require.Contains(t, problem(t, err), " is not JSON, and for 10m0s every try got the same bytes. see what stands between here and --scan-url")
 				require.Equal(t, 11, counted[operation])
 			}

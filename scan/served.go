@@ -68,16 +68,18 @@ func ServedByAny(ctx context.Context, services []*Client) (served Served, err er
 func (c *Client) hasUpdates(ctx context.Context) error {
 	const operation = "updates-probe"
 	a, err := c.do(ctx, request{operation: operation, path: pathUpdates, body: updatesRequest{PageSize: 1}, maxBytes: c.maxBody})
+	if err == nil {
+		defer jsonhttp.Release(a.Body)
+		var page struct {
+			Updates []jsontext.Value `json:"transactions"`
+		}
+		if unread := json.Unmarshal(a.Body, &page); unread != nil || page.Updates == nil {
+			err = c.misread(operation, a, &Error{Failure: jsonhttp.Unusable(operation, errors.New("the answer is no page of updates"))})
+		}
+	}
 	if err != nil {
 		err = c.explain(err, purpose{method: http.MethodPost, path: pathUpdates, record: "the first update of the network"})
 		return fmt.Errorf("ask for an update of the network: %w", err)
-	}
-	defer jsonhttp.Release(a.Body)
-	var page struct {
-		Updates []jsontext.Value `json:"transactions"`
-	}
-	if err := json.Unmarshal(a.Body, &page); err != nil || page.Updates == nil {
-		return c.misread(operation, a, &Error{Failure: jsonhttp.Unusable(operation, errors.New("the answer is no page of updates"))})
 	}
 	return nil
 }

@@ -117,11 +117,12 @@ func (u *Updates) askSnapshot(ctx context.Context, r snapshotRequest) (page ledg
 		r.PageSize = u.snapshots.Ask()
 		a, err := u.client.do(ctx, request{operation: operation, path: pathSnapshot, body: r, maxBytes: u.client.maxBody})
 		if err == nil {
-			defer jsonhttp.Release(a.Body)
-			page, err := ledger.DecodeNetworkSnapshot(a.Body)
-			if err != nil {
-				return page, 0, u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
+			if page, err = ledger.DecodeNetworkSnapshot(a.Body); err != nil {
+				err = u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))
 			}
+			jsonhttp.Release(a.Body)
+		}
+		if err == nil {
 			u.snapshots.Worked()
 			return page, int64(len(a.Body)), r.check(&page)
 		}

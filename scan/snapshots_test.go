@@ -169,6 +169,7 @@ func TestSnapshotsOfANetworkThatCannotBeRead(t *testing.T) {
 		"no snapshot there":       {"", ledger.Token{}, "the Scan service has no snapshot of migration 2 at 2026-01-01T03:00:00.000000Z"},
 		"another one's token":     {"", ledger.Token{Kind: ledger.TokenList, Value: "x"}, "is no token of a Scan service's snapshot"},
 		"a creation nobody shows": {snapshotOf("", listed("old", olderAt, "dso", "")), ledger.Token{}, "no update around that time creates it"},
+		"what is no JSON":         {`{"created_events":[}`, ledger.Token{}, ""},
 		"another snapshot":        {strings.Replace(snapshotOf(""), `"migration_id":2`, `"migration_id":1`, 1), ledger.Token{}, ""},
 	} {
 		u, _ := readerOf(t, &snapshotService{snapshot: c.snapshot})
