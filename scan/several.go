@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -129,17 +131,10 @@ func (s *Several) noteUsed(of ...*peer) {
 //
 // The errors are those of [Updates.Party], and a *ledger.Problem where two services are of different networks.
 func (s *Several) Party(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	awake := 0
-	for _, m := range s.peers {
-		if !time.Now().Before(m.restsUntil) {
-			awake++
-		}
-	}
-	s.mu.Unlock()
+	_, awake := s.order()
 	ask := func(ctx context.Context, m *peer) (string, error) { return m.Party(ctx) }
 	return askServices(ctx, s, max(awake, s.agree), ask, func(got []reply[string], state waitState) (string, bool, error) {
-		if len(got) >= s.agree && (state != moreMayCome || len(got) >= awake) {
+		if len(got) >= s.agree && state != moreMayCome {
 			return got[0].value, true, nil
 		}
 		return "", false, nil
@@ -221,7 +216,7 @@ func (s *Several) readUpdates(ctx context.Context, after ledger.Offset, ask func
 }
 
 // TailUpdates is [Updates.TailUpdates] of several services. Each poll asks as many services as have to agree, and the others too if too few of these have new
-// updates.
+// updates. Those that rest are not asked where as many as have to agree have none.
 func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, idle time.Duration) (page ledger.Page, full bool, err error) {
 	type news struct {
 		page ledger.Page
@@ -243,12 +238,15 @@ func (s *Several) TailUpdates(ctx context.Context, after ledger.Offset, _ int, i
 				s.warnBehind(ctx, pages, page.To)
 				cut := func(a reply[news]) bool { return a.value.full || a.value.page.To > page.To }
 				return news{page, slices.ContainsFunc(got, cut)}, true, nil
-			case state != allAnswered || len(got) < s.agree:
+			case state == moreMayCome || len(got) < s.agree:
 				return news{}, false, nil
 			}
 			came := slices.DeleteFunc(pages, func(a reply[ledger.Page]) bool { return a.value.To == after })
-			if len(came) >= s.agree {
+			switch {
+			case len(came) >= s.agree && state == allAnswered:
 				return news{}, false, s.disagreement(came, after)
+			case len(came) >= s.agree, state == othersRest && len(got)-len(came) < s.agree: // another one may have them too
+				return news{}, false, nil
 			}
 			return news{page: ledger.Page{From: after, To: after}}, true, nil // too few have come further
 		})
@@ -311,6 +309,9 @@ func (s *Several) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 		case state == allAnswered && len(unknown) >= s.agree:
 			s.noteUsed(senders(unknown)...)
 			return unknown[0].value, true, nil
+		case state == allAnswered && len(got) >= s.agree:
+			return found{}, false, &Error{Failure: jsonhttp.Unusable("update", fmt.Errorf("of the Scan services %s has update %s, and %s does not have it yet: "+
+				"too few for --scan-agree %d", urls(pages), updateID, urls(unknown), s.agree))}
 		}
 		return found{}, false, nil
 	})
@@ -334,7 +335,8 @@ func (s *Several) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledg
 		return page, err
 	}
 	if token.Value == "" {
-		return askServices(ctx, s, 1, read, firstReply[ledger.SnapshotPage](s))
+		// What created the contracts of a page is read with it, which takes longer than an answer may.
+		return askPatiently(ctx, s, math.MaxInt64, 1, read, firstReply[ledger.SnapshotPage](s))
 	}
 	i := slices.IndexFunc(s.peers, func(m *peer) bool { return m.tag() == of })
 	if i < 0 {

@@ -26,11 +26,21 @@ func senders[T any](replies []reply[T]) (list []*peer) {
 	return list
 }
 
+// urls names the services that replies came from.
+func urls[T any](replies []reply[T]) string {
+	var list []string
+	for _, r := range replies {
+		list = append(list, r.from.url())
+	}
+	return strings.Join(list, ", ")
+}
+
 // waitState says which further replies can still be expected.
 type waitState int
 
 const (
 	moreMayCome  waitState = iota // some services have not answered, and were not waited for long
+	othersRest                    // every service that does not rest has answered or failed, and some that rest were not asked
 	patienceOver                  // the services that have not answered were waited for as long as they may take
 	allAnswered                   // every service has answered or failed
 )
@@ -46,28 +56,36 @@ func firstReply[T any](s *Several) func(got []reply[T], _ waitState) (T, bool, e
 	}
 }
 
-// askServices asks several services the same question. It begins with the first `initially` services of order, and asks one more
-// whenever a service fails, does not answer in time, or the replies so far are not enough. After each event choose is called with all
-// replies so far, in the order of the services, and with what may still come. It returns the result once they are enough; its error ends
-// the question.
+// askServices asks several services a question that each answers at once.
 func askServices[T any](
 	ctx context.Context, s *Several, initially int, ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
+) (T, error) {
+	return askPatiently(ctx, s, s.patience, initially, ask, choose)
+}
+
+// askPatiently asks several services the same question. It begins with the first `initially` services of order, and asks one more whenever
+// a service fails, has not answered after the time patience, or the replies so far are not enough. After each event choose is called with
+// all replies so far, in the order of the services, and with what may still come. It returns the result once they are enough; its error
+// ends the question.
+func askPatiently[T any](
+	ctx context.Context, s *Several, patience time.Duration, initially int,
+	ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
 ) (none T, err error) {
 	type outcome struct {
 		service int // its index in order
 		value   T
 		err     error
 	}
-	order := s.order()
+	order, awake := s.order()
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	outcomes := make(chan outcome, len(order))
-	values, failures, unanswered := make([]*T, len(order)), make([]error, len(order)), map[int]bool{}
+	values, failures, unanswered := make([]*T, len(order)), make([]error, len(order)), map[int]time.Time{} // when they were asked
 	asked := 0 // how many services
 	askNext := func() {
 		o := outcome{service: asked}
 		asked++
-		unanswered[o.service] = true
+		unanswered[o.service] = time.Now()
 		go func() {
 			if o.err = s.checkNetwork(asking, order[o.service]); o.err == nil {
 				o.value, o.err = ask(asking, order[o.service])
@@ -78,27 +96,27 @@ func askServices[T any](
 	for asked < min(initially, len(order)) {
 		askNext()
 	}
-	timer := time.NewTimer(s.patience)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	state := moreMayCome
+	over := false
 	for {
 		select {
 		case o := <-outcomes:
 			delete(unanswered, o.service)
 			var other *otherNetwork
 			if ctx.Err() != nil || errors.As(o.err, &other) || errors.Is(o.err, ledger.ErrByteLimit) {
-				return none, o.err
+				return none, cmp.Or(o.err, ctx.Err())
 			}
 			s.noteOutcome(ctx, order[o.service], o.err)
 			if failures[o.service] = o.err; o.err == nil {
 				values[o.service] = &o.value
 			}
 		case <-timer.C:
-			state = patienceOver
-			timer.Reset(s.patience)
+			over = true
 			if asked < len(order) {
 				askNext()
 			}
+			timer.Reset(patience)
 		}
 		var replies []reply[T]
 		for i, value := range values {
@@ -106,13 +124,19 @@ func askServices[T any](
 				replies = append(replies, reply[T]{order[i], *value})
 			}
 		}
-		if asked == len(order) && len(unanswered) == 0 {
+		state := moreMayCome
+		switch {
+		case asked == len(order) && len(unanswered) == 0:
 			state = allAnswered
+		case over:
+			state = patienceOver
+		case asked >= awake && len(unanswered) == 0:
+			state = othersRest
 		}
 		value, ok, err := choose(replies, state)
 		if ok || err != nil {
-			if state == patienceOver {
-				for i := range unanswered {
+			for i, since := range unanswered {
+				if time.Since(since) >= patience {
 					s.noteOutcome(ctx, order[i], errTooSlow)
 				}
 			}
@@ -132,19 +156,22 @@ func askServices[T any](
 
 var errTooSlow = fmt.Errorf("it has not answered for %v", answerPatience)
 
-// order returns the services in the order in which to ask them: those that rest come last. If one reply is enough, that is the order in which
+// order returns the services in the order in which to ask them: those that rest come last, after the others, which are awake. If one reply is enough, that is the order in which
 // they were given. If several have to agree, it is a random one, so that no service can know which others it will be compared with.
-func (s *Several) order() []*peer {
+func (s *Several) order() (order []*peer, awake int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	rests := func(m *peer) time.Duration { return max(0, m.restsUntil.Sub(now)) }
-	order := slices.Clone(s.peers)
+	order = slices.Clone(s.peers)
 	if s.agree > 1 && s.shuffle != nil {
 		s.shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	slices.SortStableFunc(order, func(a, b *peer) int { return cmp.Compare(rests(a), rests(b)) })
-	return order
+	for awake < len(order) && rests(order[awake]) == 0 {
+		awake++
+	}
+	return order, awake
 }
 
 // noteOutcome records whether a service answered. A service that failed rests. A warning is logged once.

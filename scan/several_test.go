@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -173,6 +174,9 @@ func TestServicesThatDoNotAgree(t *testing.T) {
 
 	_, _, err = s.UpdateOfScope(t.Context(), "u17")
 	require.ErrorIs(t, err, ledger.ErrNotFound)
+	s.networks[1].set(func() { s.networks[1].behind = 1 })
+	_, _, err = s.UpdateOfScope(t.Context(), fmt.Sprintf("u%d", at[4]))
+	require.ErrorContains(t, retryable(t, err), s.urls[1]+" does not have it yet")
 
 	// Of three services two differ, and the third may agree with one of them when it answers.
 	s = severalOf(t, 3, 2, at...)
@@ -229,6 +233,69 @@ func TestTheTailOfSeveralServices(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, at[3], page.To)
 	require.True(t, full, "the first service has more")
+}
+
+// A service that rests, or is silent, keeps nobody from polling the others, but for news that it is needed for.
+func TestServicesThatAQuietPollPassesOver(t *testing.T) {
+	t.Parallel()
+	at := every(networkOffset(t, 1, "2026-01-01T00:00:00Z"), 5, time.Second)
+	poll := func(s *scans, after ledger.Offset) ledger.Offset {
+		t.Helper()
+		s.polls.answered(time.Time{}, false, true) // it is due at once
+		page, _, err := s.TailUpdates(t.Context(), after, 1, time.Millisecond)
+		require.NoError(t, err)
+		return page.To
+	}
+	s := severalOf(t, 3, 1, at...)
+	s.networks[1].set(func() { s.networks[1].status = 429 })
+	for range 3 {
+		require.Equal(t, at[4], poll(s, at[4]))
+	}
+	require.Len(t, s.asked[1].pages(), 1)
+	require.Len(t, s.asked[2].pages(), 3)
+	s.networks[2].set(func() { s.networks[2].hangs = true })
+	s.patience = 100 * time.Millisecond
+	require.Equal(t, at[4], poll(s, at[4]))
+	for _, line := range s.log.with(s.urls[2]) {
+		require.Contains(t, line, errTooSlow.Error(), "it was not waited for until its request failed")
+	}
+
+	s = severalOf(t, 3, 2, at...)
+	s.networks[0].set(func() { s.networks[0].behind = 1 })
+	s.networks[2].set(func() { s.networks[2].status = 429 })
+	require.Equal(t, at[3], poll(s, at[3]))
+	s.networks[2].set(func() { s.networks[2].status = 0 })
+	require.Equal(t, at[4], poll(s, at[3]), "one that rests has them too")
+}
+
+// Who asks and does not wait for the answer is told so, also where one comes.
+func TestAQuestionThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := severalOf(t, 1, 1, networkOffset(t, 1, "2026-01-01T00:00:00Z"))
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := askServices(ctx, s.Several, 1, func(context.Context, *peer) (string, error) {
+		cancel()
+		return "yes", nil
+	}, firstReply[string](s.Several))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A service that was asked a moment ago is not too slow when the one that was waited for answers.
+func TestWhichServicesAreTooSlow(t *testing.T) {
+	t.Parallel()
+	s := severalOf(t, 2, 1, networkOffset(t, 1, "2026-01-01T00:00:00Z"))
+	asked := make(chan struct{})
+	_, err := askPatiently(t.Context(), s.Several, 2*time.Second, 1, func(ctx context.Context, m *peer) (string, error) {
+		if m.url() == s.urls[0] {
+			<-asked
+			return "yes", nil
+		}
+		close(asked)
+		<-ctx.Done()
+		return "", ctx.Err()
+	}, firstReply[string](s.Several))
+	require.NoError(t, err)
+	require.Empty(t, s.log.with("passed over"))
 }
 
 // Changes grows with the first answer of a service, and with each new connection behind it; a service that is not used counts for nothing.
