@@ -12,14 +12,14 @@ WHERE e.ledger_offset > @from_exclusive AND e.ledger_offset <= @to_inclusive AND
 ORDER BY e.ledger_offset, e.node_id;
 
 -- name: UpdatesBack :one
--- The offset before the last so many updates after one offset up to another; the first one if there are fewer.
+-- The offset before the last beyond + 1 updates after one offset up to another; the first one if there are fewer.
 SELECT coalesce((
     SELECT u.ledger_offset - 1 FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive
     ORDER BY u.ledger_offset DESC OFFSET @beyond LIMIT 1
 ), @from_exclusive)::bigint AS from_exclusive;
 
 -- name: UpdatesWindow :one
--- The offset of the last of so many updates after one offset up to another; the other one if there are fewer.
+-- The offset of the update number beyond + 1 after one offset, up to another; the other one if there are fewer.
 SELECT coalesce((
     SELECT u.ledger_offset FROM updates u WHERE u.ledger_offset > @from_exclusive AND u.ledger_offset <= @to_inclusive
     ORDER BY u.ledger_offset OFFSET @beyond LIMIT 1

@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/moved"
 )
 
-// MovedUpdates returns which of so many updates after an offset, up to the watermark, move amulets, in order. through is how far they were
-// read: no further than after, if there are none.
+// MovedUpdates returns which of the next atMost updates after an offset, up to the watermark, move amulets, in order. through is how far they
+// were read: no further than after, if there are none.
 func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, watermark, err := s.movedBounds(ctx, tx)
@@ -35,8 +35,8 @@ func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost in
 	return list, through, err
 }
 
-// BeforeLast returns the offset before the last so many updates up to the watermark, none of which is at or below another offset, and the
-// watermark. all reports that there are no more.
+// BeforeLast returns the offset before the last updates, as many as updates says, up to the watermark, none of which is at or below another
+// offset, and the watermark. all reports that there are no more.
 func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		var floor ledger.Offset

@@ -20,7 +20,7 @@ type reanchorCommand struct {
 
 // Help returns the text of the command's help above its flags.
 func (*reanchorCommand) Help() string {
-	return "For a participant that was restored from a backup and has dealt offsets anew: compares which updates it shows, by their synchronizer, " +
+	return "For a participant that was restored from a backup and has given updates other offsets: compares which updates it shows, by their synchronizer, " +
 		"record time and id, and at which offsets, with those that are stored, and says where they part, what moved, and what only one of them has. " +
 		"With --apply everything after the last offset in common is removed, in one transaction, and the indexer reads it again from there. Stop the indexer before."
 }

@@ -18,7 +18,7 @@ type scanFlags struct {
 	Order          uint64        `default:"0" help:"Serve the history like another service, with its own order and offsets; 0: the default one."`
 	SnapshotEvery  time.Duration `default:"3h" placeholder:"TIME" help:"Time between the service's snapshots of the network. Default: ${default}."`
 	PageLimit      int           `default:"1000" placeholder:"N" help:"The largest page that the service answers. Several sandboxes with one seed are several services of one network. Default: ${default}."`
-	UpdatesLag     int           `default:"0" placeholder:"N" help:"So many of the ledger's newest updates are not served yet as updates of the network."`
+	UpdatesLag     int           `default:"0" placeholder:"N" help:"How many of the ledger's newest updates are not served yet as updates of the network."`
 	LieAbout       int64         `default:"0" placeholder:"OFFSET" help:"Send another workflow id than it has for the transaction at this offset of the ledger."`
 	BulkEvery      time.Duration `default:"24h" placeholder:"TIME" help:"Record time of a folder of bulk files. Default: ${default}."`
 	Release        string        `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history, only the updates of the network."`

@@ -101,7 +101,7 @@ type Admin struct {
 // Scan selects Scan services of one network. All get the same credentials.
 type Scan struct {
 	ScanURL    []string `sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
-	ScanAgree  int      `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
+	ScanAgree  int      `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
 	ScanAccess Access   `embed:"" prefix:"scan-"`
 }
 
@@ -110,7 +110,7 @@ type Sources struct {
 	LedgerURL    string   `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
 	LedgerAccess Access   `embed:"" prefix:"ledger-"`
 	ScanURL      []string `sep:"," placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one. Several, separated by commas or in several flags, are alternatives for the updates of a network."`
-	ScanAgree    int      `default:"1" placeholder:"N" help:"So many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}."`
+	ScanAgree    int      `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}."`
 	ScanAccess   Access   `embed:"" prefix:"scan-"`
 }
 

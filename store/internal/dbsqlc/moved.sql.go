@@ -232,7 +232,7 @@ type UpdatesBackParams struct {
 	Beyond        int32 `db:"beyond"`
 }
 
-// The offset before the last so many updates after one offset up to another; the first one if there are fewer.
+// The offset before the last beyond + 1 updates after one offset up to another; the first one if there are fewer.
 func (q *Queries) UpdatesBack(ctx context.Context, db DBTX, arg UpdatesBackParams) (int64, error) {
 	row := db.QueryRow(ctx, updatesBack, arg.FromExclusive, arg.ToInclusive, arg.Beyond)
 	var from_exclusive int64
@@ -253,7 +253,7 @@ type UpdatesWindowParams struct {
 	Beyond        int32 `db:"beyond"`
 }
 
-// The offset of the last of so many updates after one offset up to another; the other one if there are fewer.
+// The offset of the update number beyond + 1 after one offset, up to another; the other one if there are fewer.
 func (q *Queries) UpdatesWindow(ctx context.Context, db DBTX, arg UpdatesWindowParams) (int64, error) {
 	row := db.QueryRow(ctx, updatesWindow, arg.FromExclusive, arg.ToInclusive, arg.Beyond)
 	var to_inclusive int64
