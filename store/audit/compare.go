@@ -78,15 +78,11 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found
 		return err
 	}
 	page = erased.Page(page)
-	dictionaries, err := s.readDictionaries(ctx, tx)
-	if err != nil {
-		return err
-	}
 	wanted := names.NewWanted()
 	for i := range page.Updates {
 		rows.UpdateNames(wanted, &page.Updates[i])
 	}
-	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	dictionaries, numbers, err := s.numbers(ctx, tx, wanted)
 	if err != nil {
 		return err
 	}

@@ -115,11 +115,7 @@ func (s *Stored) compareCarriedPage(
 	if err != nil {
 		return err
 	}
-	names, err := s.readDictionaries(ctx, tx)
-	if err != nil {
-		return err
-	}
-	numbers, err := names.resolve(ctx, tx, wanted)
+	names, numbers, err := s.numbers(ctx, tx, wanted)
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,16 @@ func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*diction
 	return d, nil
 }
 
+// numbers reads the dictionaries, and gives what is wanted its numbers.
+func (s *Stored) numbers(ctx context.Context, db dbsqlc.DBTX, wanted *names.Wanted) (*dictionaries, names.Numbers, error) {
+	dictionaries, err := s.readDictionaries(ctx, db)
+	if err != nil {
+		return nil, names.Numbers{}, err
+	}
+	numbers, err := dictionaries.resolve(ctx, db, wanted)
+	return dictionaries, numbers, err
+}
+
 func number(ref int32) string { return strconv.Itoa(int(ref)) }
 
 // resolve gives every name, and every list of parties, its number. What the dictionary lacks gets a number that no row can

@@ -29,11 +29,7 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	if len(records) == 0 {
 		return nil
 	}
-	dictionaries, err := s.readDictionaries(ctx, tx)
-	if err != nil {
-		return err
-	}
-	numbers, err := dictionaries.resolve(ctx, tx, rows.RecordNames(records))
+	dictionaries, numbers, err := s.numbers(ctx, tx, rows.RecordNames(records))
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 		if err := r.addNames(ctx, tx, wanted); err != nil {
 			return err
 		}
-		dictionaries, err := r.stored.readDictionaries(ctx, tx)
-		if err != nil {
-			return err
-		}
-		numbers, err := dictionaries.resolve(ctx, tx, wanted)
+		_, numbers, err := r.stored.numbers(ctx, tx, wanted)
 		if err != nil {
 			return err
 		}

@@ -147,11 +147,7 @@ func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, p
 	if len(different) == 0 {
 		return nil
 	}
-	dictionaries, err := w.stored.readDictionaries(ctx, tx)
-	if err != nil {
-		return err
-	}
-	numbers, err := dictionaries.resolve(ctx, tx, wanted)
+	_, numbers, err := w.stored.numbers(ctx, tx, wanted)
 	if err != nil {
 		return err
 	}
