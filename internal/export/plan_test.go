@@ -106,3 +106,43 @@ func TestANetworkThatIsKnownLater(t *testing.T) {
 		require.Equal(t, c.fits, err == nil, "%v", c)
 	}
 }
+
+// What a database must know of itself before it is exported, and where the export ends.
+func TestWhereAnExportEnds(t *testing.T) {
+	t.Parallel()
+	known := store.ExportState{
+		Extent: store.Extent{Started: true, Watermark: 100}, Participant: "p", Scope: "s", Verified: 80,
+	}
+	for _, c := range []struct {
+		change  func(*store.ExportState)
+		options Options
+		through ledger.Offset
+		refused string
+	}{
+		{through: 100},
+		{options: Options{Through: 50}, through: 50},
+		{options: Options{Full: true}, through: 80},
+		{options: Options{Full: true, Through: 90}, through: 80},
+		{change: func(s *store.ExportState) { s.Participant, s.Network = "", "n" }, through: 100},
+		{options: Options{Through: 101}, refused: "the database goes up to offset 100, and --through is 101"},
+		{change: func(s *store.ExportState) { s.Started = false }, refused: "nothing has been indexed yet"},
+		{change: func(s *store.ExportState) { s.Participant = "" }, refused: "does not know whose ledger it holds"},
+		{change: func(s *store.ExportState) { s.Scope = "" }, refused: "does not know whose ledger it holds"},
+		{change: func(s *store.ExportState) { s.ChangedTo = "other" }, refused: "the scope is being changed"},
+	} {
+		state := known
+		if c.change != nil {
+			c.change(&state)
+		}
+		through, err := (&Export{options: c.options}).through(state)
+		if c.refused == "" {
+			require.NoError(t, err)
+			require.Equal(t, c.through, through)
+			continue
+		}
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.Contains(t, problem.What, c.refused)
+		require.NotEmpty(t, problem.Do)
+	}
+}
