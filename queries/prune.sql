@@ -9,6 +9,12 @@ JOIN pg_catalog.pg_class c ON c.relname::text = p.name AND c.relnamespace = (
 WHERE p.from_offset <= @floor::bigint
 ORDER BY p.relation, p.from_offset;
 
+-- name: PruneBelow :many
+-- The first update up to an offset that was recorded before a time, if one is given.
+SELECT u.ledger_offset FROM updates u
+WHERE u.ledger_offset <= @floor::bigint AND (sqlc.narg(until)::timestamptz IS NULL OR u.record_time < sqlc.narg(until)::timestamptz)
+ORDER BY u.ledger_offset LIMIT 1;
+
 -- name: PruneActive :one
 -- How many contracts stay because they were active; those on two synchronizers count twice.
 SELECT count(*) FROM needed_creations n

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
@@ -70,52 +71,55 @@ func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePl
 		if err != nil {
 			return err
 		}
-		if plan.Floor, err = s.pruneFloor(ctx, tx, &extent, before); err != nil {
+		var until time.Time
+		if plan.Floor, until, err = s.pruneFloor(ctx, tx, &extent, before); err != nil {
 			return err
 		}
 		plan.From = extent.HistoryFloor
-		if err := s.refusePrune(ctx, tx, &extent, plan.Floor); err != nil || plan.Empty() {
+		if err := s.refusePrune(ctx, tx, &extent, plan.Floor); err != nil {
 			return err
+		}
+		if plan.Empty() {
+			return s.refusePruneBelow(ctx, tx, &extent, plan.Floor, until)
 		}
 		return s.planPrune(ctx, tx, &plan)
 	})
 	return plan, err
 }
 
-// pruneFloor is the last offset that goes.
-func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, before PruneBefore) (ledger.Offset, error) {
+// pruneFloor is the last offset that goes, and the time before which what goes was recorded; zero: an offset was given.
+func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, before PruneBefore) (floor ledger.Offset, until time.Time, err error) {
 	if before.Offset != nil || !extent.Started {
 		if before.Offset == nil {
-			return 0, nil
+			return 0, until, nil
 		}
-		return *before.Offset - 1, nil
+		return *before.Offset - 1, until, nil
 	}
-	until := before.Time
+	until = before.Time
 	if until.IsZero() {
 		newest, err := s.recordTime(ctx, tx, extent.Watermark)
 		if err != nil || newest.IsZero() {
-			return extent.HistoryFloor, err
+			return extent.HistoryFloor, until, err
 		}
 		var now time.Time
 		if err := tx.QueryRow(ctx, "SELECT now()").Scan(&now); err != nil {
-			return 0, fmt.Errorf("read the database's clock: %w", err)
+			return 0, until, fmt.Errorf("read the database's clock: %w", err)
 		}
 		if now.Before(newest) {
 			newest = now
 		}
 		until = newest.Add(-before.Age)
 	}
-	var floor ledger.Offset
-	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
+	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "SELECT offset_at($1::timestamptz - interval '1 microsecond')", until).Scan(&floor)
 	})
 	if pg.HasCode(err, pg.InvalidParameterValue) { // the first update that is stored is later
-		return extent.HistoryFloor, nil
+		return extent.HistoryFloor, until, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for the last update before %s: %w", until.UTC().Format(time.RFC3339), err)
+		return 0, until, fmt.Errorf("look for the last update before %s: %w", until.UTC().Format(time.RFC3339), err)
 	}
-	return floor, nil
+	return floor, until, nil
 }
 
 func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset) error {
@@ -148,6 +152,9 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 			Do: fmt.Sprintf("give --before an offset of more than %d, or run `%s history --with-snapshot` first", *extent.StateFloor, by.Backfill),
 		}
 	}
+	if floor <= extent.HistoryFloor {
+		return nil
+	}
 	undecided, err := s.db.Queries.PruneUndecided(ctx, tx, int64(extent.HistoryFloor))
 	if err != nil {
 		return fmt.Errorf("look for reassignments that are incomplete below offset %d: %w", extent.HistoryFloor, err)
@@ -160,6 +167,24 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 		}
 	}
 	return nil
+}
+
+// refusePruneBelow refuses to leave what was filled in below the history floor, and does not reach up to it yet, where some of it was to go.
+func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset, until time.Time) error {
+	within := dbsqlc.PruneBelowParams{Floor: int64(min(floor, extent.HistoryFloor)), Until: pgtype.Timestamptz{Time: until, Valid: !until.IsZero()}}
+	below, err := s.db.Queries.PruneBelow(ctx, tx, within)
+	if err != nil {
+		return fmt.Errorf("look for history that was filled in below offset %d: %w", extent.HistoryFloor, err)
+	}
+	if len(below) == 0 {
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("history is being filled in in database %s: what is stored from offset %d on does not reach up to offset %d yet, and can't be pruned without what is above it",
+			s.Address(), below[0], extent.HistoryFloor),
+		Do: fmt.Sprintf("run `%s history` until it is done, and prune then; or give --before an offset of more than %d, and it goes too",
+			s.db.Config.Commands.Backfill, max(extent.HistoryFloor+1, *extent.StateFloor)),
+	}
 }
 
 // planPrune counts. Of partitions that go whole it takes the planner's word, if there is one.

@@ -54,7 +54,7 @@ func (s *Store) OffsetBefore(ctx context.Context, before PruneBefore) (at ledger
 		if err != nil {
 			return err
 		}
-		at, err = s.pruneFloor(ctx, tx, &extent, before)
+		at, _, err = s.pruneFloor(ctx, tx, &extent, before)
 		return err
 	})
 	return at, err

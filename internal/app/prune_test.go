@@ -18,6 +18,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // prune prunes the updates before an offset.
@@ -183,6 +184,30 @@ func TestHistoryThatWasPrunedIsFilledInOnDemandOnly(t *testing.T) {
 	w.requireWhole(t)
 }
 
+// Nobody is told that nothing is stored before an offset, or a time, while history that was filled in is.
+func TestHistoryThatDoesNotReachUpYetIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	w := newFillWorld(t, 99, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
+	w.fill(t, 30, 80, false)
+	pair := config.Database{DatabaseURL: w.database}
+	first, err := strconv.ParseInt(texts(t, w.database, "SELECT min(ledger_offset)::text FROM ledger.updates")[0], 10, 64)
+	require.NoError(t, err)
+	recorded := collect[time.Time](t, w.database, "SELECT record_time FROM ledger.updates WHERE ledger_offset = $1", first)[0]
+	for _, before := range []store.PruneBefore{{Offset: new(ledger.Offset(first + 1))}, {Offset: new(ledger.Offset(w.at))}, {Time: recorded.Add(time.Microsecond)}} {
+		_, err := RunPrune(t.Context(), pair, before, true, testLogger(t))
+		requireProblem(t, err, fmt.Sprintf("from offset %d on does not reach up to offset %d yet", first, w.at), fmt.Sprintf("an offset of more than %d", w.at+1))
+	}
+	for _, before := range []store.PruneBefore{{Offset: new(ledger.Offset(first))}, {Time: recorded}} {
+		plan, err := RunPrune(t.Context(), pair, before, true, testLogger(t))
+		require.NoError(t, err)
+		require.True(t, plan.Empty())
+	}
+	prune(t, w.database, w.at+2)
+	require.Empty(t, texts(t, w.database, "SELECT update_id FROM ledger.updates WHERE ledger_offset <= $1", w.at+1))
+	requireFloors(t, w.database, w.at+1, w.at+1)
+	requireVerified(t, w.database, w.ledgerURL)
+}
+
 // While history is filled in, or another process prunes, nothing is pruned.
 func TestOnePrunesAtATime(t *testing.T) {
 	t.Parallel()
@@ -279,8 +304,9 @@ func TestPruningIsKilledAtAnyPoint(t *testing.T) {
 	w.requireBegunAt(t, at)
 }
 
-// Where the disk becomes full, everything stays as it was, and pruning gets through when there is room again.
-func TestPruningOnAFullDisk(t *testing.T) {
+// Where the disk becomes full under a daemon, pruning and redacting leave everything as it was, and the daemon waits; when there is room again all
+// of them get through.
+func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "fills a disk")
 	throwaway.NeedPrograms(t)
@@ -303,16 +329,31 @@ func TestPruningOnAFullDisk(t *testing.T) {
 	w.ledger.Grow(3_000)
 	w.index(t, true)
 	at := offsetAfter(w.ledger, w.at+1_000)
+	what := audit.Redaction{ContractID: texts(t, w.database, `SELECT max(c.contract_id) FROM ledger.created_events c JOIN ledger.archived_events a USING (contract_id)
+		WHERE c.ledger_offset > $1`, at)[0]}
+	pair := config.Database{DatabaseURL: w.database}
+	var journal journal
+	daemon := startLogged(t, indexerFor(w.database, w.ledgerURL, w.scope), journal.logger())
+	journal.wait(t, "leading")
 	require.NoError(t, disk.Fill())
-	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: w.database}, store.PruneBefore{Offset: new(ledger.Offset(at + 1))}, true, testLogger(t))
+	w.ledger.Grow(500)
+	_, err = RunPrune(t.Context(), pair, store.PruneBefore{Offset: new(ledger.Offset(at + 1))}, true, testLogger(t))
 	require.Error(t, err)
+	_, err = RunRedact(t.Context(), pair, what, "a test", true, testLogger(t))
+	require.Error(t, err)
+	journal.wait(t, "retrying")
 	require.NoError(t, disk.Free())
 	require.NoError(t, disk.Run(func() error { return server.Restart(t.Context()) }))
+	waitFor(t, w.database, lastUpdate(w.ledger))
 	requireFloors(t, w.database, 0, 0)
 	require.Empty(t, sandbox.Diff(w.ledger.Truth(w.truth, w.ledger.End()), relations(t, w.database)))
 	prune(t, w.database, at+1)
+	_, err = RunRedact(t.Context(), pair, what, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	require.NoError(t, daemon.finish())
 	requireFloors(t, w.database, at, at)
-	require.Empty(t, sandbox.Diff(w.ledger.TruthFromSnapshot(w.truth, at, w.ledger.End()), relations(t, w.database)))
+	truth := sandbox.Redact(w.ledger.TruthFromSnapshot(w.truth, at, w.ledger.End()), map[string]bool{what.ContractID: true}, nil)
+	require.Empty(t, sandbox.Diff(truth, relations(t, w.database)))
 }
 
 // Whoever asks about what stays is answered as before: roles that are limited to parties, typed views, queries for the Participant Query Store,

@@ -7,6 +7,8 @@ package dbsqlc
 
 import (
 	"context"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const pruneActive = `-- name: PruneActive :one
@@ -20,6 +22,38 @@ func (q *Queries) PruneActive(ctx context.Context, db DBTX, floor int64) (int64,
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const pruneBelow = `-- name: PruneBelow :many
+SELECT u.ledger_offset FROM updates u
+WHERE u.ledger_offset <= $1::bigint AND ($2::timestamptz IS NULL OR u.record_time < $2::timestamptz)
+ORDER BY u.ledger_offset LIMIT 1
+`
+
+type PruneBelowParams struct {
+	Floor int64              `db:"floor"`
+	Until pgtype.Timestamptz `db:"until"`
+}
+
+// The first update up to an offset that was recorded before a time, if one is given.
+func (q *Queries) PruneBelow(ctx context.Context, db DBTX, arg PruneBelowParams) ([]int64, error) {
+	rows, err := db.Query(ctx, pruneBelow, arg.Floor, arg.Until)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var ledger_offset int64
+		if err := rows.Scan(&ledger_offset); err != nil {
+			return nil, err
+		}
+		items = append(items, ledger_offset)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const pruneCarryUnknown = `-- name: PruneCarryUnknown :exec
