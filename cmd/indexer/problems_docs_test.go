@@ -47,6 +47,7 @@ var documented = map[string]struct {
 	"internal/app/indexer.go":      {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/indexes.go":      {1, []string{"no package is stored, or the types of a template"}},
 	"internal/app/page.go":         {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
+	"internal/app/past.go":         {1, []string{"what was stored before the scope was changed has to be read"}},
 	"internal/app/prune.go":        {1, []string{"`prune --network`: records"}},
 	"internal/app/reanchor.go":     {1, []string{"`reanchor`: of the updates of a network"}},
 	"internal/app/source.go":       {2, []string{"schema network holds the updates of another", "the Scan service does not serve the updates"}},

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -483,6 +485,43 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 		requireVerified(t, w.database, w.ledgerURL)
 		w.requireWhole(t)
 	})
+}
+
+// Without the rights of a party that was taken away the daemon goes on. Verifying says what it needs them for, and does without when what was
+// stored of that party is pruned.
+func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
+	t.Parallel()
+	w := newScopeWorld(t, 94, 80)
+	parties := w.ledger.Parties()[1:3]
+	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: w.ledger.ParticipantID()})
+	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs(parties[0]), sandbox.CanReadAs(parties[1])}})
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte(authority.Token("reader")), 0o600))
+	w.ledgerURL = serve(t, w.ledger, sandbox.ServerOptions{Version: "3.5", ListLimit: 15, Authority: authority})
+	read := func(change bool) {
+		t.Helper()
+		cfg := indexerFor(w.database, w.ledgerURL, w.scope)
+		cfg.LedgerAccess.TokenFile, cfg.ChangeScope = token, change
+		require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	}
+	w.scope.Parties = parties
+	read(false)
+	w.ledger.Grow(30)
+	w.scope.Parties = parties[:1]
+	read(true)
+	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs(parties[0])}})
+	w.ledger.Grow(30)
+	read(false)
+
+	v := Verify{Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true}}
+	v.LedgerAccess.TokenFile = token
+	verified := func() error {
+		_, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Error(d) })
+		return err
+	}
+	requireProblem(t, verified(), "the scope of then", "lacks CanReadAs for party "+parties[1], "the earlier scope", "`indexer prune`")
+	prune(t, w.database, offsetAfter(w.ledger, w.ledger.Offset(85))+1)
+	require.NoError(t, verified())
 }
 
 // Killed with SIGKILL at any point, with a daemon that goes on, both changes of the scope and the filling in continue where they were.

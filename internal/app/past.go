@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -55,15 +56,29 @@ func (p *past) in(ctx context.Context, scope ledger.Scope) (source, error) {
 	if p.earlier[hash] == nil {
 		opened, err := p.open(scope)
 		if err != nil {
-			return nil, fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
+			return nil, unread(scope, err)
 		}
 		if _, err := opened.identify(ctx); err != nil {
 			opened.Close()
-			return nil, fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
+			return nil, unread(scope, err)
 		}
 		p.earlier[hash] = opened
 	}
 	return p.earlier[hash], nil
+}
+
+// unread is the error for an earlier scope in which can't be read, such as one of a party that the user may not read as any more.
+func unread(scope ledger.Scope, err error) error {
+	var problem *ledger.Problem
+	if !errors.As(err, &problem) {
+		return fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("what was stored before the scope was changed has to be read in the scope of then, %s", scope.Canonical()),
+		Do: problem.Do + ": here that is the earlier scope, and not what the flags name now. " +
+			"What was stored then is not read any more when it is pruned (`indexer prune`)",
+		Err: err,
+	}
 }
 
 // ReadSnapshot implements source. The snapshot that is carried is read in its scope.
