@@ -149,3 +149,37 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		})
 	}
 }
+
+// Killed with SIGKILL at any point, a repair beside a daemon that follows the ledger, and a reset, get through when they are run again. Then the
+// database is what the ledger is.
+func TestRepairsAndResetsAreKilledAtAnyPoint(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "kills a program again and again until it gets through")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 107})
+	l.Grow(600)
+	database := throwaway.Migrated(t, migrate)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Latency: time.Millisecond}), defaultScope())
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	execute(t, database,
+		"DELETE FROM indexer.updates WHERE ledger_offset % 50 = 0", "DELETE FROM indexer.created WHERE ledger_offset % 40 = 1",
+		"UPDATE indexer.created SET payload = '{}' WHERE ledger_offset % 30 = 2", "DELETE FROM indexer.active_contracts WHERE activated_offset % 20 = 3",
+		"DELETE FROM indexer.lifetimes WHERE activated_offset % 20 = 4", "DELETE FROM indexer.synchronizers WHERE synchronizer_ref = 1",
+	)
+	cfg.VerifyRate = 100
+	daemon := startIndexer(t, cfg)
+	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + cfg.LedgerURL}
+	random := rand.New(rand.NewPCG(7, 8))
+	kills := killUntilDone(t, random, env, build(t, "indexer"), "verify", "--all", "--repair")
+	l.Grow(50)
+	waitFor(t, database, lastUpdate(l))
+	require.NoError(t, daemon.finish())
+	truth := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
+	require.Empty(t, sandbox.Diff(truth, relations(t, database)), "repaired")
+
+	kills += killUntilDone(t, random, env, build(t, "indexer"), "reset", "--to-offset", fmt.Sprint(l.Offset(50)))
+	require.Positive(t, kills)
+	cfg.VerifyRate = 0
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Empty(t, sandbox.Diff(truth, relations(t, database)), "read again")
+	requireVerified(t, database, cfg.LedgerURL)
+}

@@ -21,7 +21,7 @@ func factRows(t *testing.T, database, relation string) []string {
 	return texts(t, database, fmt.Sprintf("SELECT (to_jsonb(t) - 'applied')::text FROM indexer.%s t ORDER BY 1", relation))
 }
 
-// A subscriber has every row of the facts once, through crashes of both servers and resets, and keeps what is pruned.
+// A subscriber has every row of the facts once, through crashes of both servers, resets and a reanchoring, and keeps what is pruned.
 func TestSubscriber(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts two servers")
@@ -93,6 +93,11 @@ func TestSubscriber(t *testing.T) {
 		index()
 		requireCopied()
 	}
+	l.Redeal(70, 7) // the participant is restored from a backup, and deals the offsets anew
+	_, err = RunReanchor(t.Context(), reanchorFor(from, ledgerURL, true), testLogger(t))
+	require.NoError(t, err)
+	index()
+	requireCopied()
 
 	copied := map[string][]string{}
 	for _, table := range facts {

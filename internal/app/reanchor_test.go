@@ -1,18 +1,24 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 func reanchorFor(database, ledgerURL string, apply bool) Reanchor {
@@ -230,4 +236,133 @@ func TestReanchoringIsKilledAtAnyPoint(t *testing.T) {
 	kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")
 	require.Positive(t, kills)
 	require.Empty(t, sandbox.Diff(restored.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, restored.End()), relations(t, database)))
+}
+
+// reanchor stops the daemon at a restored participant, and has the database fit it.
+func (w *fillWorld) reanchor(t *testing.T, restored *sandbox.Ledger, options sandbox.ServerOptions) Reanchored {
+	t.Helper()
+	w.ledger, w.ledgerURL = restored, serve(t, restored, options)
+	err := RunIndexer(t.Context(), indexerFor(w.database, w.ledgerURL, w.scope), testLogger(t))
+	requireProblem(t, err, "`indexer reanchor`")
+	done, err := RunReanchor(t.Context(), reanchorFor(w.database, w.ledgerURL, true), testLogger(t))
+	require.NoError(t, err)
+	require.True(t, done.Parted)
+	return done
+}
+
+// A database whose scope was changed, once or before what was added was filled in, is made to fit a restored participant, wherever they part.
+func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
+	parties := backedUp(1).Parties()
+	options := sandbox.ServerOptions{Version: "3.5", ListLimit: 15}
+	begin := func(t *testing.T, before, now []string) (w *fillWorld, earlier sandbox.Scope) {
+		t.Helper()
+		w = &fillWorld{ledger: backedUp(160), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+		w.ledgerURL = serve(t, w.ledger, options)
+		w.scope.Topology, w.scope.Parties = false, before
+		w.index(t, true)
+		earlier, w.scope.Parties = simulatedScope(w.scope), now
+		w.truth = simulatedScope(w.scope)
+		w.ledger.Grow(60)
+		require.NoError(t, w.change(t))
+		return w, earlier
+	}
+	for name, cut := range map[string]int{"below the change": 120, "above the change": 190} {
+		t.Run("taken away, they part "+name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			w, earlier := begin(t, parties[1:4], parties[1:2])
+			changedAt := w.ledger.Offset(159)
+			done := w.reanchor(t, dealtAnew(cut, 220, 40), options)
+			w.index(t, true)
+			w.requireHistoryAndScope(t, earlier, min(changedAt, int64(done.To)))
+			requireVerified(t, w.database, w.ledgerURL)
+		})
+		t.Run("added, they part "+name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			var pages atomic.Int64
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			stopping := options
+			w, _ := begin(t, parties[1:2], parties[1:4])
+			stopping.Fault = func(r *http.Request) *sandbox.Fault {
+				if strings.HasSuffix(r.URL.Path, "-page") && pages.Add(1) > 4 {
+					stop()
+				}
+				return nil
+			}
+			_, err := RunFill(ctx, fillFor(w.database, serve(t, w.ledger, stopping), w.scope, -1, -1, false), testLogger(t))
+			require.ErrorIs(t, err, context.Canceled)
+			require.Equal(t, []string{"false"}, texts(t, w.database, "SELECT ledger.is_complete(0, ledger.latest_offset())::text"))
+			w.reanchor(t, dealtAnew(cut, 220, 40), options)
+			w.index(t, true)
+			requireVerified(t, w.database, w.ledgerURL)
+			w.fill(t, -1, -1, false)
+			w.requireWhole(t)
+		})
+	}
+}
+
+// Windows that were sealed above where participant and database part are sealed anew.
+func TestReanchoringBelowSeals(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "runs the daemon several times")
+	s := indexed(t, 61, 200, sandbox.ServerOptions{})
+	s.sealUntil(allSealed)
+	s.Ledger = dealtAnew(100, 190, 60)
+	s.cfg.LedgerURL = serve(t, s.Ledger, sandbox.ServerOptions{})
+	done, err := RunReanchor(t.Context(), reanchorFor(s.database, s.cfg.LedgerURL, true), testLogger(t))
+	require.NoError(t, err)
+	require.True(t, done.Parted)
+	require.Equal(t, []string{"true"}, texts(t, s.database, "SELECT (ledger.verified_offset() <= $1)::text", int64(done.To)))
+	s.index()
+	s.sealUntil(allSealed)
+	require.Positive(t, requireVerified(t, s.database, s.cfg.LedgerURL).Updates.Updates)
+}
+
+// What was redacted stays so in a restored participant's history: of a contract that is active again, and of updates that are lost.
+func TestReanchoringWhatWasRedacted(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "reads several histories one after the other")
+	w := &fillWorld{ledger: backedUp(240), scope: everything("ledger-effects"), database: throwaway.Migrated(t, migrate)}
+	options := sandbox.ServerOptions{Version: "3.5"}
+	w.ledgerURL = serve(t, w.ledger, options)
+	w.index(t, true)
+	other, at := restored(150, 60), w.ledger.Offset(149)
+	truth := sandbox.Scope{Shape: sandbox.LedgerEffects, Version: options.Version, Interfaces: w.scope.Interfaces, Blobs: true}
+	var active []string
+	for _, row := range other.Truth(truth, other.End())["active_contracts"] {
+		active = append(active, row["contract_id"].(string))
+	}
+	const ended = `SELECT c.contract_id FROM ledger.created_events c JOIN ledger.archived_events a USING (contract_id)
+		WHERE c.payload IS NOT NULL AND NOT EXISTS (SELECT FROM ledger.active_contracts x WHERE x.contract_id = c.contract_id) AND `
+	again := texts(t, w.database, ended+"c.contract_id = ANY ($1) GROUP BY 1 ORDER BY bool_or(c.entity_name LIKE '%Amulet') DESC, 1 LIMIT 5", active)
+	lost := texts(t, w.database, ended+"c.ledger_offset > $1 GROUP BY 1 ORDER BY 1 LIMIT 1", at)
+	exercised := texts(t, w.database, `SELECT e.update_id FROM ledger.exercised_events e WHERE e.ledger_offset > $1 AND NOT EXISTS (SELECT FROM ledger.created_events c
+		WHERE c.ledger_offset = e.ledger_offset) ORDER BY e.ledger_offset LIMIT 1`, at)
+	require.NotEmpty(t, again)
+	contracts, updates := map[string]bool{}, map[string]bool{exercised[0]: true}
+	for _, id := range append(again, lost[0]) {
+		contracts[id] = true
+		_, err := RunRedact(t.Context(), config.Database{DatabaseURL: w.database}, audit.Redaction{ContractID: id}, "a test", true, testLogger(t))
+		require.NoError(t, err)
+	}
+	_, err := RunRedact(t.Context(), config.Database{DatabaseURL: w.database}, audit.Redaction{UpdateID: exercised[0]}, "a test", true, testLogger(t))
+	require.NoError(t, err)
+
+	done := w.reanchor(t, other, options)
+	require.Equal(t, ledger.Offset(at), done.To)
+	w.index(t, true)
+	redacted := func(of map[string][]sandbox.Row) map[string][]sandbox.Row {
+		return sandbox.Redact(of, contracts, updates)
+	}
+	require.Empty(t, sandbox.Diff(redacted(w.ledger.Truth(truth, w.ledger.End())), relations(t, w.database)))
+	require.Empty(t, sandbox.Diff(redacted(w.ledger.Holdings(truth, w.ledger.End())), rowsOf(t, w.database, []string{"holdings", "holding_totals"})))
+	require.ElementsMatch(t, again, texts(t, w.database, "SELECT contract_id FROM ledger.active_contracts WHERE contract_id = ANY ($1) AND payload IS NULL", again))
+	v := Verify{Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: true}}
+	result, err := RunVerify(t.Context(), v, testLogger(t), func(d findings.Difference) { t.Error(d) })
+	require.NoError(t, err)
+	require.EqualValues(t, len(contracts), result.RedactedContracts)
 }
