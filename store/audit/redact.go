@@ -131,7 +131,7 @@ func (r *Repairer) Redact(ctx context.Context, what Redaction, reason string) (R
 	report, err := r.redactAll(ctx, what, reason)
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		err = &ledger.Problem{
-			What: "another process has a transaction open that writes this database for long: it fills in history, prunes or repairs",
+			What: "another process has a transaction open that writes this database for long: it indexes, fills in history, prunes or repairs",
 			Do:   "redact again when it is done", Err: err,
 		}
 	}
