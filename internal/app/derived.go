@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -54,17 +53,24 @@ func (d *derivedHistory) Describe(ctx context.Context) (ledger.TransactionsServi
 	return ledger.TransactionsService{NetworkID: id}, err
 }
 
-// startAgain begins a generation where the one that is read is not what follows from the stored updates.
-func (d *derivedHistory) startAgain(ctx context.Context, leader *store.TransactionsWriter, logger *slog.Logger) error {
+// Reasons why the generation that is read is not what follows from the stored updates.
+const (
+	rulesChanged = "the rules have changed since"
+	filledIn     = "history was filled in below them"
+)
+
+// deriveAgain begins a generation where the one that is read is not what follows from the stored updates. While history is filled in from
+// the newest on, it is filled in below each generation that is begun: so that one is ever shown, the one that is under way is read to its end.
+func (h *transactions) deriveAgain(ctx context.Context, leader *store.TransactionsWriter) error {
 	at, _, err := leader.TransactionsPosition(ctx)
-	if err != nil || at.Records() == 0 {
+	if err != nil {
 		return err
 	}
-	why, err := d.outdated(ctx, at)
-	if err != nil || why == "" {
+	why, err := h.derived.outdated(ctx, at)
+	if err != nil || why == "" || why == filledIn && at.Rereading() && !h.cfg.UntilCurrent {
 		return err
 	}
-	logger.InfoContext(ctx, "deriving the transaction history again", "stream", "transactions", "reason", why)
+	h.logger.InfoContext(ctx, "deriving the transaction history again", "stream", "transactions", "reason", why)
 	_, err = leader.BeginGeneration(ctx, at)
 	return err
 }
@@ -72,12 +78,15 @@ func (d *derivedHistory) startAgain(ctx context.Context, leader *store.Transacti
 // outdated returns why the generation that is read is not what follows from the stored updates; empty: it is, as far as it goes. The
 // last record tells by which rules all were derived that can be.
 func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPosition) (why string, err error) {
+	if at.Records() == 0 {
+		return "", nil
+	}
 	_, rules, stored, err := d.store.RecordOrigin(ctx, at.LastSeq)
 	switch {
 	case err != nil:
 		return "", err
 	case stored && rules != ledger.RulesVersion:
-		return "the rules have changed since", nil
+		return rulesChanged, nil
 	}
 	first, _, stored, err := d.store.RecordOrigin(ctx, at.ReadAfter+1)
 	if err != nil || !stored {
@@ -89,7 +98,7 @@ func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPos
 	}
 	offset, stored, err := d.store.UpdateOffset(ctx, updateOf(records[0].Cursor()))
 	if stored && offset < first {
-		return "history was filled in below them", err
+		return filledIn, err
 	}
 	return "", err
 }
@@ -100,11 +109,17 @@ func (d *derivedHistory) pruned(ctx context.Context) bool {
 	return err != nil || bounds.PrunedTo > 0
 }
 
-// missing reports whether records that follow from updates up to an offset are not stored, or are being derived again.
-func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (bool, error) {
+// missing returns why records that follow from updates up to an offset have to be derived yet, or again; empty: they need not be.
+func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (why string, err error) {
 	at, marks, err := d.store.DerivedPosition(ctx)
-	if err != nil || at.Rereading() {
-		return at.Rereading(), err
+	if err != nil {
+		return "", err
+	}
+	if at.Rereading() {
+		return "they are being derived again", nil
+	}
+	if why, err := d.outdated(ctx, at); err != nil || why != "" {
+		return why, err
 	}
 	after := ledger.TransactionsCursor("")
 	if len(marks) > 0 {
@@ -112,10 +127,13 @@ func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (bool,
 	}
 	records, err := d.TransactionsAfter(ctx, after)
 	if err != nil || len(records) == 0 {
-		return false, err
+		return "", err
 	}
 	offset, _, err := d.store.UpdateOffset(ctx, updateOf(records[0].Cursor()))
-	return offset <= upTo, err
+	if offset <= upTo {
+		why = "they have not been yet"
+	}
+	return why, err
 }
 
 // updateOf is the id of the update that a record with this cursor follows from.

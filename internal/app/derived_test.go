@@ -144,8 +144,44 @@ func TestRecordsOfFilledInHistory(t *testing.T) {
 	pair := config.Database{DatabaseURL: database, Schemas: config.Schemas{Network: true}}
 	_, err = RunRedact(t.Context(), pair, audit.Redaction{UpdateID: minted[0]}, "a test", true, testLogger(t))
 	require.NoError(t, err)
+	_, err = RunPrune(t.Context(), pair, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.4)))}, true, testLogger(t))
+	requireProblem(t, err, "could not be after pruning: "+filledIn)
+	requireReadToItsEnd(t, networkFor(database, url))
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	require.Empty(t, sandbox.Diff(renumbered(t, database, want), derivedRelations(t, database)))
+}
+
+// requireReadToItsEnd begins to derive records again, and lets history be filled in below what it has derived: a daemon goes on, and a run that
+// ends begins again.
+func requireReadToItsEnd(t *testing.T, cfg Indexer) {
+	t.Helper()
+	db, err := store.Open(config.StoreOf(cfg.DatabaseURL, config.NetworkSchemas, testLogger(t)))
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.LeadTransactions(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer leader.Close()
+	h := newDerivedTransactions(&indexer{cfg: cfg, logger: testLogger(t), store: db}, newDerivedHistory(db, nil))
+	deriveAgain := func() ledger.TransactionsPosition {
+		t.Helper()
+		require.NoError(t, h.deriveAgain(t.Context(), leader))
+		at, _, err := leader.TransactionsPosition(t.Context())
+		require.NoError(t, err)
+		return at
+	}
+	at := deriveAgain()
+	require.True(t, at.Rereading())
+	records, err := h.derived.TransactionsAfter(t.Context(), "")
+	require.NoError(t, err)
+	last := records[len(records)-1]
+	at, err = leader.AppendTransactions(t.Context(), at, nil, ledger.TransactionsBatch{Records: []ledger.Transaction{last}, Cursor: last.Cursor()})
+	require.NoError(t, err)
+	h.cfg.UntilCurrent = false
+	require.Equal(t, at, deriveAgain())
+	h.cfg.UntilCurrent = true
+	at = deriveAgain()
+	require.Zero(t, at.Records())
 }
 
 // Per update of the network, archived + minted - created = burned; and the sums of what is beside the records are those of the records.
@@ -294,6 +330,7 @@ func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	execute(t, database, "UPDATE network_indexer.transactions SET rules = 0, fingerprint = fingerprint + 1")
 	execute(t, database, "UPDATE network_indexer.transfers SET sender_fee = sender_fee + 1")
 	execute(t, database, "UPDATE network_indexer.party_transfers SET fee = fee + 1 WHERE sent")
+	requireProblem(t, prune(0.4), "could not be after pruning: "+rulesChanged)
 	earlier := derivedRelations(t, database)
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	require.Equal(t, shown(), rewritten())

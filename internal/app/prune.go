@@ -38,14 +38,15 @@ func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore
 // pruneTo prunes the updates up to an offset, of a network once the records that follow from them are stored.
 func pruneTo(ctx context.Context, db *store.Store, leader *store.BackfillWriter, network bool, floor ledger.Offset) error {
 	if network {
-		missing, err := newDerivedHistory(db, nil).missing(ctx, floor)
+		why, err := newDerivedHistory(db, nil).missing(ctx, floor)
 		if err != nil {
 			return err
 		}
-		if missing {
+		if why != "" {
 			return &ledger.Problem{
-				What: fmt.Sprintf("records that follow from the updates up to offset %d have not been derived yet, and could not be after pruning", floor),
-				Do:   "prune again when the daemon (`indexer run`) has derived them: the metric derived_offset says how far it is",
+				What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be after pruning: %s", floor, why),
+				Do: "let the daemon (`indexer run`) derive them, and prune again: where they are derived again its log says when they are shown, " +
+					"else the metric derived_offset says how far it is",
 			}
 		}
 	}

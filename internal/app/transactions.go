@@ -91,7 +91,7 @@ func (h *transactions) connectAsLeader(ctx context.Context, leader *store.Transa
 		return err
 	}
 	if h.derived != nil {
-		if err := h.derived.startAgain(ctx, leader, h.logger); err != nil {
+		if err := h.deriveAgain(ctx, leader); err != nil {
 			return err
 		}
 	}
