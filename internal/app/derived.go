@@ -182,7 +182,8 @@ func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledge
 			return nil, err
 		}
 		var fresh []ledger.Transaction
-		for at := after; at < watermark; {
+		at := after
+		for at < watermark {
 			moved, through, err := d.store.MovedUpdates(ctx, at, derivedAtOnce)
 			if err != nil {
 				return nil, err
@@ -199,7 +200,7 @@ func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledge
 		if all {
 			fresh = append(slices.Clone(d.newest), fresh...)
 		}
-		d.newest, d.upTo = fresh[max(0, len(fresh)-max(n, newestRemembered)):], watermark
+		d.newest, d.upTo = fresh[max(0, len(fresh)-max(n, newestRemembered)):], max(watermark, at) // some may have come since it was read
 		list := slices.Clone(d.newest[max(0, len(d.newest)-n):])
 		slices.Reverse(list)
 		return list, nil
