@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -123,7 +124,7 @@ func inferred(t *testing.T, payloads ...string) (columns []string, report ViewRe
 	t.Helper()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 69})
 	l.Grow(300)
-	n := 0
+	var n atomic.Int64
 	database, _ = withTypes(t, l, sandbox.ServerOptions{Fault: noPackages, Rewrite: func(e sandbox.Element) []byte {
 		var whole any
 		if json.Unmarshal(e.Raw, &whole) != nil {
@@ -138,8 +139,7 @@ func inferred(t *testing.T, payloads ...string) (columns []string, report ViewRe
 				}
 			case map[string]any:
 				if id, _ := v["templateId"].(string); strings.HasSuffix(id, ":Entry") && v["createArgument"] != nil {
-					v["createArgument"] = json.RawMessage(payloads[n%len(payloads)])
-					n++
+					v["createArgument"] = json.RawMessage(payloads[int(n.Add(1))%len(payloads)])
 				}
 				for _, inner := range v {
 					replace(inner)
@@ -151,7 +151,7 @@ func inferred(t *testing.T, payloads ...string) (columns []string, report ViewRe
 		require.NoError(t, err)
 		return raw
 	}}, effects(), noTypeKnown)
-	require.Greater(t, n, len(payloads))
+	require.Greater(t, int(n.Load()), len(payloads))
 	cfg := viewsOf(database, "registry:Registry.Entry:Entry")
 	cfg.Infer = true
 	reports, err := CreateViews(t.Context(), cfg, testLogger(t))
