@@ -156,7 +156,7 @@ func TestRepairsAndResetsAreKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "kills a program again and again until it gets through")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 107})
-	l.Grow(600)
+	l.Grow(300)
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Latency: time.Millisecond}), defaultScope())
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
