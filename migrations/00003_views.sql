@@ -1,6 +1,8 @@
 -- The analysts' views. Names, columns and meaning are a contract: they do not change.
 -- A column that needs a look-up elsewhere (update_id, payload of an active contract) is a scalar subquery, so that
--- only queries that name it pay for it. Conditions on the watermark are true of almost every row, and the planner takes "btint8cmp(x, y) <> 1",
+-- only queries that name it pay for it. It stands outside of unions: what is in a branch is planned with every query, whether that names
+-- it or not, and updates can have many partitions. (update_offset is NULL for rows of a snapshot, which have no update.)
+-- Conditions on the watermark are true of almost every row, and the planner takes "btint8cmp(x, y) <> 1",
 -- which is x <= y, as that: of "<=" with a value that it doesn't know it expects a third of the rows, and so nested loops where there are
 -- many. Nor does it combine a scan of the whole primary key with the selective index.
 -- Carried rows of the waiting snapshot (floors.waiting_snapshot) are not shown. For a condition inside a union PostgreSQL would read the
@@ -70,14 +72,16 @@ SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, 
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
-FROM created c
-UNION ALL
-SELECT c.ledger_offset, c.node_id, c.contract_id, c.template_ref, c.created_at, c.payload, c.contract_key, c.contract_key_hash,
-       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
-       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers,
-       (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.witness_parties_ref) AS witness_parties
-FROM carried_created c
-WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
+FROM (
+    SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.created_at, x.payload, x.contract_key, x.contract_key_hash,
+           x.signatories_ref, x.observers_ref, x.witness_parties_ref
+    FROM created x
+    UNION ALL
+    SELECT x.ledger_offset, x.node_id, x.contract_id, x.template_ref, x.created_at, x.payload, x.contract_key, x.contract_key_hash,
+           x.signatories_ref, x.observers_ref, x.witness_parties_ref
+    FROM carried_created x
+    WHERE x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates')
+) c;
 
 -- Where contracts that have moved were created: at the creation event, or at the first activation in a snapshot.
 CREATE VIEW first_creations AS
@@ -105,18 +109,19 @@ SELECT c.ledger_offset, c.node_id, c.origin, c.contract_id, t.template_id, t.pac
        t.entity_name, t.representative_package_id, c.payload, c.contract_key, c.contract_key_hash,
        CASE WHEN si.party_list_ref = c.signatories_ref THEN si.parties END AS signatories,
        CASE WHEN ob.party_list_ref = c.observers_ref THEN ob.parties END AS observers,
-       CASE WHEN wi.party_list_ref = c.witness_parties_ref THEN wi.parties END AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob, c.workflow_id, c.update_id,
+       CASE WHEN wi.party_list_ref = c.witness_parties_ref THEN wi.parties END AS witness_parties, c.created_at, c.acs_delta, c.created_event_blob,
+       coalesce(c.workflow_id, (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = c.update_offset)) AS workflow_id,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = c.update_offset) AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = c.synchronizer_ref) AS synchronizer_id, c.record_time, c.extra, c.template_ref AS template_number
 FROM (
     SELECT x.ledger_offset, x.node_id, x.origin, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time, x.created_at, x.acs_delta,
            x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
-           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id,
-           (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS workflow_id, x.ledger_offset AS shown_at
+           NULL::text AS workflow_id, x.ledger_offset AS update_offset, x.ledger_offset AS shown_at
     FROM created x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, 'snapshot', x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz, x.created_at, x.acs_delta,
            x.payload, x.contract_key, x.contract_key_hash, x.signatories_ref, x.observers_ref, x.witness_parties_ref, x.created_event_blob, x.extra,
-           NULL::text, x.workflow_id,
+           x.workflow_id, NULL::bigint,
            CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
     FROM carried_created x
 ) c
@@ -165,19 +170,19 @@ CREATE VIEW ledger.reassignments AS
 SELECT r.ledger_offset, r.node_id, r.kind, r.contract_id, t.template_id, t.package_name, t.module_name, t.entity_name, r.reassignment_id,
        so.synchronizer_id AS source_synchronizer_id, ta.synchronizer_id AS target_synchronizer_id, r.submitter,
        r.reassignment_counter, r.assignment_exclusivity,
-       CASE WHEN wi.party_list_ref = r.witness_parties_ref THEN wi.parties END AS witness_parties, r.update_id,
+       CASE WHEN wi.party_list_ref = r.witness_parties_ref THEN wi.parties END AS witness_parties,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = r.update_offset) AS update_id,
        (SELECT s.synchronizer_id FROM synchronizers s WHERE s.synchronizer_ref = r.synchronizer_ref) AS synchronizer_id,
        r.record_time, r.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, x.record_time,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties_ref, x.extra,
-           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
+           x.witness_parties_ref, x.extra, x.ledger_offset AS update_offset, x.ledger_offset AS shown_at
     FROM reassignments x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.kind, x.contract_id, x.template_ref, x.synchronizer_ref, NULL::timestamptz,
            x.reassignment_id, x.source_ref, x.target_ref, x.submitter, x.reassignment_counter, x.assignment_exclusivity,
-           x.witness_parties_ref, x.extra, NULL::text,
+           x.witness_parties_ref, x.extra, NULL::bigint,
            CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
     FROM carried_reassignments x
 ) r

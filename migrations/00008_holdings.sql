@@ -43,17 +43,18 @@ COMMENT ON VIEW interface_names IS 'The interfaces that have views, with the par
 
 CREATE VIEW ledger.interface_views AS
 SELECT v.ledger_offset, v.node_id, v.contract_id, v.interface_id, n.package_name, n.module_name, n.entity_name, v.view_value,
-       v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.ordinal, v.update_id, s.synchronizer_id,
+       v.status_code, v.status_message, v.status_details, v.implementation_package_id, v.ordinal,
+       (SELECT u.update_id FROM updates u WHERE u.ledger_offset = v.update_offset) AS update_id, s.synchronizer_id,
        v.record_time, v.extra
 FROM (
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, x.record_time,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           (SELECT u.update_id FROM updates u WHERE u.ledger_offset = x.ledger_offset) AS update_id, x.ledger_offset AS shown_at
+           x.ledger_offset AS update_offset, x.ledger_offset AS shown_at
     FROM interface_views x
     UNION ALL
     SELECT x.ledger_offset, x.node_id, x.ordinal, x.contract_id, x.interface_id, x.synchronizer_ref, NULL::timestamptz,
            x.view_value, x.status_code, x.status_message, x.status_details, x.implementation_package_id, x.extra,
-           NULL::text, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
+           NULL::bigint, CASE WHEN x.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates') THEN x.ledger_offset END
     FROM carried_interface_views x
 ) v
 LEFT JOIN interface_names n ON n.interface_id = v.interface_id
