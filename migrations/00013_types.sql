@@ -185,13 +185,3 @@ RETURN CASE WHEN value LIKE '____-__-__' AND value NOT LIKE '%-%-%-%' AND value 
                                + interval '1 month' - interval '1 day')
                       THEN make_date(left(value, 4)::integer, substr(value, 6, 2)::integer, right(value, 2)::integer) END END;
 COMMENT ON FUNCTION ledger.as_date(text) IS 'The text (2025-06-18) as date; NULL where it is none.';
-
-CREATE FUNCTION ledger.as_timestamptz(value text) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN length(value) < 28 AND value LIKE '____-__-__T__:__:__%Z' AND value NOT LIKE '0000%'
-             AND value ~ '^[0-9]+-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$'
-            THEN CASE WHEN substr(value, 9, 2)::integer <= 28
-                        OR substr(value, 9, 2)::integer <= extract(day FROM make_date(left(value, 4)::integer, substr(value, 6, 2)::integer, 1)
-                               + interval '1 month' - interval '1 day')
-                      THEN make_timestamp(left(value, 4)::integer, substr(value, 6, 2)::integer, substr(value, 9, 2)::integer, substr(value, 12, 2)::integer,
-                               substr(value, 15, 2)::integer, rtrim(substr(value, 18), 'Z')::double precision) AT TIME ZONE 'UTC' END END;
-COMMENT ON FUNCTION ledger.as_timestamptz(text) IS 'The text (2025-06-18T00:00:00.000001Z) as timestamptz; NULL where it is none.';

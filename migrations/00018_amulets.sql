@@ -154,7 +154,7 @@ COMMENT ON COLUMN ledger.traffic_purchases.update_id IS 'Id of the update.';
 
 CREATE VIEW ledger.mining_rounds WITH (security_invoker = true) AS
 SELECT integer_of(text_of(c.payload -> 'round' -> 'number')) AS round, amount_of(c.payload -> 'amuletPrice') AS amulet_price,
-       time_of(text_of(c.payload -> 'opensAt')) AS opens_at, time_of(text_of(c.payload -> 'targetClosesAt')) AS target_closes_at,
+       ledger.as_timestamptz(text_of(c.payload -> 'opensAt')) AS opens_at, ledger.as_timestamptz(text_of(c.payload -> 'targetClosesAt')) AS target_closes_at,
        c.contract_id, c.ledger_offset, c.node_id, c.record_time
 FROM created c
 WHERE c.template_ref = ANY (ARRAY(
