@@ -411,30 +411,31 @@ END
 $$;
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
--- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The first condition
--- checks the offset even if nothing is held. Of the active contracts only those that have moved can replace another row: they have an
--- index.
+-- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The argument is
+-- computed once, because it may be a call such as ledger.offset_at. The first condition checks the offset even if nothing is held. Of the
+-- active contracts only those that have moved can replace another row: they have an index.
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
+    WITH known AS MATERIALIZED (SELECT ledger.state_offset(at_offset) AS at)
     SELECT h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders, h.contract_id,
            h.created_at, h.activated_offset, h.activated_node_id, h.created_round,
            h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
            h.entity_name, h.synchronizer_id
     FROM ledger.holding_lifetimes h
-    WHERE (SELECT ledger.state_offset(at_offset)) IS NOT NULL AND h.activated_offset <= (SELECT ledger.state_offset(at_offset))
-      AND (h.active_until IS NULL OR h.active_until > (SELECT ledger.state_offset(at_offset)))
+    WHERE (SELECT k.at FROM known k) IS NOT NULL AND h.activated_offset <= (SELECT k.at FROM known k)
+      AND (h.active_until IS NULL OR h.active_until > (SELECT k.at FROM known k))
       AND NOT EXISTS (
           SELECT
           FROM (
               SELECT a.contract_id, a.activated_offset, a.activated_node_id
               FROM active_contracts a
-              WHERE a.position_id IS NOT NULL AND a.reassignment_counter > 0 AND a.activated_offset <= (SELECT ledger.state_offset(at_offset))
+              WHERE a.position_id IS NOT NULL AND a.reassignment_counter > 0 AND a.activated_offset <= (SELECT k.at FROM known k)
               UNION ALL
               SELECT l.contract_id, l.activated_offset, l.activated_node_id
               FROM lifetimes l
-              WHERE l.position_id IS NOT NULL AND l.activated_offset <= (SELECT ledger.state_offset(at_offset))
-                AND l.deactivated_offset > (SELECT ledger.state_offset(at_offset)) AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
+              WHERE l.position_id IS NOT NULL AND l.activated_offset <= (SELECT k.at FROM known k)
+                AND l.deactivated_offset > (SELECT k.at FROM known k) AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
           ) y
           WHERE y.contract_id = h.contract_id AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
 
