@@ -53,6 +53,10 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err != nil {
 			return err
 		}
+		end, err := l.store.storedTo(ctx, tx, watermark)
+		if err != nil {
+			return err
+		}
 		if _, err := l.removeAfter(ctx, tx, watermark); err != nil {
 			return err
 		}
@@ -80,6 +84,10 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 			}
 		}
 		if err := l.settleScope(ctx, tx, int64(watermark)); err != nil {
+			return err
+		}
+		// Nobody was shown it, but copies by replication have it.
+		if err := writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark), int64(end), writing.Reset); err != nil {
 			return err
 		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark)-1, int64(watermark), writing.ScopeChanged)

@@ -50,6 +50,10 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 			return err
 		}
 		report.From = extent.Watermark
+		end, err := l.store.storedTo(ctx, tx, extent.Watermark)
+		if err != nil {
+			return err
+		}
 		if err := l.deriveAgain(ctx, tx); err != nil {
 			return err
 		}
@@ -70,7 +74,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err := writing.ForgetScopes(ctx, tx); err != nil {
 			return err
 		}
-		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(report.From), writing.Reset)
+		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(to), int64(end), writing.Reset)
 	})
 	if err != nil {
 		return ResetReport{}, fmt.Errorf("reset to offset %d: %w", to, err)

@@ -59,6 +59,18 @@ func TestReadersLearnWhatChangedBehindThem(t *testing.T) {
 	_, err = up.Reset(ctx, 105)
 	require.NoError(t, err)
 	require.Equal(t, "updates 105 110 reset", d.rewrites()[3])
+	// Copies by replication have what is not shown yet, too.
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(120, 130)))
+	_, err = up.Reset(ctx, 105)
+	require.NoError(t, err)
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(106, 108)))
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(110, 140)))
+	scope := storetest.Scope
+	scope.Parties = []string{"bob"}
+	changed, err := up.ChangeScope(ctx, scope)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, []string{"updates 105 130 reset", "updates 105 140 reset", "updates 104 105 scope changed"}, d.rewrites()[4:])
 }
 
 // follower keeps a copy of the creation events as the documents say.
@@ -125,6 +137,15 @@ func TestACopyFollowsWhatIsShown(t *testing.T) {
 	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(105, 108)))
 	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(108, 120)))
 	f.turn("reset and read again meanwhile")
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(120, 125)))
+	_, err = up.Reset(ctx, 120)
+	require.NoError(t, err)
+	f.turn("reset of what was not shown")
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(120, 124)))
+	_, err = up.Reset(ctx, 120)
+	require.NoError(t, err)
+	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(120, 122)))
+	f.turn("reset of what was not shown, and read meanwhile")
 	repairer, ok, err := Audit.LeadRepair(ctx, up.store)
 	require.NoError(t, err)
 	require.True(t, ok)

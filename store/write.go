@@ -80,3 +80,12 @@ func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, erro
 	}
 	return ranges, nil
 }
+
+// storedTo is the end of what is stored: the watermark, or where what is stored ahead of it ends.
+func (s *Store) storedTo(ctx context.Context, db dbsqlc.DBTX, watermark ledger.Offset) (ledger.Offset, error) {
+	ahead, err := s.ahead(ctx, db)
+	if err != nil || len(ahead) == 0 {
+		return watermark, err
+	}
+	return ahead[len(ahead)-1].To, nil
+}

@@ -98,6 +98,25 @@ func TestSubscriber(t *testing.T) {
 	require.NoError(t, err)
 	index()
 	requireCopied()
+	// An update that was read ahead, and that the ledger does not have any more.
+	leader, ok, err := db.LeadUpdates(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	at, _, err := leader.Watermark(t.Context())
+	require.NoError(t, err)
+	scope, _, err := db.Scope(t.Context())
+	require.NoError(t, err)
+	synchronizer := "gone"
+	require.NoError(t, leader.WriteAhead(t.Context(), scope, []ledger.Page{{From: at, To: at + 2, Updates: []ledger.Update{{
+		Offset: at + 1, Kind: ledger.KindTransaction, ID: "gone", SynchronizerID: &synchronizer,
+		Archived: []ledger.ArchivedEvent{{NodeID: 1000, ContractID: "gone", TemplateID: "gone:Gone:Gone"}},
+	}}}}))
+	_, err = leader.Reset(t.Context(), at)
+	require.NoError(t, err)
+	leader.Close()
+	l.Grow(10)
+	index()
+	requireCopied()
 
 	copied := map[string][]string{}
 	for _, table := range facts {

@@ -1581,9 +1581,9 @@ type LedgerRewrites struct {
 	Stream string `db:"stream"`
 	// The range begins after this offset or seq.
 	FromExclusive int64 `db:"from_exclusive"`
-	// The range ends with this offset or seq.
+	// The range ends with this offset or seq. That of a reset ends with the last offset that was stored, even if it was not shown yet.
 	ToInclusive int64 `db:"to_inclusive"`
-	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset or reanchor, and read again. scope changed: contracts ended at the offset because the scope does not show them any more, or go on because it does again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried. redacted: content was erased by indexer redact, see ledger.redactions.
+	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset or reanchor, or by a change of the scope what was not shown yet, and read again. scope changed: contracts ended at the offset because the scope does not show them any more, or go on because it does again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried. redacted: content was erased by indexer redact, see ledger.redactions.
 	Reason string `db:"reason"`
 	// When it changed (clock of the database).
 	RewrittenAt pgtype.Timestamptz `db:"rewritten_at"`
