@@ -383,9 +383,16 @@ func TestASnapshotOfSeveralServices(t *testing.T) {
 	_, err = s.ReadSnapshot(t.Context(), at, page.Next)
 	require.ErrorContains(t, err, "the first on which they differ is update u1")
 	services[1].updates["u1"] = creating("u1", 2, createdAt, "a")
-	page, err = s.ReadSnapshot(t.Context(), at, page.Next)
+	next := page.Next
+	page, err = s.ReadSnapshot(t.Context(), at, next)
 	require.NoError(t, err)
 	require.True(t, page.Last)
+	services[0].snapshot = snapshotOf("", listed("old", olderAt, "dso", ""))
+	for _, of := range services {
+		of.updates["u0"] = creating("u0", 1, "2025-06-01T02:00:01.000000Z", "another")
+	}
+	_, err = s.ReadSnapshot(t.Context(), at, next)
+	require.ErrorContains(t, retryable(t, err), "update u0 does not create contract old", "which the page in which it was found does")
 	_, err = s.ReadSnapshot(t.Context(), at, ledger.Token{Kind: ledger.TokenPage, Value: "41@abc"})
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
