@@ -80,8 +80,9 @@ func askPatiently[T any](
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	outcomes := make(chan outcome, len(order))
-	values, failures, unanswered := make([]*T, len(order)), make([]error, len(order)), map[int]time.Time{} // when they were asked
-	asked := 0 // how many services
+	values, failures := make([]*T, len(order)), make([]error, len(order))
+	unanswered := map[int]time.Time{} // when they were asked
+	asked := 0                        // how many services
 	askNext := func() {
 		o := outcome{service: asked}
 		asked++
@@ -156,8 +157,9 @@ func askPatiently[T any](
 
 var errTooSlow = fmt.Errorf("it has not answered for %v", answerPatience)
 
-// order returns the services in the order in which to ask them: those that rest come last, after the others, which are awake. If one reply is enough, that is the order in which
-// they were given. If several have to agree, it is a random one, so that no service can know which others it will be compared with.
+// order returns the services in the order in which to ask them: those that rest come last, after the others, which are awake. If one reply
+// is enough, that is the order in which they were given. If several have to agree, it is a random one, so that no service can know which
+// others it will be compared with.
 func (s *Several) order() (order []*peer, awake int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
