@@ -98,6 +98,12 @@ func (t *Types) round(ctx context.Context, warned map[string]bool) (int, error) 
 			return 0, err
 		}
 	}
+	completed, err := t.complete(ctx)
+	return len(wanted) + completed, err
+}
+
+// complete computes the types again of packages that lacked others, and returns how many there were.
+func (t *Types) complete(ctx context.Context) (int, error) {
 	incomplete, err := t.Sink.CompletablePackages(ctx)
 	if err != nil {
 		return 0, err
@@ -111,7 +117,35 @@ func (t *Types) round(ctx context.Context, warned map[string]bool) (int, error) 
 			return 0, err
 		}
 	}
-	return len(wanted) + len(incomplete), nil
+	return len(incomplete), nil
+}
+
+// StoreAll stores the packages of some ids that are not stored yet, once, in place of Run.
+func (t *Types) StoreAll(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		_, err := t.Sink.PackageContent(ctx, id)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ledger.ErrNotFound) {
+			return err
+		}
+		content, err := t.Source.Package(ctx, id)
+		if err == nil {
+			err = t.save(ctx, id, content)
+		}
+		if err != nil {
+			return err
+		}
+		if t.Forget != nil {
+			t.Forget()
+		}
+	}
+	for {
+		if n, err := t.complete(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
 }
 
 // get asks for a package, and stores it.

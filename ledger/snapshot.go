@@ -19,6 +19,8 @@ type ContractEntry struct {
 
 // ActiveContract is a contract that is active on a synchronizer.
 type ActiveContract struct {
+	// Gone: it is not active. Only an incomplete reassignment, which comes behind it, needs its creation event. Only an export says so.
+	Gone                bool
 	Created             CreatedEvent
 	SynchronizerID      string
 	ReassignmentCounter int64
@@ -27,6 +29,9 @@ type ActiveContract struct {
 
 // IncompleteUnassigned is a contract that left its synchronizer and whose assignment has not been seen.
 type IncompleteUnassigned struct {
+	// Apart: of Created there are the place and the contract only. An entry before has the creation event, or nobody does. Only an export
+	// says so.
+	Apart      bool
 	Created    CreatedEvent
 	Unassigned UnassignedEvent
 	Extra      JSON
@@ -35,6 +40,7 @@ type IncompleteUnassigned struct {
 // IncompleteAssigned is a contract that was assigned while its unassignment has not been seen. It does not say
 // that the contract is active on the target.
 type IncompleteAssigned struct {
+	Apart    bool // as in IncompleteUnassigned, but for the witnesses, which are in Created
 	Created  CreatedEvent
 	Assigned AssignedEvent
 	Extra    JSON
@@ -48,6 +54,8 @@ type TokenKind string
 const (
 	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
 	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page, next_page_token of a Scan's /v1/state/acs
+
+	TokenExport TokenKind = "export" // how many entries of an export come before
 )
 
 // Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software version,

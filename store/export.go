@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
@@ -54,9 +54,31 @@ type ExportState struct {
 	Extent
 	Participant, Network string // whose ledger it is: one of them; both are empty where neither was recorded
 	Scope                string // hash of the scope in force
+	ScopeDefinition      []byte // JSON
 	SchemaVersion        int64
 	Verified             ledger.Offset // up to here updates were read again and found equal
 	Changes              []ExportChange
+	Carried              *ExportSnapshotMark // nil: no snapshot is carried
+	Redactions           []ExportRedaction
+}
+
+// ExportSnapshotMark is what is known of the snapshot whose rows are carried.
+type ExportSnapshotMark struct {
+	At     ledger.Offset `json:"at"`
+	Pruned bool          `json:"pruned,omitempty"` // pruning made its rows
+	Mixed  bool          `json:"mixed,omitempty"`  // of rows of several scopes
+}
+
+// ExportRedaction is a row of ledger.redactions.
+type ExportRedaction struct {
+	Number   int64           `json:"redaction"`
+	Kind     string          `json:"kind"`
+	ID       string          `json:"id"`
+	OfUpdate *string         `json:"of_update,omitempty"`
+	At       time.Time       `json:"redacted_at"`
+	By       string          `json:"redacted_by"`
+	Reason   string          `json:"reason"`
+	Erased   json.RawMessage `json:"erased"`
 }
 
 // ExportChange is a range of the updates, or of what a snapshot brought, in which rows changed after they had been shown, or of the transaction history,
@@ -77,6 +99,7 @@ const (
 
 // ExportSeal is a window that was compared with the ledger, with its digest.
 type ExportSeal struct {
+	Stream      string        `json:"stream"` // one of the Sealed constants of package findings
 	From        ledger.Offset `json:"from_exclusive"`
 	To          ledger.Offset `json:"to_inclusive"`
 	VerifiedAt  time.Time     `json:"verified_at"`
@@ -119,7 +142,7 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 		return state, fmt.Errorf("read the stored scope: %w", err)
 	}
 	if len(scopes) > 0 {
-		state.Scope = scopes[0].Scope
+		state.Scope, state.ScopeDefinition = scopes[0].Scope, scopes[0].Definition
 	}
 	if state.SchemaVersion, err = e.store.schemaVersion(ctx, e.tx); err != nil {
 		return state, fmt.Errorf("read the schema's version: %w", err)
@@ -138,6 +161,21 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 			c.Rewrite, c.RewrittenAt.Time.UTC(), c.Stream, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason,
 		})
 	}
+	carried, err := q.SnapshotFinished(ctx, e.tx)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return state, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
+	}
+	if err == nil {
+		s := carried.Snapshots
+		state.Carried = &ExportSnapshotMark{At: ledger.Offset(s.SnapshotOffset), Pruned: s.Pruned != nil && *s.Pruned, Mixed: s.Mixed != nil && *s.Mixed}
+	}
+	redactions, err := q.ExportRedactions(ctx, e.tx)
+	if err != nil {
+		return state, fmt.Errorf("read what was redacted: %w", err)
+	}
+	for _, r := range redactions {
+		state.Redactions = append(state.Redactions, ExportRedaction{r.Redaction, r.Kind, r.ID, r.OfUpdate, r.RedactedAt.Time.UTC(), r.RedactedBy, r.Reason, r.Erased})
+	}
 	return state, nil
 }
 
@@ -155,17 +193,15 @@ func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, upd
 	return ledger.Offset(at[0]), nil
 }
 
-// Seals returns the windows that lie in a range as a whole.
+// Seals returns the windows that have a part of a range, and with the first range the snapshot's. Those that wait to be compared again are left out.
 func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (seals []ExportSeal, err error) {
-	windows, err := e.store.db.Queries.VerificationsWithin(ctx, e.tx, dbsqlc.VerificationsWithinParams{
-		Stream: findings.SealedUpdates, FromExclusive: int64(from), ToInclusive: int64(to),
-	})
+	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{FromExclusive: int64(from), ToInclusive: int64(to)})
 	if err != nil {
 		return nil, fmt.Errorf("read what was sealed: %w", err)
 	}
 	for _, w := range windows {
 		seals = append(seals, ExportSeal{
-			From: ledger.Offset(w.FromExclusive), To: ledger.Offset(w.ToInclusive), VerifiedAt: w.VerifiedAt.Time.UTC(),
+			Stream: w.Stream, From: ledger.Offset(w.FromExclusive), To: ledger.Offset(w.ToInclusive), VerifiedAt: w.VerifiedAt.Time.UTC(),
 			Result: w.Result, Differences: w.Differences, Digest: w.Digest,
 		})
 	}
@@ -182,9 +218,39 @@ var exportTypes = map[uint32]struct {
 	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.TextArrayOID: {ExportTexts, ""}, pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
 }
 
-// Relations returns what is exported, in the order in which it is written.
-func (e *ExportSnapshot) Relations(ctx context.Context) (list []ExportRelation, err error) {
-	for _, exported := range tables.InExport() {
+// Packages returns the ids of the packages that are stored.
+func (e *ExportSnapshot) Packages(ctx context.Context) (ids []string, err error) {
+	list, err := e.store.db.Queries.PackageContentList(ctx, e.tx)
+	if err != nil {
+		return nil, fmt.Errorf("list the stored packages: %w", err)
+	}
+	for _, p := range list {
+		ids = append(ids, p.PackageID)
+	}
+	return ids, nil
+}
+
+// PackageContent returns the content of a stored package.
+func (e *ExportSnapshot) PackageContent(ctx context.Context, id string) ([]byte, error) {
+	content, err := e.store.db.Queries.PackageContentGet(ctx, e.tx, id)
+	if err != nil {
+		return nil, fmt.Errorf("read package %s: %w", id, err)
+	}
+	return content, nil
+}
+
+// Relations returns what is exported of the analysts' relations, in the order in which it is written.
+func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error) {
+	return e.relations(ctx, tables.InExport())
+}
+
+// Beside returns what is exported for imports only.
+func (e *ExportSnapshot) Beside(ctx context.Context) ([]ExportRelation, error) {
+	return e.relations(ctx, tables.ExportedBeside())
+}
+
+func (e *ExportSnapshot) relations(ctx context.Context, of []tables.Exported) (list []ExportRelation, err error) {
+	for _, exported := range of {
 		relation, err := e.relation(ctx, exported)
 		if err != nil {
 			return nil, fmt.Errorf("look at the columns of %s: %w", exported.Relation, err)
@@ -197,7 +263,10 @@ func (e *ExportSnapshot) Relations(ctx context.Context) (list []ExportRelation, 
 func (e *ExportSnapshot) relation(ctx context.Context, exported tables.Exported) (ExportRelation, error) {
 	r := ExportRelation{Name: exported.Relation, Place: exported.Place}
 	from := pgx.Identifier{e.store.db.Config.Schemas.Views, exported.Relation}.Sanitize()
-	rows, err := e.tx.Query(ctx, "SELECT * FROM "+from+" LIMIT 0")
+	if exported.Query != "" {
+		from = "(" + exported.Query + ")"
+	}
+	rows, err := e.tx.Query(ctx, "SELECT * FROM "+from+" e LIMIT 0")
 	if err != nil {
 		return r, err
 	}

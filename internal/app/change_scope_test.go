@@ -298,8 +298,11 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 				return
 			}
 			w.fill(t, -1, -1, false) // there is nothing to do
-			_, err := exported(t, Export{Database: config.Database{DatabaseURL: w.database}, To: t.TempDir()})
+			folder := t.TempDir()
+			_, err := exported(t, Export{Database: config.Database{DatabaseURL: w.database}, To: folder})
 			require.NoError(t, err)
+			_, err = imported(t, throwaway.Database(t), folder)
+			require.ErrorContains(t, err, "of an earlier scope")
 
 			w.scope.Contracts = c.before
 			w.truth = before

@@ -34,7 +34,7 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 		return err
 	}
 	defer db.Close()
-	place, err := export.Open(cfg.To)
+	place, err := export.Open(cfg.To, true)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,9 +24,9 @@ type Options struct {
 	Wrote   func(Manifest) // is called for each range that was written
 }
 
-// Open opens a place by its name.
-func Open(name string) (Place, error) {
-	place, err := openFolder(name)
+// Open opens a place by its name. Where write is set it is made if it is not there.
+func Open(name string, write bool) (Place, error) {
+	place, err := openFolder(name, write)
 	if err != nil {
 		return nil, fmt.Errorf("open the place of the export: %w", err)
 	}
@@ -36,11 +35,9 @@ func Open(name string) (Place, error) {
 
 // Export is one that goes on. It is not safe for concurrent use.
 type Export struct {
+	catalog
 	database *store.Store
-	place    Place
 	options  Options
-	done     []Manifest
-	left     []string // files of an export that ended early
 }
 
 // Begin reads what was exported. Files that are missing or were cut, and a manifest that is damaged, are a *ledger.Problem. unlock is called when the export is done.
@@ -49,46 +46,12 @@ func Begin(ctx context.Context, database *store.Store, place Place, options Opti
 	if err != nil {
 		return nil, nil, err
 	}
-	e = &Export{database: database, place: place, options: options}
+	e = &Export{catalog: catalog{place: place}, database: database, options: options}
 	if err := e.load(ctx); err != nil {
 		unlock()
 		return nil, nil, err
 	}
 	return e, unlock, nil
-}
-
-func (e *Export) load(ctx context.Context) error {
-	found, err := e.place.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", e.place, err)
-	}
-	named := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if !strings.HasPrefix(name, manifests+"/") || !strings.HasSuffix(name, ".json") {
-			continue
-		}
-		m, err := e.manifest(ctx, name)
-		if err != nil {
-			return err
-		}
-		for _, file := range m.Files {
-			named[file.Name] = true
-			size, ok := found[file.Name]
-			if !ok {
-				return damaged(&m, file, "is missing")
-			}
-			if size != file.Bytes {
-				return damaged(&m, file, fmt.Sprintf("has %d bytes instead of %d", size, file.Bytes))
-			}
-		}
-		e.done = append(e.done, m)
-	}
-	for name := range found {
-		if _, ours := rangeOf(name); ours && !named[name] {
-			e.left = append(e.left, name)
-		}
-	}
-	return nil
 }
 
 // clean removes what an export that ended early left, so that no engine finds rows twice. Whole files of what was pruned may instead have lost their
@@ -116,62 +79,15 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 func rangeOf(name string) (of ledger.Range, ours bool) {
 	base, unfinished := strings.CutSuffix(name, part)
 	relation, file, _ := strings.Cut(base, "/")
+	if relation == packages { // a whole one serves the next manifest
+		return of, unfinished
+	}
 	if relation == manifests {
 		_, err := fmt.Sscanf(file, "%d-%d.json", &of.From, &of.To)
 		return of, unfinished && err == nil
 	}
 	_, err := fmt.Sscanf(file, "%d-%d.parquet", &of.From, &of.To)
 	return of, err == nil && base == fileName(relation, of.From, of.To)
-}
-
-func damaged(m *Manifest, file File, what string) error {
-	return &ledger.Problem{
-		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
-		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, remove %s: then they are exported again",
-			m.From, m.To, m.Name()),
-	}
-}
-
-func (e *Export) manifest(ctx context.Context, name string) (Manifest, error) {
-	text, err := e.read(ctx, name)
-	if err != nil {
-		return Manifest{}, fmt.Errorf("read %s: %w", name, err)
-	}
-	return readManifest(name, text)
-}
-
-func (e *Export) read(ctx context.Context, name string) ([]byte, error) {
-	file, err := e.place.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(file)
-}
-
-// Check reads every file, and compares its digest with the manifest's.
-func (e *Export) Check(ctx context.Context) error {
-	for i := range e.done {
-		for _, file := range e.done[i].Files {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			content, err := e.place.Open(ctx, file.Name)
-			if err != nil {
-				return fmt.Errorf("read %s: %w", file.Name, err)
-			}
-			sum := sha256.New()
-			_, err = io.Copy(sum, content)
-			content.Close()
-			if err != nil {
-				return fmt.Errorf("read %s: %w", file.Name, err)
-			}
-			if hex.EncodeToString(sum.Sum(nil)) != file.SHA256 {
-				return damaged(&e.done[i], file, "has another SHA-256 than its manifest says")
-			}
-		}
-	}
-	return nil
 }
 
 // Next exports the next range, in one snapshot of the database, and reports whether there was one. What can't go on is a *ledger.Problem.
@@ -283,15 +199,22 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	if err != nil {
 		return err
 	}
+	beside, err := snapshot.Beside(ctx)
+	if err != nil {
+		return err
+	}
 	m := Manifest{
-		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, SchemaVersion: state.SchemaVersion,
-		From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
-		Change: newest(state).Number, ChangedAt: newest(state).At,
+		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, ScopeDefinition: state.ScopeDefinition,
+		SchemaVersion: state.SchemaVersion, From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
+		Narrowed: state.ChangedTo != "", PrunedTo: state.PrunedTo, Carried: state.Carried, Change: newest(state).Number, ChangedAt: newest(state).At, Redactions: state.Redactions,
+	}
+	if m.Packages, err = e.writePackages(ctx, snapshot); err != nil {
+		return err
 	}
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err
 	}
-	for _, relation := range relations {
+	for _, relation := range slices.Concat(relations, beside) {
 		file, err := e.writeRelation(ctx, snapshot, relation, from, to)
 		if err != nil {
 			return fmt.Errorf("write %s in %s: %w", fileName(relation.Name, from, to), e.place, err)
@@ -328,6 +251,46 @@ func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapsh
 		return nil
 	})
 	return file, err
+}
+
+// writePackages writes the packages that are stored and that no manifest names yet, and returns all of them. Their ids are the SHA-256 of their
+// content: one that is damaged is left out.
+func (e *Export) writePackages(ctx context.Context, snapshot *store.ExportSnapshot) ([]File, error) {
+	ids, err := snapshot.Packages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	written := map[string]File{}
+	for i := range e.done {
+		for _, file := range e.done[i].Packages {
+			written[file.SHA256] = file
+		}
+	}
+	files := []File{}
+	for _, id := range ids {
+		file, there := written[id]
+		if there {
+			files = append(files, file)
+			continue
+		}
+		file = File{Relation: packages, Name: packages + "/" + id, SHA256: id, Rows: 1}
+		content, err := snapshot.PackageContent(ctx, id)
+		if sum := sha256.Sum256(content); err == nil && hex.EncodeToString(sum[:]) != id {
+			continue
+		}
+		if err == nil {
+			file.Bytes = int64(len(content))
+			err = e.place.Write(ctx, file.Name, func(w io.Writer) error {
+				_, err := w.Write(content)
+				return err
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("write %s in %s: %w", file.Name, e.place, err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
 }
 
 // counter counts and digests what is written.

@@ -25,8 +25,8 @@ type Place interface {
 	Lock(ctx context.Context) (unlock func(), err error)
 	// List returns what is there, with its sizes.
 	List(ctx context.Context) (map[string]int64, error)
-	// Open reads a file.
-	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	// Open opens a file. The error is fs.ErrNotExist where there is none.
+	Open(ctx context.Context, name string) (Content, error)
 	// Write has fill write a file. It appears whole, on the disk, and in the place of one that is there, or not at all.
 	Write(ctx context.Context, name string, fill func(io.Writer) error) error
 	// Remove removes a file.
@@ -35,15 +35,22 @@ type Place interface {
 	String() string
 }
 
+// Content is what a file has.
+type Content interface {
+	io.ReadCloser
+	io.ReaderAt
+}
+
 // folder is a place in a file system.
 type folder struct {
 	root *os.Root
 }
 
-// openFolder makes the folder if it is not there.
-func openFolder(name string) (*folder, error) {
-	if err := os.MkdirAll(name, 0o777); err != nil {
-		return nil, err
+func openFolder(name string, write bool) (*folder, error) {
+	if write {
+		if err := os.MkdirAll(name, 0o777); err != nil {
+			return nil, err
+		}
 	}
 	root, err := os.OpenRoot(name)
 	if err != nil {
@@ -89,7 +96,7 @@ func (f *folder) List(context.Context) (map[string]int64, error) {
 }
 
 // Open: see Place.
-func (f *folder) Open(_ context.Context, name string) (io.ReadCloser, error) {
+func (f *folder) Open(_ context.Context, name string) (Content, error) {
 	return f.root.Open(filepath.FromSlash(name))
 }
 

@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,19 +11,24 @@ import (
 	"ledgerindexer/store"
 )
 
-// format is the version of manifests that this program writes, and the newest that it reads.
-const format = 1
+// format is the version of manifests that this program writes and reads.
+const format = 2
 
-// manifests is the folder of the manifests, beside one folder for each relation.
-const manifests = "manifests"
+// manifests is the folder of the manifests, and packages that of the packages, beside one folder for each relation.
+const (
+	manifests = "manifests"
+	packages  = "packages"
+)
 
 // Manifest says what was exported of a range of offsets. It is written after the range's files, so that a range that has one is whole.
 type Manifest struct {
-	Format        int    `json:"format"`
-	Participant   string `json:"participant,omitempty"`
-	Network       string `json:"network,omitempty"`
-	Scope         string `json:"scope"`
-	SchemaVersion int64  `json:"schema_version"`
+	Format          int             `json:"format"`
+	Participant     string          `json:"participant,omitempty"`
+	Network         string          `json:"network,omitempty"`
+	Scope           string          `json:"scope"`
+	ScopeDefinition json.RawMessage `json:"scope_definition"`
+	SchemaVersion   int64           `json:"schema_version"`
+	Narrowed        bool            `json:"narrowed,omitempty"` // some of what is stored is of an earlier scope, which showed more
 
 	From ledger.Offset `json:"from_exclusive"`
 	To   ledger.Offset `json:"to_inclusive"`
@@ -31,6 +37,9 @@ type Manifest struct {
 	CompleteFrom ledger.Offset `json:"complete_from"`
 	// StateFrom is from where on the database knew what was active; nil: nowhere.
 	StateFrom *ledger.Offset `json:"state_from,omitempty"`
+	// PrunedTo is up to where the database was pruned, and Carried the snapshot whose rows it carried.
+	PrunedTo ledger.Offset             `json:"pruned_to,omitempty"`
+	Carried  *store.ExportSnapshotMark `json:"carried,omitempty"`
 
 	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a database that was restored from a
 	// backup gives numbers again.
@@ -38,9 +47,13 @@ type Manifest struct {
 	ChangedAt time.Time          `json:"changed_at,omitzero"`
 	Seals     []store.ExportSeal `json:"seals"`
 	Files     []File             `json:"files"`
+
+	// What belongs to no range: what the database had of it when the range was written.
+	Packages   []File                  `json:"packages"`
+	Redactions []store.ExportRedaction `json:"redactions,omitempty"`
 }
 
-// File is a file of a range. There is one for each relation.
+// File is a file of a range, of which there is one for each relation, or that of a package.
 type File struct {
 	Relation string `json:"relation"`
 	Name     string `json:"name"` // below the export, with slashes
@@ -60,6 +73,9 @@ func (m *Manifest) Rows() (n int64) {
 	return n
 }
 
+// named returns the files that the manifest names.
+func (m *Manifest) named() []File { return slices.Concat(m.Files, m.Packages) }
+
 // rangeName sorts as offsets do.
 func rangeName(from, to ledger.Offset) string { return fmt.Sprintf("%019d-%019d", from, to) }
 
@@ -70,10 +86,10 @@ func fileName(relation string, from, to ledger.Offset) string {
 // readManifest reads a manifest. What can't be one is a *ledger.Problem.
 func readManifest(name string, text []byte) (m Manifest, err error) {
 	err = json.Unmarshal(text, &m)
-	if err == nil && m.Format > format {
+	if err == nil && m.Format > 0 && m.Format != format {
 		return m, &ledger.Problem{
 			What: fmt.Sprintf("the manifest %s has format %d, and this program knows only %d", name, m.Format, format),
-			Do:   "use the newer release of the indexer that wrote it",
+			Do:   "use the release of the indexer that wrote it, or export into another place",
 		}
 	}
 	if err == nil && (m.Format < 1 || m.Name() != name || m.From < 0 || m.To <= m.From || len(m.Files) == 0) {
@@ -82,6 +98,11 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	for _, file := range m.Files {
 		if err == nil && file.Name != fileName(file.Relation, m.From, m.To) || strings.Contains(file.Relation, "/") {
 			err = fmt.Errorf("it names %q, which is no file of its range", file.Name)
+		}
+	}
+	for _, file := range m.Packages {
+		if id, ours := strings.CutPrefix(file.Name, packages+"/"); err == nil && (!ours || id != file.SHA256) {
+			err = fmt.Errorf("it names %q, which is no package", file.Name)
 		}
 	}
 	if err != nil {

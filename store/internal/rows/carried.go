@@ -80,7 +80,7 @@ func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) erro
 		return creation(&e.Active.Created)
 	case e.Unassigned != nil:
 		unassignedNames(n, &e.Unassigned.Unassigned)
-		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil {
+		if err := within(e.Unassigned.Unassigned.ContractID, e.Unassigned.Unassigned.Offset); err != nil || e.Unassigned.Apart {
 			return err
 		}
 		return creation(&e.Unassigned.Created)
@@ -89,6 +89,10 @@ func EntryNames(n *names.Wanted, e *ledger.ContractEntry, at ledger.Offset) erro
 		n.Template(a.TemplateID, a.PackageName, nil)
 		n.Synchronizer(a.Source)
 		n.Synchronizer(a.Target)
+		if created := &e.Assigned.Created; e.Assigned.Apart {
+			n.Parties(created.WitnessParties)
+			return within(created.ContractID, created.Offset)
+		}
 		return creation(&e.Assigned.Created)
 	}
 	return nil
@@ -104,9 +108,13 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		a := e.Active
 		synchronizer := r.Synchronizer(a.SynchronizerID)
 		row, views := c.creation(r, e, &a.Created, synchronizer, &c.Exact)
+		c.interfaceViews = append(c.interfaceViews, views...)
+		if a.Gone {
+			c.Created = append(c.Created, row)
+			return
+		}
 		row.ReassignmentCounter = &a.ReassignmentCounter
 		c.Created = append(c.Created, row)
-		c.interfaceViews = append(c.interfaceViews, views...)
 		active := dbsqlc.ActiveContracts{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
@@ -116,11 +124,15 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		c.Active = append(c.Active, active)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created
-		c.addIncomplete(r, e, created, r.Synchronizer(u.Source))
+		if !e.Unassigned.Apart {
+			c.addIncomplete(r, e, created, r.Synchronizer(u.Source))
+		}
 		c.addReassignment(e, created, unassignedRow(r, u.Offset, u, &c.Exact), Place{offset: u.Offset, nodeID: &u.NodeID}, "entry_extra")
 	case e.Assigned != nil:
 		a, created := &e.Assigned.Assigned, &e.Assigned.Created
-		c.addIncomplete(r, e, created, r.Synchronizer(a.Target))
+		if !e.Assigned.Apart {
+			c.addIncomplete(r, e, created, r.Synchronizer(a.Target))
+		}
 		at := Place{offset: created.Offset, nodeID: &created.NodeID}
 		c.addReassignment(e, created, assignedRow(r, at, a, created.WitnessParties, &c.Exact), at, "assignment_entry_extra")
 	case e.Unknown != nil:

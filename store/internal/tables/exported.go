@@ -13,6 +13,9 @@ type Exported struct {
 	// Which chooses rows, as a condition; empty: all.
 	Which string
 
+	// Query reads what is no relation of the analysts, from the tables; empty: it is one.
+	Query string
+
 	// Left are the columns that are not exported: numbers of this database, and what a look-up per row finds in another exported relation.
 	Left []string
 }
@@ -31,5 +34,27 @@ func InExport() []Exported {
 		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset, Order: key(node, "interface_id", seq, "field"), Which: "stream = 'updates'"},
 		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until", Order: key("active_from", "active_from_node_id"),
 			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before")},
+	}
+}
+
+// ExportedBeside returns what is exported too, because an import could not make the database of the analysts' relations without it. Rows of a
+// snapshot that are of an entry say which: a creation event is that of an active contract where it has a counter.
+func ExportedBeside() []Exported {
+	return []Exported{
+		{Relation: "offset_checkpoints", Place: offset, Order: key("ordinal", "synchronizer_id"), Query: `
+SELECT o.ledger_offset, o.ordinal, s.synchronizer_id, o.record_time, o.extra
+FROM offset_checkpoints o JOIN synchronizers s ON s.synchronizer_ref = o.synchronizer_ref`},
+		{Relation: "unknown_elements", Place: offset, Order: key("ordinal"), Query: `
+SELECT u.ledger_offset, u.ordinal, u.node_id, u.kind, u.raw FROM unknown_elements u`},
+		{Relation: "snapshot_entries", Place: offset, Order: key("of", node, "ordinal"), Query: `
+SELECT c.ledger_offset, 'created' AS of, c.node_id, NULL::integer AS ordinal, c.reassignment_counter, NULL::bigint AS created_offset,
+    NULL::integer AS created_node_id, c.workflow_id, c.entry_extra, NULL::text AS kind, NULL::jsonb AS raw
+FROM shown_created c
+UNION ALL
+SELECT r.ledger_offset, r.kind, r.node_id, NULL, NULL, r.created_offset, r.created_node_id, r.workflow_id, r.entry_extra, NULL, NULL
+FROM shown_reassignments r
+UNION ALL
+SELECT u.ledger_offset, 'unknown', NULL, u.ordinal, NULL, NULL, NULL, u.workflow_id, u.entry_extra, u.kind, u.raw
+FROM shown_unknown_elements u`},
 	}
 }

@@ -1,0 +1,245 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"ledgerindexer/ingest"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/typed"
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
+)
+
+// Import says what is imported, and into which database.
+type Import struct {
+	config.Database
+	From string // a folder
+	// Show, if set, is called with the progress, about four times a second.
+	Show func(ledger.Progress) `kong:"-"`
+}
+
+// Imported is what an import did.
+type Imported struct {
+	Entries   int64         // of the snapshot that are stored; 0: there is none
+	Updates   int64         // stored by this run
+	Watermark ledger.Offset // afterwards
+	Floor     ledger.Offset // events are complete after here
+	Seals     int           // windows that have the digest that they had
+	Packages  int
+}
+
+// RunImport makes a database of an export, or goes on with one that was begun. When ctx ends, it finishes the transactions under way and returns ctx's
+// error: the next run resumes there. What does not fit is a *ledger.Problem.
+func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Imported, err error) {
+	if cfg.Schemas.OfNetwork() {
+		return done, &config.UsageError{Err: errors.New("these schemas are for the updates of a network, which no import makes: fill them with `backfill network`")}
+	}
+	place, err := export.Open(cfg.From, false)
+	if err != nil {
+		return done, &config.UsageError{Err: err}
+	}
+	source, err := export.BeginImport(ctx, place)
+	if err != nil {
+		return done, err
+	}
+	defer source.Close()
+	if err := refuseNewerExport(place, source); err != nil {
+		return done, err
+	}
+	db, err := store.Open(cfg.Store(logger))
+	if err != nil {
+		return done, &config.UsageError{Err: err}
+	}
+	defer db.Close()
+	err = await(ctx, logger, "waiting for the database", func(ctx context.Context) error {
+		if _, err := db.Migrate(ctx); err != nil {
+			return err
+		}
+		return refuseOther(ctx, db, place, source)
+	})
+	if err != nil {
+		return done, err
+	}
+	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before importing, or wait for the other import")
+	if err != nil {
+		return done, err
+	}
+	defer leader.Close()
+	ctx, endTerm := whileLeading(ctx, leader.Leader)
+	defer endTerm()
+	report, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
+	defer endRecording()
+	i := importing{db: db, place: place, source: source, leader: leader, logger: logger, report: report, done: &done}
+	err = i.run(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(ctx)
+	}
+	return done, err
+}
+
+// refuseNewerExport refuses ranges that a newer release wrote: there may be columns that this one does not know.
+func refuseNewerExport(place export.Place, source *export.Import) error {
+	known, err := store.SchemaVersion()
+	if err != nil {
+		return err
+	}
+	version, manifest := source.SchemaVersion()
+	if version <= known {
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("%s in %s is of schema version %d, and this program knows only %d", manifest, place, version, known),
+		Do:   "use the release of the indexer that wrote it, or a newer one",
+	}
+}
+
+// refuseOther refuses a database that holds something else than what an import of this export has stored so far.
+func refuseOther(ctx context.Context, db *store.Store, place export.Place, source *export.Import) error {
+	another := func(what string) error {
+		return &ledger.Problem{
+			What: fmt.Sprintf("database %s can't take the export in %s: %s", db.Address(), place, what),
+			Do:   "import into a new database, or a new pair of schemas (--tables-schema, --views-schema)",
+		}
+	}
+	if err := db.CheckIdentity(ctx, source.Participant(), source.Scope); err != nil {
+		if problem := (*ledger.Problem)(nil); errors.As(err, &problem) {
+			return another(fmt.Sprintf("it holds another ledger or scope than that of %s, %s", source.Participant(), source.Scope.Canonical()))
+		}
+		return err
+	}
+	floor, state := source.Floor()
+	unfinished, err := db.UnfinishedSnapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if unfinished != nil && (unfinished.At != floor || !state) {
+		return another(fmt.Sprintf("it holds an unfinished snapshot at offset %d", unfinished.At))
+	}
+	bounds, started, err := db.Bounds(ctx)
+	if err != nil || !started {
+		return err
+	}
+	switch {
+	case bounds.Floor != floor || (bounds.StateFloor != nil) != state:
+		return another(fmt.Sprintf("its events begin after offset %d, and those of the export after offset %d", bounds.Floor, floor))
+	case bounds.Watermark > source.End():
+		return another(fmt.Sprintf("it goes up to offset %d, and the export only up to %d", bounds.Watermark, source.End()))
+	}
+	at, stored, err := db.LastUpdate(ctx, bounds.Watermark)
+	if err != nil || at <= floor {
+		return err
+	}
+	exported, ok, err := source.UpdateID(ctx, at)
+	if err == nil && (!ok || exported != stored) {
+		err = another(fmt.Sprintf("its last update, %s at offset %d, is not in the export", stored, at))
+	}
+	return err
+}
+
+// importing is an import that goes on.
+type importing struct {
+	db     *store.Store
+	place  export.Place
+	source *export.Import
+	leader *store.UpdatesWriter
+	logger *slog.Logger
+	report func(ledger.Progress)
+	done   *Imported
+}
+
+func (i *importing) run(ctx context.Context) error {
+	// What was redacted is noted first: from then on nobody brings it back.
+	err := i.patiently(ctx, func(ctx context.Context) error { return i.leader.ImportRedactions(ctx, i.source.Redactions()) })
+	if err != nil {
+		return err
+	}
+	if err := i.begin(ctx); err != nil {
+		return err
+	}
+	loop := ingest.Files{
+		Source: i.source, Sink: updatesSink{i.leader, audit.New(i.db), &hosting{}}, Scope: i.source.Scope, ParticipantID: i.source.Participant(), Logger: i.logger,
+		Watch: ingest.Watch{
+			Committed: func(_, _ ledger.Offset, n int) { i.done.Updates += int64(n) },
+			Progress:  i.report,
+		},
+	}
+	if i.done.Watermark, err = loop.Run(ctx); err != nil {
+		return err
+	}
+	if err := i.packages(ctx); err != nil {
+		return err
+	}
+	return i.seal(ctx)
+}
+
+func (i *importing) patiently(ctx context.Context, fn func(context.Context) error) error {
+	return await(ctx, i.logger, "importing", fn)
+}
+
+// begin stores what was active where the updates begin, if they don't begin with the ledger.
+func (i *importing) begin(ctx context.Context) error {
+	floor, state := i.source.Floor()
+	i.done.Floor = floor
+	_, started, err := i.leader.Watermark(ctx)
+	if err != nil || floor == 0 {
+		return err
+	}
+	if !state {
+		if started {
+			return nil
+		}
+		return i.leader.Start(ctx, i.source.Participant(), i.source.Scope, floor, false)
+	}
+	if !started {
+		loop := ingest.Snapshot{
+			Source: i.source, Sink: i.leader, Scope: i.source.Scope, ParticipantID: i.source.Participant(), At: &floor, Logger: i.logger, Progress: i.report,
+		}
+		progress, err := loop.Run(ctx)
+		if i.done.Entries = progress.Entries; err != nil {
+			return err
+		}
+	}
+	carried, to, pruned := i.source.Pruned()
+	if !pruned {
+		return nil
+	}
+	return i.patiently(ctx, func(ctx context.Context) error { return i.leader.ImportPruned(ctx, carried, to) })
+}
+
+// packages stores the packages that the export has, with their types.
+func (i *importing) packages(ctx context.Context) error {
+	packages := typed.Packages{Content: func(id string) ([]byte, error) { return i.leader.PackageContent(ctx, id) }}
+	types := ingest.Types{Source: i.source, Sink: i.leader, Logger: i.logger, Read: packages.Read, Forget: packages.Forget}
+	ids := i.source.Packages()
+	i.done.Packages = len(ids)
+	return i.patiently(ctx, func(ctx context.Context) error { return types.StoreAll(ctx, ids) })
+}
+
+// seal compares every window that was sealed with its digest, and seals it as it was.
+func (i *importing) seal(ctx context.Context) error {
+	sealer := audit.NewSealer(i.db, i.leader.Leader)
+	seals := i.source.Seals()
+	for _, seal := range seals {
+		err := i.patiently(ctx, func(ctx context.Context) error {
+			ok, err := sealer.ImportSeal(ctx, seal)
+			if err == nil && !ok {
+				err = &ledger.Problem{
+					What: fmt.Sprintf("what was imported from %s of %s after offset %d up to %d does not have the digest with which it was sealed at %s",
+						i.place, seal.Stream, seal.From, seal.To, seal.VerifiedAt.Format("2006-01-02T15:04:05Z07:00")),
+					Do: "compare it with the ledger (`indexer verify`); if the database that was exported is whole (`indexer verify --offline`), export into another place, import again and report this",
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		i.done.Seals++
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"ledgerindexer/ledger"
+)
+
+// catalog is what lies in the place of an export.
+type catalog struct {
+	place Place
+	done  []Manifest
+	left  []string // files of an export that ended early
+}
+
+// load reads the manifests, and looks for the files that they name. Those that are missing or were cut, and a manifest that is damaged, are a
+// *ledger.Problem.
+func (c *catalog) load(ctx context.Context) error {
+	found, err := c.place.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", c.place, err)
+	}
+	named := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if !strings.HasPrefix(name, manifests+"/") || !strings.HasSuffix(name, ".json") {
+			continue
+		}
+		m, err := c.manifest(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, file := range m.named() {
+			named[file.Name] = true
+			size, ok := found[file.Name]
+			if !ok {
+				return damaged(&m, file, "is missing")
+			}
+			if size != file.Bytes {
+				return damaged(&m, file, fmt.Sprintf("has %d bytes instead of %d", size, file.Bytes))
+			}
+		}
+		c.done = append(c.done, m)
+	}
+	for name := range found {
+		if _, ours := rangeOf(name); ours && !named[name] {
+			c.left = append(c.left, name)
+		}
+	}
+	return nil
+}
+
+func damaged(m *Manifest, file File, what string) error {
+	return &ledger.Problem{
+		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
+		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, remove %s: then they are exported again",
+			m.From, m.To, m.Name()),
+	}
+}
+
+func (c *catalog) manifest(ctx context.Context, name string) (Manifest, error) {
+	text, err := c.read(ctx, name)
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return readManifest(name, text)
+}
+
+func (c *catalog) read(ctx context.Context, name string) ([]byte, error) {
+	file, err := c.place.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
+// Check reads every file, and compares its digest with the manifest's.
+func (c *catalog) Check(ctx context.Context) error {
+	checked := map[string]bool{} // manifests name the same packages
+	for i := range c.done {
+		for _, file := range c.done[i].named() {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if checked[file.Name] {
+				continue
+			}
+			checked[file.Name] = true
+			content, err := c.open(ctx, &c.done[i], file)
+			if err != nil {
+				return err
+			}
+			content.Close()
+		}
+	}
+	return nil
+}
+
+// open opens a file that has the digest that its manifest says. What is open stays as it is: an export puts other files in the place of those that
+// change. One that has another digest is a *ledger.Problem.
+func (c *catalog) open(ctx context.Context, m *Manifest, file File) (content Content, err error) {
+	content, err = c.place.Open(ctx, file.Name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, damaged(m, file, "is missing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file.Name, err)
+	}
+	sum := sha256.New()
+	if _, err = io.Copy(sum, io.NewSectionReader(content, 0, file.Bytes)); err != nil {
+		content.Close()
+		return nil, fmt.Errorf("read %s: %w", file.Name, err)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != file.SHA256 {
+		content.Close()
+		return nil, damaged(m, file, "has another SHA-256 than its manifest says")
+	}
+	return content, nil
+}

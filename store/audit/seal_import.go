@@ -1,0 +1,51 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"ledgerindexer/store"
+	"ledgerindexer/store/internal/dbsqlc"
+)
+
+// ImportSeal seals a window as it was in the database of an export, if its rows here have the digest that they had there. ok is false where they have
+// another one, or the window is another one: then nothing is sealed. A window that is sealed here already stays as it is.
+//
+// Errors are those of SealUpdates.
+func (s *Sealer) ImportSeal(ctx context.Context, seal store.ExportSeal) (ok bool, err error) {
+	window := dbsqlc.Verifications{
+		Stream: seal.Stream, FromExclusive: int64(seal.From), ToInclusive: int64(seal.To),
+		VerifiedAt: pgtype.Timestamptz{Time: seal.VerifiedAt, Valid: true}, Result: seal.Result, Differences: seal.Differences,
+	}
+	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		q := s.stored.db.Queries
+		sealed, err := q.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{
+			Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive,
+		})
+		if err != nil {
+			return fmt.Errorf("read what was sealed: %w", err)
+		}
+		if ok = len(sealed) == 1 && sealed[0].FromExclusive == window.FromExclusive && sealed[0].ToInclusive == window.ToInclusive; ok {
+			return nil
+		}
+		rows, err := s.stored.rowsDigest(ctx, tx, window.Stream, window.FromExclusive, window.ToInclusive)
+		if err != nil {
+			return err
+		}
+		if ok = bytes.Equal(sealOf(&window, rows), seal.Digest); !ok {
+			return nil
+		}
+		return q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{
+			Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive, VerifiedAt: window.VerifiedAt,
+			Result: window.Result, Differences: window.Differences, Digest: seal.Digest,
+		})
+	})
+	if err != nil {
+		return false, fmt.Errorf("seal %s after offset %d up to %d as they were: %w", seal.Stream, seal.From, seal.To, err)
+	}
+	return ok, nil
+}
