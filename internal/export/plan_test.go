@@ -128,7 +128,7 @@ func TestWhereAnExportEnds(t *testing.T) {
 		{change: func(s *store.ExportState) { s.Started = false }, refused: "nothing has been indexed yet"},
 		{change: func(s *store.ExportState) { s.Participant = "" }, refused: "does not know whose ledger it holds"},
 		{change: func(s *store.ExportState) { s.Scope = "" }, refused: "does not know whose ledger it holds"},
-		{change: func(s *store.ExportState) { s.ChangedTo = "other" }, refused: "the scope is being changed"},
+		{change: func(s *store.ExportState) { s.Incomplete = true }, refused: "not everything was read in the new scope yet"},
 	} {
 		state := known
 		if c.change != nil {
