@@ -247,14 +247,21 @@ BEGIN
         WHERE u.ledger_offset > answer AND u.synchronizer_id = offset_at.synchronizer_id AND u.record_time > at_time ORDER BY u.ledger_offset LIMIT 1;
         answer := coalesce(answer, latest);
     END IF;
-    IF floor > 0 AND NOT EXISTS (SELECT FROM ledger.updates u WHERE u.ledger_offset > floor AND u.ledger_offset <= answer) AND answer < latest THEN
-        RAISE EXCEPTION 'the offset at % is not known: the first update after offset % is later', at_time, floor
+    IF floor > 0 AND NOT EXISTS (
+        SELECT FROM ledger.updates u
+        WHERE u.ledger_offset > floor AND u.ledger_offset <= answer
+          AND (offset_at.synchronizer_id IS NULL OR u.synchronizer_id = offset_at.synchronizer_id)
+    ) AND (answer < latest OR at_time < least(now(), (
+        SELECT max(o.record_time) FROM ledger.offset_checkpoints o
+        WHERE o.ledger_offset <= latest AND (offset_at.synchronizer_id IS NULL OR o.synchronizer_id = offset_at.synchronizer_id)))) THEN
+        RAISE EXCEPTION 'the offset at % is not known: %', at_time,
+                format(CASE WHEN answer < latest THEN 'the first update after offset %s is later' ELSE 'there is no update after offset %s' END, floor)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
     END IF;
     RETURN answer;
 END
 $$;
-COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up to which no update, on the named synchronizer or on all, has a later record time. For a time after the last update it is ledger.latest_offset(), which may still grow. An error for a time before the first update, unless the ledger is indexed from its beginning, and for an unknown synchronizer.';
+COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up to which no update, on the named synchronizer or on all, has a later record time. For a time after the last update it is ledger.latest_offset(), which may still grow. An error for a time before the first update there, unless the ledger is indexed from its beginning, and for an unknown synchronizer. Where there is no update yet, for a time before the latest offset checkpoint, or without one before now.';
 
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$

@@ -161,13 +161,39 @@ func TestOffsetAt(t *testing.T) {
 func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
-	d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0))
-	d.requireError("the first update after offset 100 is later", "SELECT ledger.offset_at('2000-01-01Z')")
+	l := d.leadUpdates(d.store())
+	progress, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 100)
+	require.NoError(t, err)
+	_, err = l.WriteSnapshotPage(t.Context(), progress, nil, ledger.SnapshotPage{Last: true, Entries: []ledger.ContractEntry{
+		storetest.ActiveEntry(2, 0, "c1", "sync::1", 0), storetest.ActiveEntry(3, 0, "c2", "sync::2", 0)}})
+	require.NoError(t, err)
+	refused := func(message, arguments string) {
+		t.Helper()
+		d.requireError(message, "SELECT ledger.offset_at("+arguments+")")
+	}
+
+	// Before there is an update.
+	refused("is not known: there is no update after offset 100", "'2000-01-01Z'")
+	refused("is not known: there is no update after offset 100", "now() - interval '1 second', 'sync::1'")
+	require.Equal(t, "100 100", d.Row("SELECT ledger.offset_at(now()), ledger.offset_at(now() + interval '1 day', 'sync::1')"))
+	d.Write("INSERT INTO indexer.offset_checkpoints (ledger_offset, ordinal, synchronizer_ref, record_time) SELECT 100, 0, number, '2000-01-02Z' FROM ledger.synchronizers WHERE synchronizer_id = 'sync::1'")
+	refused("is not known: there is no update after offset 100", "'2000-01-01Z', 'sync::1'")
+	refused("is not known: there is no update after offset 100", "'2000-01-02Z', 'sync::2'")
+	require.Equal(t, "100", d.Row("SELECT ledger.offset_at('2000-01-02Z', 'sync::1')"))
+
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(100, 101)))
+	refused("is not known: the first update after offset 100 is later", "'2000-01-01Z'")
 	require.Equal(t, "101", d.Row("SELECT ledger.offset_at(now())"))
 	require.Equal(t, "true", d.Row("SELECT ledger.time_at(101) = (SELECT record_time FROM ledger.updates)"))
 	require.Equal(t, "<nil>", d.Row("SELECT ledger.time_at(100)"))
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(102)")
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(99)")
+
+	// Updates of another synchronizer say nothing of one's own.
+	refused("is not known: there is no update after offset 100", "'2000-01-01Z', 'sync::2'")
+	d.append(l, 101, storetest.NewUpdate(150, "sync::2"))
+	refused("is not known: the first update after offset 100 is later", "'2000-01-01Z', 'sync::2'")
+	require.Equal(t, "150", d.Row("SELECT ledger.offset_at(now(), 'sync::2')"))
 }
 
 func TestIsComplete(t *testing.T) {
