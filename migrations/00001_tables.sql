@@ -467,6 +467,8 @@ CREATE TABLE carried_created (
     PRIMARY KEY (ledger_offset, node_id, snapshot_offset)
 );
 CREATE INDEX carried_created_contract_id ON carried_created USING hash (contract_id);
+-- Whether anything has moved is asked often, and mostly nothing has.
+CREATE INDEX carried_created_moved ON carried_created (ledger_offset) WHERE reassignment_counter > 0;
 
 CREATE TABLE carried_interface_views (
     ledger_offset             bigint  NOT NULL,

@@ -18,6 +18,7 @@ const indexTimeout = time.Hour
 // without them, and they are built when it is finished: together, that is a fraction of the work that it is row by row.
 var lateIndexes = []lateIndex{
 	{"carried_created_contract_id", "ON carried_created USING hash (contract_id)"},
+	{"carried_created_moved", "ON carried_created (ledger_offset) WHERE reassignment_counter > 0"},
 	{"active_contracts_contract_id", "ON active_contracts USING hash (contract_id)"},
 	{"active_contracts_template", "ON active_contracts (template_ref, activated_offset) INCLUDE (activated_node_id, synchronizer_ref, stakeholders_ref)"},
 	{"active_contracts_position", "ON active_contracts (position_id) INCLUDE (amount, locked, activated_offset, activated_node_id, stakeholders_ref) WHERE position_id IS NOT NULL"},

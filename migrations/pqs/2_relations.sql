@@ -32,7 +32,10 @@ WHERE coalesce(v.status_code, 0) = 0 AND v.snapshot_offset IS DISTINCT FROM (SEL
 COMMENT ON VIEW pqs.__views IS 'Interface views of creation events, to be looked up.';
 
 CREATE OR REPLACE VIEW pqs.__assignments WITH (security_invoker = true) AS
-SELECT r.contract_id, r.ledger_offset FROM reassignments r WHERE r.kind = 'assigned';
+SELECT r.contract_id, r.ledger_offset FROM reassignments r WHERE r.kind = 'assigned'
+UNION ALL
+SELECT c.contract_id, c.ledger_offset FROM carried_created c
+WHERE c.reassignment_counter > 0 AND c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 COMMENT ON VIEW pqs.__assignments IS 'Where contracts were assigned: a contract that is active on two synchronizers is shown once, where it came last.';
 
 -- Types ----------------------------------------------------------------------------------------------------------

@@ -182,7 +182,11 @@ CREATE OR REPLACE FUNCTION pqs.__exercises(qname text) RETURNS SETOF pqs.__exerc
 BEGIN ATOMIC
 SELECT pqs.__key(e.choice_fqn), pqs.__key(e.template_fqn), e.exercise_event_pk, e.exercised_at_ix, e.contract_id, e.argument,
        e.result, e.redaction_id, pqs.__key(e.package_id), e.controllers, e.last_descendant_node_id, e.witnesses
-FROM pqs.exercises(__exercises.qname, (SELECT ledger.oldest_offset()), (SELECT ledger.latest_offset())) e;
+FROM pqs.__all_exercises e
+WHERE (__exercises.qname IS NULL OR e.choice = (SELECT (pqs.__choice_type(__exercises.qname)).choice)
+        AND (e.interface_id IS NULL AND e.template_ref = ANY ((SELECT (pqs.__choice_type(__exercises.qname)).template_refs)::integer[])
+             OR e.interface_id = ANY ((SELECT (pqs.__choice_type(__exercises.qname)).interface_ids)::text[])))
+  AND (__exercises.qname IS NULL OR (SELECT (pqs.__choice_type(__exercises.qname)).choice_fqn) IS NOT NULL);
 END;
 COMMENT ON FUNCTION pqs.__exercises(text) IS 'The rows of __exercises of a choice.';
 
