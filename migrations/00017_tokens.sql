@@ -314,7 +314,8 @@ SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.
        e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
 FROM owned_movements e;
 
--- Updates that the party does not see are left out before anything else of them is read.
+-- Updates of which the party neither sees anything nor loses a holding are left out before anything else of them is read. Who loses one need not
+-- be named: witnesses are served of few parties, or of none. Below the state floor ends are not kept, and every update is read.
 CREATE FUNCTION ledger.token_events_of(party text) RETURNS SETOF ledger.token_events LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.admin_signed, e.label, e.counterparties,
@@ -322,12 +323,17 @@ BEGIN ATOMIC
            e.archived_holdings, e.burned_amount, e.minted_amount, e.reason, e.meta, e.standard, e.choice, e.choice_argument,
            e.exercise_result, e.instruction_id, e.transfer, e.legs, e.record_time, e.update_id
     FROM owned_movements e
-    WHERE (SELECT bool_or(token_events_of.party = ANY (l.parties)) FROM party_lists l
-           WHERE l.party_list_ref IN (e.seen_by_ref, e.seen_also_by_ref, e.seen_by_others_ref)) AND e.party = token_events_of.party; END;
+    WHERE e.party = token_events_of.party
+      AND ((SELECT bool_or(token_events_of.party = ANY (l.parties)) FROM party_lists l
+            WHERE l.party_list_ref IN (e.seen_by_ref, e.seen_also_by_ref, e.seen_by_others_ref))
+           OR EXISTS (SELECT FROM lifetimes l JOIN positions p ON p.position_id = l.position_id
+                      WHERE l.deactivated_offset = e.ledger_offset AND p.owner = token_events_of.party)
+           OR coalesce(e.ledger_offset <= (SELECT ledger.state_floor()), true)); END;
 
--- A transfer is what one account gets from another. Of a log's legs each is told by both sides: one of them counts.
+-- A transfer is what one account gets from another. Of a log's legs each is told by both sides: one of them counts. Several settlements of an
+-- update can use the same ids.
 CREATE VIEW ledger.token_transfers WITH (security_invoker = true) AS
-SELECT DISTINCT ON (m.ledger_offset, x.once, m.instrument_admin, m.instrument, m.admin_signed)
+SELECT DISTINCT ON (m.ledger_offset, x.once, sender, receiver, x.amount, m.instrument_admin, m.instrument, m.admin_signed)
        m.ledger_offset, m.node_id,
        CASE WHEN m.kind = 'transfer' THEN m.sender WHEN x.side = 0 THEN m.party ELSE x.other END AS sender,
        CASE WHEN m.kind = 'transfer' OR x.side = 1 THEN m.party ELSE x.other END AS receiver,
@@ -347,7 +353,7 @@ CROSS JOIN LATERAL (
     ) s
     WHERE s.side IS NOT NULL AND s.other <> m.party
 ) x
-ORDER BY m.ledger_offset, x.once, m.instrument_admin, m.instrument, m.admin_signed, x.side, m.node_id;
+ORDER BY m.ledger_offset, x.once, sender, receiver, x.amount, m.instrument_admin, m.instrument, m.admin_signed, x.side, m.node_id;
 
 -- Instructions -----------------------------------------------------------------------------------------------------
 -- What is active is read from the active contracts, by their template, so that WHERE pending reads nothing else.
@@ -355,7 +361,7 @@ ORDER BY m.ledger_offset, x.once, m.instrument_admin, m.instrument, m.admin_sign
 CREATE VIEW ledger.pending_instructions WITH (security_invoker = true) AS
 SELECT i.contract_id, coalesce(text_of(i.view_value -> 'originalInstructionCid'), i.contract_id) AS transfer_id, i.pending,
        CASE WHEN i.pending THEN 'pending'
-            WHEN i.ended_offset IS NULL THEN 'reassigning'
+            WHEN i.ended_offset IS NULL THEN CASE i.moved WHEN 'unassigned' THEN 'reassigning' ELSE 'unknown' END
             WHEN i.choice = 'TransferInstruction_Reject' THEN 'rejected'
             WHEN i.choice = 'TransferInstruction_Withdraw' THEN 'withdrawn'
             WHEN i.output = 'TransferInstructionResult_Failed' THEN 'failed'
@@ -376,7 +382,7 @@ SELECT i.contract_id, coalesce(text_of(i.view_value -> 'originalInstructionCid')
 FROM (
     SELECT a.contract_id, true AS pending, t.view_value, t.signatories, t.created_at, a.activated_offset AS created_offset,
            a.activated_node_id AS created_node_id, NULL::bigint AS ended_offset, NULL::integer AS ended_node_id, NULL::text AS choice,
-           NULL::text AS output, NULL::text AS next_contract_id
+           NULL::text AS output, NULL::text AS next_contract_id, NULL::text AS moved
     FROM active_contracts a
     CROSS JOIN LATERAL (
         SELECT x.view_value, x.signatories, x.created_at FROM transfer_instructions x
@@ -388,7 +394,7 @@ FROM (
                       AND (o.activated_offset, o.activated_node_id) > (a.activated_offset, a.activated_node_id))
     UNION ALL
     SELECT c.contract_id, false, c.view_value, c.signatories, c.created_at, c.ledger_offset, c.node_id, n.ledger_offset, n.node_id, d.choice,
-           d.output, d.next
+           d.output, d.next, m.kind
     FROM transfer_instructions c
     LEFT JOIN LATERAL (
         SELECT x.ledger_offset, x.node_id
@@ -404,10 +410,23 @@ FROM (
           AND e.choice IN ('TransferInstruction_Accept', 'TransferInstruction_Reject', 'TransferInstruction_Withdraw', 'TransferInstruction_Update')
         ORDER BY e.node_id DESC LIMIT 1
     ) d ON true
+    LEFT JOIN LATERAL (
+        SELECT x.kind
+        FROM (
+            SELECT r.ledger_offset, r.node_id, r.kind FROM reassignments r WHERE r.contract_id = c.contract_id
+            UNION ALL
+            SELECT r.ledger_offset, r.node_id, r.kind FROM shown_reassignments r WHERE r.contract_id = c.contract_id
+        ) x
+        WHERE n.ledger_offset IS NULL AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
+        ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
+    ) m ON true
     WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
       AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = c.contract_id)
       AND NOT EXISTS (SELECT FROM creations o WHERE o.contract_id = c.contract_id
                       AND (o.ledger_offset, o.node_id) < (c.ledger_offset, c.node_id))
+      -- Of one that was only witnessed the end need not be shown.
+      AND (n.ledger_offset IS NOT NULL OR m.kind IS NOT NULL
+           OR NOT EXISTS (SELECT FROM created w WHERE w.ledger_offset = c.ledger_offset AND w.node_id = c.node_id AND w.acs_delta = false))
 ) i;
 
 -- Statements -------------------------------------------------------------------------------------------------------
@@ -517,12 +536,12 @@ COMMENT ON COLUMN ledger.token_transfers.leg_id IS 'Id of the leg, which both si
 COMMENT ON COLUMN ledger.token_transfers.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.token_transfers.update_id IS 'Id of the update.';
 
-COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets'' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+COMMENT ON VIEW ledger.pending_instructions IS 'One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets'' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: status <> ''unknown'' and created_offset <= N and (ended_offset IS NULL or ended_offset > N); one that is pending and has moved only from its last assignment on. One that was only witnessed is here if its end was. Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
 @graphql({"primary_key_columns": ["contract_id"]})';
 COMMENT ON COLUMN ledger.pending_instructions.contract_id IS 'The instruction''s contract. Unique. Indexed.';
 COMMENT ON COLUMN ledger.pending_instructions.transfer_id IS 'The first instruction of the transfer that this one continues; its own contract if it is the first. The same for all instructions of a transfer.';
 COMMENT ON COLUMN ledger.pending_instructions.pending IS 'Whether it is active at ledger.latest_offset().';
-COMMENT ON COLUMN ledger.pending_instructions.status IS 'pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), or reassigning (on its way to another synchronizer). One that is pending after execute_before can''t be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.';
+COMMENT ON COLUMN ledger.pending_instructions.status IS 'pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), reassigning (on its way to another synchronizer), or unknown (it has left the indexer''s scope, and what became of it is not known). One that is pending after execute_before can''t be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.';
 COMMENT ON COLUMN ledger.pending_instructions.sender IS 'Who sends.';
 COMMENT ON COLUMN ledger.pending_instructions.receiver IS 'Who receives.';
 COMMENT ON COLUMN ledger.pending_instructions.instrument IS 'Id of the instrument.';
@@ -538,11 +557,11 @@ COMMENT ON COLUMN ledger.pending_instructions.next_contract_id IS 'With continue
 COMMENT ON COLUMN ledger.pending_instructions.created_offset IS 'Offset of its creation event, or of the assignment since which it is active where it is.';
 COMMENT ON COLUMN ledger.pending_instructions.created_node_id IS 'Node of that event: (created_offset, created_node_id) is the row in ledger.created_events.';
 COMMENT ON COLUMN ledger.pending_instructions.created_at IS 'Ledger time of its creation. Microseconds, UTC.';
-COMMENT ON COLUMN ledger.pending_instructions.ended_offset IS 'Offset at which it was archived. NULL: it was not.';
+COMMENT ON COLUMN ledger.pending_instructions.ended_offset IS 'Offset at which it was archived. NULL: it was not, or that is not known.';
 COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the event that archived it.';
 COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
 
-COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party. Only updates that the party sees are looked at: narrow it by ledger_offset as well.';
+COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party, if it is a stakeholder of the holdings that it owns. Only updates that the party sees, or that end a holding of its, are looked at, and all up to ledger.state_floor(): narrow it by ledger_offset as well.';
 COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing. An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
 COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. An error where the active contracts are not known at both offsets.';

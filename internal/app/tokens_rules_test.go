@@ -99,6 +99,12 @@ func offerOf(node int, id string, original any) printed {
 	}, "bank", "alice")
 }
 
+// witnessed is a creation that none of its stakeholders is told of.
+func witnessed(event printed) printed {
+	event["CreatedEvent"].(printed)["acsDelta"] = false
+	return event
+}
+
 // answered is the result of a choice of an instruction.
 func answered(tag string, value printed) printed {
 	return printed{"output": printed{"tag": "TransferInstructionResult_" + tag, "value": value}, "senderChangeCids": []any{}, "meta": tagged()}
@@ -193,6 +199,24 @@ var movementRules = []struct {
 			logged(3, "bank", "alice", []string{"t7"}, nil, leg("l1", "SenderSide", account("bob"), "8.0", tagged())), logged(4, "bank", "bob", nil, []string{"t9"}, leg("l1", "ReceiverSide", account("alice"), "8.0", tagged()))},
 		want:   []string{"alice TransferOut EUR -8.0 {bob} 0 0.0 V1 TransferFactory_Transfer", "bob TransferIn EUR 8.0 {alice} 0 0 V1 TransferFactory_Transfer"},
 		listed: []string{"alice bob 8.0"},
+	}, {
+		what:   "what only ends, where no witness is its owner",
+		events: []printed{ended(0, "b2")},
+		want:   []string{"bob Archive EUR -30.0 {}"},
+	}, {
+		what: "V2: two settlements whose legs have the same id, of which two are alike but for the amount",
+		events: []printed{ended(0, "t6"), tokenV2(1, "t10", account("bob"), "1.0"), tokenV2(2, "t11", account("carol"), "0.5"), tokenV2(3, "t12", account("bob"), "1.5"),
+			logged(4, "bank", "alice", []string{"t6"}, nil, leg("leg0", "SenderSide", account("bob"), "1.0", tagged()), leg("leg0", "SenderSide", account("carol"), "0.5", tagged()),
+				leg("leg0", "SenderSide", account("bob"), "1.5", tagged())),
+			logged(5, "bank", "bob", nil, []string{"t10"}, leg("leg0", "ReceiverSide", account("alice"), "1.0", tagged())),
+			logged(6, "bank", "carol", nil, []string{"t11"}, leg("leg0", "ReceiverSide", account("alice"), "0.5", tagged())),
+			logged(7, "bank", "bob", nil, []string{"t12"}, leg("leg0", "ReceiverSide", account("alice"), "1.5", tagged()))},
+		want: []string{"alice TransferOut EUR -3.0 {bob,bob,carol} 0 0 V2", "bob TransferIn EUR 1.0 {alice} 0 0 V2", "carol TransferIn EUR 0.5 {alice} 0 0 V2",
+			"bob TransferIn EUR 1.5 {alice} 0 0 V2"},
+		listed: []string{"alice bob 1.0", "alice bob 1.5", "alice carol 0.5"},
+	}, {
+		what:   "an offer that is seen only as a witness, and another one",
+		events: []printed{witnessed(offerOf(0, "i5", nil)), offerOf(1, "i6", nil)},
 	},
 }
 
@@ -227,11 +251,21 @@ func TestRulesOfMovements(t *testing.T) {
 			SELECT concat_ws(' ', party, label, instrument, amount, counterparties, burned_amount, minted_amount, reason, standard, choice) FROM ledger.token_events
 			WHERE ledger_offset = $1 ORDER BY node_id, party, instrument`, i+1)...), rule.what)
 		require.Equal(t, append([]string{}, rule.listed...), append([]string{}, texts(t, database, `
-			SELECT concat_ws(' ', sender, receiver, amount, reason) FROM ledger.token_transfers WHERE ledger_offset = $1 ORDER BY node_id, sender`, i+1)...), rule.what)
+			SELECT concat_ws(' ', sender, receiver, amount, reason) FROM ledger.token_transfers WHERE ledger_offset = $1 ORDER BY node_id, sender, receiver, amount`, i+1)...), rule.what)
 	}
+	// A party's rows are the same if it is asked for, and add up to what it holds.
+	require.Equal(t, texts(t, database, "SELECT e::text FROM ledger.token_events e ORDER BY 1"), texts(t, database, `
+		SELECT e::text FROM (SELECT DISTINCT party FROM ledger.token_events) p CROSS JOIN LATERAL ledger.token_events_of(p.party) e ORDER BY 1`))
+	require.Empty(t, texts(t, database, `
+		SELECT concat_ws(' ', x.party, x.instrument, x.balance, x.held)
+		FROM (
+			SELECT DISTINCT ON (p.party, s.instrument) p.party, s.instrument, s.balance, ledger.balance_at_offset(p.party, s.instrument, $1) AS held
+			FROM (SELECT DISTINCT party FROM ledger.token_events) p CROSS JOIN LATERAL ledger.party_statement(p.party, 0, $1) s
+			ORDER BY p.party, s.instrument, s.ledger_offset DESC, s.node_id DESC) x
+		WHERE x.balance <> x.held`, len(movementRules)))
 	require.Equal(t, []string{
 		"i1 i1 continued TransferInstruction_Update i4 7 8 rent", "i2 i2 withdrawn TransferInstruction_Withdraw 7 9 rent", "i3 i3 archived 7 8 rent",
-		"i4 i1 completed TransferInstruction_Accept 8 9 rent",
+		"i4 i1 completed TransferInstruction_Accept 8 9 rent", "i6 i6 pending 17 rent",
 	}, texts(t, database, `
 		SELECT concat_ws(' ', contract_id, transfer_id, status, choice, next_contract_id, created_offset, ended_offset, reason)
 		FROM ledger.pending_instructions ORDER BY contract_id`))
@@ -241,13 +275,19 @@ func TestRulesOfMovements(t *testing.T) {
 	all := texts(t, database, movements)
 	for party, sees := range map[string][]string{
 		"alice": all, // she is a witness of all
-		"bob":   {"1 bob Create 7.0", "2 bob Create 30.0", "3 bob Create 69.0", "4 bob Create 50.0", "4 bob Create 1.0", "9 bob Create 5.0", "11 bob Create 4.0", "13 bob Create 9.0", "14 bob Create 8.0"},
-		"carol": {},
+		"bob": {"1 bob Create 7.0", "2 bob Create 30.0", "3 bob Create 69.0", "4 bob Create 50.0", "4 bob Create 1.0", "9 bob Create 5.0", "11 bob Create 4.0", "13 bob Create 9.0", "14 bob Create 8.0",
+			"16 bob Create 1.0", "16 bob Create 1.5"},
+		"carol": {"16 carol Create 0.5"},
 	} {
 		_, as := limitedRole(t, database, "_"+party, store.Reader{Parties: []string{party}})
 		require.ElementsMatch(t, sees, texts(t, as, movements), party)
-		require.Len(t, texts(t, as, "SELECT contract_id FROM ledger.pending_instructions"), map[string]int{"alice": 4}[party], party)
+		require.Len(t, texts(t, as, "SELECT contract_id FROM ledger.pending_instructions"), map[string]int{"alice": 5}[party], party)
 	}
+
+	// One that has left the scope is not on its way.
+	_, err = open(t, database).Exec(t.Context(), "DELETE FROM indexer.active_contracts WHERE contract_id = 'i6'")
+	require.NoError(t, err)
+	require.Equal(t, []string{"unknown false"}, texts(t, database, "SELECT concat_ws(' ', status, pending::text, ended_offset) FROM ledger.pending_instructions WHERE contract_id = 'i6'"))
 
 	// Nothing above the watermark is shown.
 	_, err = open(t, database).Exec(t.Context(), "UPDATE indexer.checkpoints SET ledger_offset = 6")

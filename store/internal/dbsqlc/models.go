@@ -1440,7 +1440,7 @@ type LedgerPartyTransfers struct {
 	TransferKind *string `db:"transfer_kind"`
 }
 
-// One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: created_offset <= N and (ended_offset IS NULL or ended_offset > N). Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
+// One row per transfer instruction, with what has become of it: each contract whose view is stored, and amulets' by their payload. WHERE pending has those that are active, and is fast. Pending at offset N: status <> 'unknown' and created_offset <= N and (ended_offset IS NULL or ended_offset > N); one that is pending and has moved only from its last assignment on. One that was only witnessed is here if its end was. Needs --interfaces with TransferInstruction but for amulets, and the shape ledger-effects for status, choice and next_contract_id of those that have ended: with acs-delta their status is archived.
 // @graphql({"primary_key_columns": ["contract_id"]})
 type LedgerPendingInstructions struct {
 	// The instruction's contract. Unique. Indexed.
@@ -1449,7 +1449,7 @@ type LedgerPendingInstructions struct {
 	TransferID string `db:"transfer_id"`
 	// Whether it is active at ledger.latest_offset().
 	Pending bool `db:"pending"`
-	// pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), or reassigning (on its way to another synchronizer). One that is pending after execute_before can't be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.
+	// pending, completed (accepted), continued (by next_contract_id), rejected (by the receiver), withdrawn (by the sender), failed, archived (in another way, such as by the administrator when it has expired), reassigning (on its way to another synchronizer), or unknown (it has left the indexer's scope, and what became of it is not known). One that is pending after execute_before can't be accepted any more, and what is locked for it stays locked until it is withdrawn or rejected: compare execute_before with the time you mean.
 	Status string `db:"status"`
 	// Who sends.
 	Sender string `db:"sender"`
@@ -1481,7 +1481,7 @@ type LedgerPendingInstructions struct {
 	CreatedNodeID int32 `db:"created_node_id"`
 	// Ledger time of its creation. Microseconds, UTC.
 	CreatedAt pgtype.Timestamptz `db:"created_at"`
-	// Offset at which it was archived. NULL: it was not.
+	// Offset at which it was archived. NULL: it was not, or that is not known.
 	EndedOffset *int64 `db:"ended_offset"`
 	// Node of the event that archived it.
 	EndedNodeID *int32 `db:"ended_node_id"`
