@@ -173,11 +173,17 @@ COMMENT ON COLUMN ledger.mining_rounds.record_time IS 'When the synchronizer rec
 
 -- Sums -----------------------------------------------------------------------------------------------------------
 
+-- What was redacted has no amounts, and says nothing of what was minted or burned.
 CREATE VIEW amulet_sums WITH (security_invoker = true) AS
-SELECT x.ledger_offset, sum(x.archived) AS archived, sum(x.minted) AS minted, sum(x.created) AS created, sum(x.burned) AS burned, bool_and(x.known) AS known
+SELECT x.ledger_offset, sum(x.archived) AS archived, sum(x.minted) AS minted, sum(x.created) AS created, sum(x.burned) AS burned,
+       bool_and(x.known) AND NOT EXISTS (
+           SELECT FROM exercised e
+           WHERE e.ledger_offset = x.ledger_offset AND e.exercise_result IS NULL
+             AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t))) AS known
 FROM (
-    SELECT c.ledger_offset, 0 AS archived, 0 AS minted, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS created, 0 AS burned, true AS known
+    SELECT c.ledger_offset, 0 AS archived, 0 AS minted, v.amount AS created, 0 AS burned, v.amount IS NOT NULL AS known
     FROM created c
+    CROSS JOIN LATERAL (SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount) v
     WHERE c.origin = 'transaction' AND c.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t))
     UNION ALL
     SELECT e.ledger_offset, o.amount, 0, 0, 0, o.amount IS NOT NULL
@@ -193,9 +199,10 @@ FROM (
                + coalesce(amount_of(s.summary -> 'inputDevelopmentFundAmount'), 0), 0, 0, true
     FROM outermost_summaries s
     UNION ALL
-    SELECT e.ledger_offset, 0, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount'), 0, 0, true
+    SELECT e.ledger_offset, 0, v.amount, 0, 0, v.amount IS NOT NULL
     FROM exercised e
     JOIN created c ON c.ledger_offset = e.ledger_offset AND c.contract_id = text_of(e.exercise_result -> 'amuletSum' -> 'amulet')
+    CROSS JOIN LATERAL (SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount) v
     WHERE e.choice = 'AmuletRules_Mint' AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t)) -- also below a tap
     UNION ALL
     SELECT b.ledger_offset, 0, 0, 0, b.holding_fees + b.change_fee + b.output_fees + b.paid, true FROM burned b
@@ -216,7 +223,7 @@ COMMENT ON COLUMN ledger.amulet_sums.archived IS 'Initial amounts of the amulets
 COMMENT ON COLUMN ledger.amulet_sums.minted IS 'What it mints: rewards, mints and taps.';
 COMMENT ON COLUMN ledger.amulet_sums.created IS 'Initial amounts of the amulets, locked or not, that it creates.';
 COMMENT ON COLUMN ledger.amulet_sums.burned IS 'What it burns: the sum of its rows of ledger.burns.';
-COMMENT ON COLUMN ledger.amulet_sums.difference IS 'archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored.';
+COMMENT ON COLUMN ledger.amulet_sums.difference IS 'archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored, or something of it was redacted.';
 COMMENT ON COLUMN ledger.amulet_sums.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.amulet_sums.update_id IS 'Id of the update.';
 
@@ -231,4 +238,4 @@ CREATE TABLE amulet_checks (
     first_offset   bigint, -- of an update that is unbalanced
     PRIMARY KEY (only_row)
 );
-COMMENT ON TABLE amulet_checks IS 'How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can''t be proved because the creation of something is not stored.';
+COMMENT ON TABLE amulet_checks IS 'How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can''t be proved because the creation of something is not stored, or was redacted.';

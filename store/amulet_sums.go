@@ -17,7 +17,7 @@ type AmuletSums struct {
 	From, To   ledger.Offset `json:"-"` // after one, up to the other
 	Updates    int64         `json:"updates"`
 	Unbalanced int64         `json:"unbalanced"`             // of them those whose sums don't agree
-	Unproved   int64         `json:"unproved"`               // and those of which the creation of something that they archive is not stored
+	Unproved   int64         `json:"unproved"`               // and those of which something is not stored, or was redacted
 	First      ledger.Offset `json:"first_offset,omitempty"` // of an unbalanced one; 0: there is none
 	FirstID    string        `json:"first_update_id,omitempty"`
 }

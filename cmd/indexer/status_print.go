@@ -196,7 +196,7 @@ func printFailure(line sayLine, t *status.Task) {
 func sumsText(a *store.AmuletSums) string {
 	text := fmt.Sprintf("%d updates, each of which creates and burns what it archives and mints", a.Updates-a.Unbalanced-a.Unproved)
 	if a.Unproved > 0 {
-		text += fmt.Sprintf("; %d that archive what is not stored", a.Unproved)
+		text += fmt.Sprintf("; %d of which something is not stored, or was redacted", a.Unproved)
 	}
 	if a.Unbalanced > 0 {
 		text += fmt.Sprintf("; %d whose sums do not agree: the first is %s at offset %d (see network.amulet_sums)", a.Unbalanced, a.FirstID, a.First)

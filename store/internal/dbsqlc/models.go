@@ -36,7 +36,7 @@ type ActiveContracts struct {
 	Locked *bool `db:"locked"`
 }
 
-// How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can't be proved because the creation of something is not stored.
+// How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can't be proved because the creation of something is not stored, or was redacted.
 type AmuletChecks struct {
 	OnlyRow       bool   `db:"only_row"`
 	FromExclusive int64  `db:"from_exclusive"`
@@ -54,7 +54,7 @@ type AmuletSums struct {
 	Minted       int64 `db:"minted"`
 	Created      int64 `db:"created"`
 	Burned       int64 `db:"burned"`
-	Known        bool  `db:"known"`
+	Known        *bool `db:"known"`
 }
 
 // Templates of amulets, which are read by their payload.
@@ -713,7 +713,7 @@ type LedgerAmuletSums struct {
 	Created int64 `db:"created"`
 	// What it burns: the sum of its rows of ledger.burns.
 	Burned int64 `db:"burned"`
-	// archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored.
+	// archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored, or something of it was redacted.
 	Difference interface{} `db:"difference"`
 	// When the synchronizer recorded the update. Microseconds, UTC.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
