@@ -169,9 +169,9 @@ var partyAnswers = map[string]answer{
 		return tally(unnested(d.rows["active_contracts"], "signatories"), by("party"), number)
 	}},
 	"Who hosts a party?": {of: func(d *documented) (out [][]any) {
-		for _, g := range groups(only(d.rows["topology_events"], is("party_id", d.given["hosted"])), by("participant_id")) {
+		for _, g := range groups(only(d.rows["topology_events"], is("party_id", d.given["hosted"])), by("participant_id", "synchronizer_id")) {
 			last := sorted(g.rows, true, "ledger_offset", "node_id")[0]
-			out = append(out, columnsOf(last, "participant_id", "kind", "permission"))
+			out = append(out, columnsOf(last, "participant_id", "synchronizer_id", "kind", "permission"))
 		}
 		return out
 	}},
