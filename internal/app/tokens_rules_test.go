@@ -281,6 +281,8 @@ func TestRulesOfMovements(t *testing.T) {
 	} {
 		_, as := limitedRole(t, database, "_"+party, store.Reader{Parties: []string{party}})
 		require.ElementsMatch(t, sees, texts(t, as, movements), party)
+		require.Equal(t, texts(t, as, "SELECT e::text FROM ledger.token_events e WHERE party = $1 ORDER BY 1", party),
+			texts(t, as, "SELECT e::text FROM ledger.token_events_of($1) e ORDER BY 1", party), party)
 		require.Len(t, texts(t, as, "SELECT contract_id FROM ledger.pending_instructions"), map[string]int{"alice": 5}[party], party)
 	}
 
