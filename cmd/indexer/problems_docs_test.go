@@ -97,6 +97,7 @@ var documented = map[string]struct {
 	"store/field_indexes.go":            {3, []string{"another command is making or dropping", "the role may not change", "most of a field's last values"}},
 	"store/fill.go":                     {2, []string{"`backfill history`: the snapshot has a contract", "history was being filled in in a scope"}},
 	"store/fill_snapshot.go":            {3, []string{"`backfill history --with-snapshot`: the snapshot adds nothing", "`backfill history --with-snapshot`: the snapshot contradicts"}},
+	"store/import.go":                   {1, []string{"`import`: something was redacted"}},
 	"store/internal/held/held.go":       {2, []string{"the checkpoint, or the floors", "how far the transaction history was read is lost"}},
 	"store/internal/rows/carried.go":    {1, []string{"a snapshot has a contract later"}},
 	"store/internal/session/errors.go":  {2, []string{"the database can't be used", "the database refuses the rows"}},

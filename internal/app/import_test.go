@@ -345,3 +345,56 @@ func TestAnImportOfFilledHistory(t *testing.T) {
 	requireFloors(t, other, 0, 0)
 	requireVerified(t, other, url)
 }
+
+// What was redacted since an export does not come into a database that is begun from it, and is noticed where it may be there already.
+func TestWhatIsRedactedIsNotImported(t *testing.T) {
+	t.Parallel()
+	s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 75, ActiveShare: 0.4}), t: t, database: throwaway.Migrated(t, migrate)}
+	s.Ledger.Grow(150)
+	s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{}), everything("ledger-effects"))
+	s.index()
+	s.sealUntil(allSealed)
+	cfg := Export{Database: s.cfg.Database, To: t.TempDir(), Options: export.Options{Updates: 40}}
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	before := throwaway.Database(t)
+	_, err = imported(t, before, cfg.To)
+	require.NoError(t, err)
+
+	contract := texts(t, s.database, `SELECT contract_id FROM ledger.created_events c JOIN ledger.exercised_events e USING (contract_id)
+		WHERE c.ledger_offset <= $1 AND e.ledger_offset > $1 AND e.consuming ORDER BY 1 LIMIT 1`, int64(wrote[0].To))[0]
+	content := func(database string) int {
+		return len(texts(t, database, `SELECT contract_id FROM ledger.created_events WHERE contract_id = $1 AND payload IS NOT NULL
+			UNION ALL SELECT contract_id FROM ledger.exercised_events WHERE contract_id = $1 AND choice_argument IS NOT NULL`, contract))
+	}
+	require.Equal(t, 2, content(before))
+	what := audit.Redaction{ContractID: contract}
+	_, err = RunRedact(t.Context(), s.cfg.Database, what, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	first := cfg
+	first.Options.Through = wrote[0].To
+	_, err = exported(t, first)
+	require.NoError(t, err)
+	halfway := throwaway.Database(t)
+	_, err = imported(t, halfway, cfg.To)
+	if err != nil { // where a window lies in ranges that were not written again only
+		require.ErrorContains(t, err, "does not have the digest with which it was sealed")
+	}
+	require.Zero(t, content(halfway))
+
+	_, err = imported(t, before, cfg.To)
+	requireProblem(t, err, contract+" was redacted in the database of the export", "--contract "+contract)
+	_, err = RunRedact(t.Context(), config.Database{DatabaseURL: before}, what, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	_, err = exported(t, cfg)
+	require.NoError(t, err)
+	for _, database := range []string{before, halfway, throwaway.Database(t)} {
+		_, err = imported(t, database, cfg.To)
+		require.NoError(t, err)
+		require.Zero(t, content(database))
+		rows := everythingShown(t, database)
+		delete(rows, "redactions") // when, by whom
+		delete(rows, "verifications")
+		requireAlike(t, rows, everythingShown(t, s.database))
+	}
+}

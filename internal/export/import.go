@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -161,7 +162,8 @@ func (i *Import) latest() *Manifest {
 // Redactions returns what was redacted in the database.
 func (i *Import) Redactions() []store.ExportRedaction { return i.latest().Redactions }
 
-// Seals returns the windows that were sealed, in order. Of windows that overlap, as of one that is in several manifests, the newest counts.
+// Seals returns the windows that were sealed, in order. Of windows that overlap, as of one that is in several manifests, the newest counts. One of
+// which a range was written again since, and that is not sealed there as it was, does not count.
 func (i *Import) Seals() (list []store.ExportSeal) {
 	byChange := slices.SortedFunc(slices.Values(i.done), func(a, b Manifest) int {
 		return cmp.Or(cmp.Compare(b.Change, a.Change), cmp.Compare(b.To, a.To))
@@ -171,7 +173,11 @@ func (i *Import) Seals() (list []store.ExportSeal) {
 			overlaps := func(other store.ExportSeal) bool {
 				return other.Stream == seal.Stream && other.From < seal.To && other.To > seal.From
 			}
-			if seal.To <= i.End() && (seal.Stream == findings.SealedSnapshot || seal.From >= i.done[0].CompleteFrom) && !slices.ContainsFunc(list, overlaps) {
+			outdated := slices.ContainsFunc(byChange[:n], func(m Manifest) bool {
+				return m.Change > byChange[n].Change && m.From < seal.To && m.To > seal.From &&
+					!slices.ContainsFunc(m.Seals, func(other store.ExportSeal) bool { return bytes.Equal(other.Digest, seal.Digest) })
+			})
+			if !outdated && seal.To <= i.End() && (seal.Stream == findings.SealedSnapshot || seal.From >= i.done[0].CompleteFrom) && !slices.ContainsFunc(list, overlaps) {
 				list = append(list, seal)
 			}
 		}
