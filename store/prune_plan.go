@@ -159,7 +159,8 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 	if err != nil {
 		return fmt.Errorf("look for reassignments that are incomplete below offset %d: %w", extent.HistoryFloor, err)
 	}
-	for _, r := range undecided {
+	if len(undecided) > 0 {
+		r := &undecided[0]
 		return &ledger.Problem{
 			What: fmt.Sprintf("contract %s was reassigned at offset %d, and history was filled in there, but not yet from there to offset %d: whether it has arrived is not known, and so whether it has to stay",
 				r.ContractID, r.LedgerOffset, extent.HistoryFloor),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
@@ -230,7 +231,7 @@ func (i *importing) seal(ctx context.Context) error {
 			if err == nil && !ok {
 				err = &ledger.Problem{
 					What: fmt.Sprintf("what was imported from %s of %s after offset %d up to %d does not have the digest with which it was sealed at %s",
-						i.place, seal.Stream, seal.From, seal.To, seal.VerifiedAt.Format("2006-01-02T15:04:05Z07:00")),
+						i.place, seal.Stream, seal.From, seal.To, seal.VerifiedAt.Format(time.RFC3339)),
 					Do: "export again, which writes again what changed since, and import into a new database; if that does not help, and the database that was exported " +
 						"is whole (`indexer verify --offline`), report this",
 				}

@@ -67,7 +67,7 @@ func (p *past) in(ctx context.Context, scope ledger.Scope) (source, error) {
 	return p.earlier[hash], nil
 }
 
-// unread is the error for an earlier scope in which can't be read, such as one of a party that the user may not read as any more.
+// unread is the error of reading in an earlier scope, such as one with a party that the user may not read as any more.
 func unread(scope ledger.Scope, err error) error {
 	var problem *ledger.Problem
 	if !errors.As(err, &problem) {

@@ -22,7 +22,7 @@ type catalog struct {
 	left  []string // files of an export that ended early
 }
 
-// load reads the manifests, and looks for the files that they name. Those that are missing or were cut, and a manifest that is damaged, are a
+// load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, and a manifest that is damaged, are a
 // *ledger.Problem.
 func (c *catalog) load(ctx context.Context) error {
 	found, err := c.place.List(ctx)

@@ -40,7 +40,6 @@ func BeginImport(ctx context.Context, place Place) (*Import, error) {
 	if len(i.done) == 0 {
 		return nil, &ledger.Problem{What: fmt.Sprintf("there is no manifest in %s", place), Do: "name the folder that was given to `indexer export --to`"}
 	}
-	slices.SortFunc(i.done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
 	var end ledger.Offset
 	for n := range i.done {
 		if err := i.fits(&i.done[n], end); err != nil {
@@ -215,12 +214,11 @@ func (i *Import) Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Pag
 			if within.From >= within.To {
 				continue
 			}
-			err := i.pages(ctx, m, within, func(page ledger.Page) bool { return yield(page, nil) })
-			if errors.Is(err, errEnough) {
-				return
-			}
+			more, err := i.pages(ctx, m, within, func(page ledger.Page) bool { return yield(page, nil) })
 			if err != nil {
 				yield(ledger.Page{}, i.lasting(ctx, err))
+			}
+			if err != nil || !more {
 				return
 			}
 		}
@@ -239,21 +237,18 @@ func (i *Import) lasting(ctx context.Context, err error) error {
 	}
 }
 
-// errEnough: no more pages are asked for.
-var errEnough = errors.New("no more is asked for")
-
-// pages reads the pages of a part of a range.
-func (i *Import) pages(ctx context.Context, m *Manifest, within ledger.Range, yield func(ledger.Page) bool) error {
+// pages reads the pages of a part of a range. It reports whether more are asked for.
+func (i *Import) pages(ctx context.Context, m *Manifest, within ledger.Range, yield func(ledger.Page) bool) (more bool, err error) {
 	f, err := i.openFacts(ctx, m, within.From)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.close()
 	page := ledger.Page{From: within.From}
 	for f.updates.has && f.updates.at <= within.To {
 		u, bytes, err := f.update()
 		if err != nil {
-			return fmt.Errorf("import the update at offset %d from %s: %w", u.Offset, f.updates.file.Name, err)
+			return false, fmt.Errorf("import the update at offset %d from %s: %w", u.Offset, f.updates.file.Name, err)
 		}
 		page.Updates = append(page.Updates, u)
 		page.Bytes += bytes
@@ -262,21 +257,18 @@ func (i *Import) pages(ctx context.Context, m *Manifest, within ledger.Range, yi
 			continue
 		}
 		if page.Checkpoints, err = f.checkpointsUpTo(page.To); err != nil {
-			return err
+			return false, err
 		}
 		if !yield(page) {
-			return errEnough
+			return false, nil
 		}
 		page = ledger.Page{From: page.To}
 	}
 	page.To = within.To
 	if page.Checkpoints, err = f.checkpointsUpTo(page.To); err != nil {
-		return err
+		return false, err
 	}
-	if page.From < page.To && !yield(page) {
-		return errEnough
-	}
-	return nil
+	return page.From >= page.To || yield(page), nil
 }
 
 // UpdateID is the id of the update at an offset; ok is false where there is none. It is empty where none could be read.
