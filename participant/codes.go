@@ -29,7 +29,7 @@ var rulings = map[string]ruling{
 		"give an offset up to the ledger end; if it was below before, --ledger-url may be another participant"},
 
 	// Caused by a race, or by a change while a connection was open.
-	"PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END": {},
+	"PARTICIPANT_DATA_ACCESSED_AFTER_LEDGER_END": tryAgain,
 	"ACCESS_TOKEN_EXPIRED":                       {what: "the token expired during the request"},
 	"STALE_STREAM_AUTHORIZATION":                 {what: "the rights of the token's user changed during the request"},
 
@@ -78,6 +78,7 @@ var rulings = map[string]ruling{
 }
 
 var (
+	tryAgain    = ruling{verdict: again}
 	unknownName = ruling{act, "the participant does not know a package, template or interface that it was asked for",
 		"check --templates and --interfaces (#package-name:Module:Entity), or upload the package to the participant first"}
 	unknownSynchronizer = ruling{act, "the participant does not know the synchronizer", "name one that the participant is connected to"}

@@ -149,7 +149,7 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 	case e.invalid():
 		return invalid(q.about)
 	}
-	return ruling{}
+	return tryAgain
 }
 
 // judgeConnection rules on a request without an answer. Until the server has answered once, a certificate that does not fit
@@ -158,7 +158,7 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 func (c *Client) judgeConnection(e *Error) ruling {
 	var refused *access.TLSError
 	if !errors.As(e, &refused) {
-		return ruling{}
+		return tryAgain
 	}
 	if refused.Configured && !c.http.Answered() {
 		return ruling{act, refused.What, refused.Do}
@@ -170,7 +170,7 @@ func (c *Client) judgeConnection(e *Error) ruling {
 // something has clearly taken the participant's place.
 func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
 	if !e.Stays {
-		return ruling{}
+		return tryAgain
 	}
 	return ruling{act, e.Lasting(),
 		"see what stands between here and --ledger-url, and that it is the base of the participant's JSON API"}

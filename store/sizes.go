@@ -1,0 +1,23 @@
+package store
+
+import (
+	"context"
+	"fmt"
+)
+
+// Sizes is what a database takes on disk, in bytes, and the server that it lies on.
+type Sizes struct {
+	Database      int64  `json:"database_bytes"` // all of the database, what others keep in it included
+	Ledger        int64  `json:"ledger_bytes"`   // the tables of this ledger, with their indexes
+	Partitions    int64  `json:"partitions"`
+	ServerVersion string `json:"-"` // of PostgreSQL
+}
+
+// Sizes reads what the database takes on disk.
+func (s *Store) Sizes(ctx context.Context) (Sizes, error) {
+	row, err := s.db.Queries.StatusSizes(ctx, s.db.Pool)
+	if err != nil {
+		return Sizes{}, fmt.Errorf("read the size of the database: %w", err)
+	}
+	return Sizes(row), nil
+}
