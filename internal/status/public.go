@@ -37,7 +37,12 @@ func (r *Report) Public() *Report {
 	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(), r.Packages.Task.public()
 	public.Streams = slices.Clone(r.Streams)
 	for i := range public.Streams {
-		public.Streams[i].Pruning = public.Streams[i].Pruning.public()
+		s := &public.Streams[i]
+		s.Pruning = s.Pruning.public()
+		s.Hosting = slices.Clone(s.Hosting)
+		for j := range s.Hosting {
+			s.Hosting[j].Party = "…"
+		}
 	}
 	if r.Verified != nil {
 		verified := *r.Verified
@@ -47,6 +52,10 @@ func (r *Report) Public() *Report {
 	if r.History != nil {
 		history := *r.History
 		history.Cursor, history.NetworkID, history.Task = "", "", history.Task.public()
+		if r.History.Amulets != nil {
+			amulets := *r.History.Amulets
+			amulets.FirstID, history.Amulets = "", &amulets
+		}
 		public.History = &history
 	}
 	if r.Ledger != nil {

@@ -1,7 +1,11 @@
 package status
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -31,5 +35,50 @@ func TestWhatToDo(t *testing.T) {
 	} {
 		what, do := WhatToDo(text)
 		require.Equal(t, want, [2]string{what, do})
+	}
+}
+
+// Whatever text a report has names a party here. What is published of it says so only of what can't be one: where the database is, which
+// process leads, and our own words.
+func TestAPublicReportNamesNoParty(t *testing.T) {
+	t.Parallel()
+	const named = "alice::1220"
+	var r Report
+	name(reflect.ValueOf(&r).Elem(), named)
+	before, err := json.Marshal(r)
+	require.NoError(t, err)
+	public := r.Public()
+	after, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after), "the report itself stays")
+	require.NotContains(t, strings.Join(public.Streams[0].HostingChanged(), ""), named)
+	for _, ours := range []*string{
+		&public.Database, &public.PostgreSQL, &public.Leader, &public.History.Leader, &public.Streams[0].Stream,
+		(*string)(&public.Streams[0].Hosting[0].Kind), &public.UnderWay[0].Stream, &public.UnderWay[0].Unit,
+	} {
+		require.Equal(t, named, *ours)
+		*ours = ""
+	}
+	published, err := json.Marshal(public)
+	require.NoError(t, err)
+	require.NotContains(t, string(published), named)
+}
+
+// name puts a text into every text of a value.
+func name(v reflect.Value, text string) {
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]() || !v.CanSet():
+	case v.Kind() == reflect.String:
+		v.SetString(text)
+	case v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		name(v.Elem(), text)
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		name(v.Index(0), text)
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			name(v.Field(i), text)
+		}
 	}
 }
