@@ -53,6 +53,7 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--otlp-endpoint: %w", err)
 	}
+	listen(cfg.Logger)
 	client, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, fmt.Errorf("traces for --otlp-endpoint, with the OTEL_* variables of the environment: %w", err)
