@@ -137,6 +137,12 @@ func TestHidden(t *testing.T) {
 		"host=h password=p user=u": "host=h password=xxxxx user=u", "host=h password='p q' user=u": "host=h password=xxxxx user=u",
 		"postgres://u@host/db?password=p&sslmode=disable": "postgres://u@host/db?password=xxxxx&sslmode=disable",
 		"postgres://u:p/w@host/db":                        "xxxxx",
+		"postgres://u:1/w@host/db":                        "xxxxx",
+		"postgres://u:1#w@host/db":                        "xxxxx",
+		"postgres://u@host/db?password=a b#c&x=d":         "postgres://u@host/db?password=xxxxx&x=d",
+		`host=h password=a\ b&c user=u`:                   "host=h password=xxxxx user=u",
+		`host=h password = 'a\' b`:                        "host=h password = xxxxx",
+		"e30.eyJzdWIiOiJqb2UifQ.c2ln":                     "xxxxx",
 		"http://participant:7575/x":                       "http://participant:7575/x",
 	} {
 		require.Equal(t, want, hidden(text))

@@ -7,8 +7,11 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"ledgerindexer/internal/access"
 )
 
 // Setting is a setting in force. Its value has no secrets.
@@ -69,20 +72,30 @@ func plain(value reflect.Value) any {
 	return hidden(fmt.Sprint(value.Interface()))
 }
 
-var passwordOf = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]*)`)
+// What follows a key that ends in password: in a URL, and among keywords and values.
+var (
+	passwordParameter = regexp.MustCompile(`(?i)(password\s*=)[^&]*`)
+	passwordValue     = regexp.MustCompile(`(?is)(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)`)
+)
 
-// hidden removes the password from a connection string: a URL, or keywords and values.
+// hidden removes the password from a connection string, a URL or keywords and values, and hides a token, which was given in place of its
+// file. What may be a password counts as one: a URL with an @ behind its host.
 func hidden(text string) string {
-	if !hasPassword(text) {
-		return text
-	}
-	text = passwordOf.ReplaceAllString(text, "${1}xxxxx")
-	parsed, err := url.Parse(text)
-	if err != nil {
+	if _, isToken := access.ParseClaims(text); isToken {
 		return "xxxxx"
 	}
-	if _, has := parsed.User.Password(); has {
-		return parsed.Redacted()
+	if !strings.Contains(text, "://") {
+		return passwordValue.ReplaceAllString(text, "${1}xxxxx")
+	}
+	text = passwordParameter.ReplaceAllString(text, "${1}xxxxx")
+	parsed, err := url.Parse(text)
+	if err == nil {
+		if _, has := parsed.User.Password(); has {
+			return parsed.Redacted()
+		}
+	}
+	if passwordInNoURL.MatchString(text) {
+		return "xxxxx"
 	}
 	return text
 }
