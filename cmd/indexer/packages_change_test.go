@@ -261,7 +261,6 @@ func TestChangeUsageErrors(t *testing.T) {
 		"a finer time":         {[]string{"vet", "bank", "--valid-from=2026-01-01T00:00:00.0000001Z"}, "whole microseconds"},
 		"a year of long ago":   {[]string{"vet", "bank", "--valid-until=0000-01-01T00:00:00Z"}, "years 1 to 9999"},
 		"bounds for an unvet":  {[]string{"unvet", "bank", "--valid-from=2026-01-01T00:00:00Z"}, "unknown flag --valid-from"},
-		"a missing authority":  {[]string{"vet", "bank", "--ledger-ca-file=/no/such/file"}, "--ledger-ca-file"},
 		"a list of references": {[]string{"list", "bank"}, "unexpected argument bank"},
 	} {
 		t.Run(name, func(t *testing.T) {

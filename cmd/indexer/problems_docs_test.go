@@ -37,7 +37,7 @@ var documented = map[string]struct {
 	"ingest/transactions.go":       {1, []string{"the last N records of the transaction history"}},
 	"ingest/transactions_pages.go": {2, []string{"the service serves the beginning of its history"}},
 
-	"internal/access/access.go":    {1, []string{"there is no token, or no client secret"}},
+	"internal/access/access.go":    {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/backfill.go":     {1, []string{"another process writes this database"}},
 	"internal/app/background.go":   {1, nil}, // of a task, which ends nothing
 	"internal/app/choose.go":       {1, []string{"the Scan service has neither updates of its network"}},
@@ -56,6 +56,8 @@ var documented = map[string]struct {
 	"internal/app/updates.go":      {1, []string{"the scope can't be changed: the participant does not know"}},
 	"internal/app/verify.go":       {3, []string{"another process repairs the database", "the stored scope is missing", "Of `indexer contract`, `indexer update` and `indexer verify`"}},
 	"internal/app/views.go":        {1, []string{"no package is stored", "the types of a template are not known"}},
+
+	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
 	"internal/export/catalog.go":  {1, []string{"`export`, `import`: a manifest or a file"}},
 	"internal/export/entries.go":  {1, []string{"`import`: the database can't take"}},

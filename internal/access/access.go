@@ -118,8 +118,8 @@ type Access struct {
 // New checks the configuration and reads the files once; it sends nothing. The logger may be nil; it gets a warning if a
 // secret would be sent unencrypted.
 //
-// Errors name the flag and the file, never its contents. A token or client secret that is missing in its file is a
-// *ledger.Problem: at the start the file name is probably wrong. Later it is retried, because files are replaced.
+// Errors name the flag and the file, never its contents. A file that can't be used is a *ledger.Problem: at the start its name is
+// probably wrong. Later it is retried, because files are replaced.
 func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -133,11 +133,11 @@ func New(cfg Config, logger *slog.Logger) (*Access, error) {
 	}
 	a.authorities = authorities{flag: a.Flag("ca-file"), path: cfg.CAFile}
 	if _, err := a.authorities.load(); err != nil {
-		return nil, err
+		return nil, unusable(a.Flag("ca-file"), err)
 	}
 	if cfg.CertFile != "" {
 		if _, err := a.certificate(); err != nil {
-			return nil, err
+			return nil, unusable(a.Flag("cert-file")+" and "+a.Flag("key-file"), err)
 		}
 	}
 	switch {
@@ -162,6 +162,14 @@ func missing(secret, flag string, err error) error {
 	return &ledger.Problem{
 		What: "there is no " + secret + " to begin with",
 		Do:   "put the " + secret + " into the file, or correct " + flag + ", and start again; where something else writes the file, let it do so before",
+		Err:  err,
+	}
+}
+
+func unusable(flags string, err error) error {
+	return &ledger.Problem{
+		What: "there are no certificates to begin with",
+		Do:   "correct the files, or correct " + flags + ", and start again; where something else writes them, let it finish before",
 		Err:  err,
 	}
 }

@@ -95,7 +95,7 @@ func newTokens(a *Access) (*tokens, error) {
 	trusted := a.authorities
 	trusted.system, trusted.text, trusted.roots = true, "", nil
 	if _, err := trusted.load(); err != nil {
-		return nil, err
+		return nil, unusable(a.Flag("ca-file"), err)
 	}
 	dialer := net.Dialer{Timeout: 10 * time.Second}
 	base := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -28,6 +29,10 @@ func (c *checker) checkDatabase(ctx context.Context) {
 	s := c.section(GroupDatabase)
 	if c.cfg.DatabaseURL == "" {
 		s.note("url", "not configured: give --database-url postgres://user@host/name, or INDEXER_DATABASE_URL with a password in it")
+		return
+	}
+	if err := config.CheckDatabaseURL(c.cfg.DatabaseURL); err != nil {
+		reportUnusable(s, "url", err)
 		return
 	}
 	db, err := store.Open(store.Config{URL: c.cfg.DatabaseURL, Schemas: c.cfg.Schemas})

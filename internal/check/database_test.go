@@ -31,9 +31,14 @@ func TestDatabases(t *testing.T) {
 		wrong []string // of the database
 		says  string
 	}{
-		"empty":    {func(t *testing.T) string { return throwaway.Database(t) }, nil, ""},
-		"migrated": {func(t *testing.T) string { return throwaway.Migrated(t, migrate) }, nil, ""},
-		"no URL":   {func(*testing.T) string { return "postgres://u:hunter2@host:port/d" }, []string{"problem database/url"}, "can't be understood"},
+		"empty":                               {func(t *testing.T) string { return throwaway.Database(t) }, nil, ""},
+		"migrated":                            {func(t *testing.T) string { return throwaway.Migrated(t, migrate) }, nil, ""},
+		"no URL":                              {func(*testing.T) string { return "postgres://u:hunter2@host:port/d" }, []string{"problem database/url"}, "must be of the form"},
+		"a URL that ends within the password": {func(*testing.T) string { return "postgres://u:1/hunter2@host/d" }, []string{"problem database/url"}, "%2F"},
+		"no authorities": {func(*testing.T) string {
+			return "postgres://u:hunter2@host/d?sslmode=verify-full&sslrootcert=/nowhere/ca.pem"
+		},
+			[]string{"problem database/url"}, "open /nowhere/ca.pem: no such file"},
 		"nobody listens": {func(*testing.T) string { return "postgres://u:hunter2@127.0.0.1:1/d" },
 			[]string{"problem database/connection"}, "refused"},
 		"no such socket": {func(t *testing.T) string { return "postgres://u:hunter2@/d?host=" + t.TempDir() }, []string{"problem database/connection"}, ""},

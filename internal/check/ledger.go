@@ -93,7 +93,7 @@ func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
 	bare.URL, bare.TokenFile, bare.OAuth = url, "", access.OAuth{}
 	var err error
 	if e.who, err = access.New(bare, nil); err != nil {
-		s.problem("tls", err.Error(), "correct the flag or the file that is named")
+		reportUnusable(s, "tls", err)
 		return false
 	}
 	return true

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
@@ -276,10 +277,29 @@ func (d Database) Validate() error {
 	if d.DatabaseURL == "" { // given, but empty: pgx would use the database of the PG* variables
 		return errors.New("--database-url is missing")
 	}
-	if _, err := pgconn.ParseConfig(d.DatabaseURL); err != nil {
-		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them")
+	if err := CheckDatabaseURL(d.DatabaseURL); err != nil {
+		return err
 	}
 	return d.Schemas.Validate()
+}
+
+// CheckDatabaseURL refuses a connection string that can't be used. The error does not repeat it, because it may contain a password. It is a
+// *ledger.Problem where a file that it names, such as of certificates, can't be read.
+func CheckDatabaseURL(text string) error {
+	_, err := pgconn.ParseConfig(text)
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		return &ledger.Problem{
+			What: "a file that --database-url names can't be read", Err: file,
+			Do: "put it there, readable for this user, or correct sslrootcert, sslcert or sslkey in --database-url, and start again",
+		}
+	}
+	parsed, failed := url.Parse(text)
+	if cut := failed == nil && parsed.User == nil && passwordInNoURL.MatchString(text); err != nil || cut { // at a character of the password
+		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them; " +
+			"in a URL / ? # and @ of a password are written as %2F %3F %23 and %40")
+	}
+	return nil
 }
 
 // Validate refuses an invalid URL, without repeating it, and access flags that contradict each other. The files are read
