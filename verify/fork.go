@@ -23,5 +23,19 @@ func (u *Updates) checkFork(ctx context.Context, at ledger.Offset, empty bool) e
 	return err
 }
 
+// sameLedger is called after each answer, before anything is compared with it. It looks for a fork if another server may have answered: the
+// participant may have been restored meanwhile.
+func (u *Updates) sameLedger(ctx context.Context) error {
+	now := u.Source.Changes()
+	if now == u.changes {
+		return nil
+	}
+	if err := u.checkFork(ctx, u.result.Bounds.Watermark, false); err != nil {
+		return err
+	}
+	u.changes = now
+	return nil
+}
+
 // maxOffset stands for the end of what is stored, wherever that is.
 const maxOffset ledger.Offset = math.MaxInt64

@@ -41,6 +41,9 @@ func (u *Updates) lookup(ctx context.Context, id string) error {
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrNotOffered) {
 		return nil
 	}
+	if err == nil {
+		err = u.sameLedger(ctx)
+	}
 	if err != nil {
 		return err
 	}

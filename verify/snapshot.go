@@ -45,7 +45,7 @@ func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset, token ledg
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
 	}
-	return &page, nil
+	return &page, u.sameLedger(ctx)
 }
 
 // carried compares the rows of the carried snapshot, if the participant still serves it.

@@ -14,6 +14,8 @@ type UpdateSource interface {
 	ingest.UpdateReader
 	ingest.SnapshotSource
 	ingest.LookupSource
+	// Changes is that of ingest.UpdateSource.
+	Changes() int64
 }
 
 // inRanges is an UpdateSource that reads updates through ingest.Ranges.

@@ -48,7 +48,8 @@ type Updates struct {
 	pruned      ledger.Offset
 	carriedRead bool
 
-	undecided bool // a note says that a fork can't be ruled out
+	undecided bool  // a note says that a fork can't be ruled out
+	changes   int64 // of the source when a fork was last looked for
 }
 
 // UpdatesResult is what was compared. Its JSON form is for scripts.
@@ -85,6 +86,7 @@ func (u *Updates) run(ctx context.Context) error {
 	if err := u.ask(ctx); err != nil {
 		return err
 	}
+	u.changes = u.Source.Changes()
 	if err := u.checkFork(ctx, maxOffset, false); err != nil {
 		return err
 	}
@@ -325,6 +327,9 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledge
 	}
 	if page.From != r.From || page.To <= r.From || page.To > r.To {
 		return page, fmt.Errorf("read the updates after offset %d up to %d: the page covers offsets after %d up to %d", r.From, r.To, page.From, page.To)
+	}
+	if err := u.sameLedger(ctx); err != nil {
+		return page, err
 	}
 	u.result.Updates += int64(len(page.Updates))
 	_, err = u.compared(ctx, func(found Found) error {

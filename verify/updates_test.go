@@ -46,6 +46,8 @@ type scripted struct {
 	incurable   bool
 	tooSlow     bool          // repairs take longer than they may
 	forked      ledger.Offset // after it the participant has another history; 0: it has the one that is stored
+	restoredAt  ledger.Offset // when it is asked for updates after here it is restored, and continues after offset 60 with another history
+	changes     int64
 	derived     []findings.Difference
 	calls       []string
 	readOffsets map[ledger.Offset]int
@@ -84,6 +86,8 @@ func (s *scripted) LastUpdate(_ context.Context, upTo ledger.Offset) (ledger.Off
 	return at, idAt(at), nil
 }
 
+func (s *scripted) Changes() int64 { return s.changes }
+
 func (s *scripted) PrunedOffset(context.Context) (ledger.Offset, error) { return s.pruned, nil }
 
 func (s *scripted) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
@@ -94,6 +98,10 @@ func (s *scripted) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 	if s.failures > 0 {
 		s.failures--
 		return ledger.Page{}, errors.New("a moment's trouble")
+	}
+	if s.restoredAt > 0 && after >= s.restoredAt {
+		s.forked, s.restoredAt = 60, 0
+		s.changes++
 	}
 	if after < s.pruned {
 		return ledger.Page{}, &ledger.Problem{What: fmt.Sprintf("pruned up to %d", s.pruned)}
@@ -498,6 +506,17 @@ func requireProblem(t *testing.T, err error, parts ...string) {
 	for _, part := range parts {
 		require.Contains(t, problem.What+problem.Do, part)
 	}
+}
+
+// A participant that is restored while it is compared is not taken for the one that was indexed, and nothing is repaired from it.
+func TestAParticipantIsRestoredMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.restoredAt, s.badOffsets[33], s.badOffsets[70] = 50, true, true
+	_, found, err := s.run(t, true, Selection{All: true})
+	require.ErrorContains(t, err, "the last offset at which they agree is 60")
+	require.Equal(t, []string{"updates 33"}, found)
+	require.Equal(t, []string{"repair 31 to 38"}, s.calls)
 }
 
 // What is not compared is said, and a range in which there can be nothing is refused.

@@ -35,6 +35,16 @@ func (p *past) Close() {
 	}
 }
 
+// Changes implements source.
+func (p *past) Changes() (n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.earlier {
+		n += s.Changes()
+	}
+	return n + p.source.Changes()
+}
+
 // at returns the source of what is stored after an offset, the hash of its scope, and up to where that holds.
 func (p *past) at(ctx context.Context, after ledger.Offset) (from source, scope string, upTo ledger.Offset, err error) {
 	stored, inForce, upTo, err := p.db.ScopeAt(ctx, after)
