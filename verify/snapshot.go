@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ledgerindexer/findings"
@@ -110,13 +111,14 @@ func (u *Updates) carried(ctx context.Context) error {
 }
 
 // carriedByPruning compares what was active where everything before was pruned. The rows were made of events: what the participant's
-// snapshot has in another form than its stream is not compared, as in active. There is nothing to repair them from but that.
+// snapshot has in another form than its stream is not compared, as in active. There is nothing to repair them from but that; what follows from
+// them is repaired later.
 func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error {
 	if !u.Scope.Reassignments {
 		return nil // active says so
 	}
 	err := u.compareActive(ctx, at, nil, func(d findings.Difference) error {
-		if u.Repairer != nil {
+		if u.Repairer != nil && strings.HasPrefix(d.Relation, "carried_") {
 			u.result.Remaining++
 		}
 		return u.Found(d)

@@ -519,6 +519,17 @@ func TestAParticipantIsRestoredMeanwhile(t *testing.T) {
 	require.Equal(t, []string{"repair 31 to 38"}, s.calls)
 }
 
+// What was made by pruning can't be repaired, but what follows from it can, and is not counted as left.
+func TestWhatFollowsFromWhatPruningMadeIsRepaired(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.begun, s.extra, s.badDerived = &ledger.SnapshotProgress{At: 10, Pruned: true}, []string{"x"}, true
+	result, found := s.verify(t, true, Selection{All: true})
+	require.Contains(t, found, "active_contracts 7")
+	require.Contains(t, s.calls, "repair derived")
+	require.Zero(t, result.Remaining)
+}
+
 // What is not compared is said, and a range in which there can be nothing is refused.
 func TestRangesWithNothingToCompare(t *testing.T) {
 	t.Parallel()
