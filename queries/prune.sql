@@ -109,6 +109,12 @@ DELETE FROM lookups l WHERE l.ledger_offset <= @floor::bigint;
 -- The number of the last reset or change of the scope. It grows with each.
 SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'updates' AND r.reason IN ('reset', 'scope changed');
 
+-- name: PruneRewritten :one
+-- Whether something up to an offset changed after a change: what was compared with files before is not what is stored now.
+SELECT EXISTS (
+    SELECT FROM rewrites r WHERE r.rewrite > @newest::bigint AND r.stream <> 'transactions' AND r.from_exclusive < @floor::bigint
+);
+
 -- name: PruneSnapshot :exec
 -- Puts a snapshot at the floor in the place of the one that was carried. An entry is what is active, or an incomplete reassignment. Its
 -- scope is that of the coverage, which is still there.

@@ -39,6 +39,16 @@ const (
 // offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't let go of the tables,
 // ErrNotLeader, or the database's.
 func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
+	return l.prune(ctx, floor, nil)
+}
+
+// PruneExported is Prune for what was compared with files when the change (ledger.rewrites) of that number was the newest one. Where something up to the
+// offset changed since, nothing is pruned, which is a *ledger.Problem.
+func (l *BackfillWriter) PruneExported(ctx context.Context, floor ledger.Offset, change int64) error {
+	return l.prune(ctx, floor, &change)
+}
+
+func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, compared *int64) error {
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
 		if err != nil {
@@ -51,7 +61,7 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 		if err := l.store.refusePrune(ctx, tx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
-		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, compared: compared}
 		return p.run(ctx)
 	})
 	if err != nil {
@@ -69,6 +79,8 @@ type pruning struct {
 	cuts   []partitions.Cut
 	copied int64 // up to here what stays of partitions is copied
 	resets int64 // number of the last reset, or change of the scope, before anything was read
+	// compared is the number of the newest change when what goes was compared with files; nil: it was not.
+	compared *int64
 	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
 	// updates, which asks for look-ups too, would wait for the rows.
 	lookups dbsqlc.PruneMoveLookupsParams
@@ -188,6 +200,9 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 			What: fmt.Sprintf("database %s was reset meanwhile, or its scope was changed, so nothing was pruned", p.leader.store.Address()), Do: "prune again",
 		}
 	}
+	if err := p.refuseRewritten(ctx, tx); err != nil {
+		return err
+	}
 	derived, err := p.leader.store.db.Queries.RecordsAreDerived(ctx, tx)
 	if err != nil || !derived {
 		return err
@@ -200,6 +215,25 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 		}
 	}
 	return err
+}
+
+// refuseRewritten is the end where files may hold something else than what goes.
+func (p *pruning) refuseRewritten(ctx context.Context, tx pgx.Tx) error {
+	if p.compared == nil {
+		return nil
+	}
+	rewritten, err := p.leader.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: *p.compared, Floor: p.floor})
+	if err != nil {
+		return fmt.Errorf("see whether something changed after it had been compared with files: %w", err)
+	}
+	if rewritten {
+		return &ledger.Problem{
+			What: fmt.Sprintf("something up to offset %d changed in database %s after it had been compared with the files of the export, so nothing was pruned",
+				p.floor, p.leader.store.Address()),
+			Do: "export again, which writes again what changed, and prune then",
+		}
+	}
+	return nil
 }
 
 // catchUp copies what came after what is copied, up to an offset.

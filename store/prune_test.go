@@ -456,6 +456,22 @@ func TestWhatLeftBelowAHoleIsNotPruned(t *testing.T) {
 	require.Equal(t, []string{"80 old 20"}, d.Rows("SELECT ledger_offset, contract_id, created_offset FROM indexer.carried_reassignments"))
 }
 
+// What was compared with files is not pruned where something of it changed after that.
+func TestWhatChangedAfterItWasComparedIsNotPruned(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.append(d.seeded(), 101, storetest.NewUpdate(110, "sync::1"), storetest.NewUpdate(120, "sync::1"))
+	l := d.leadBackfill(d.store())
+	defer l.Close()
+	d.Exec("INSERT INTO indexer.rewrites (rewrite, stream, from_exclusive, to_inclusive, reason) VALUES (3, 'updates', 105, 106, 'repaired'), (4, 'updates', 110, 111, 'repaired')")
+	var problem *ledger.Problem
+	require.ErrorAs(t, l.PruneExported(t.Context(), 110, 2), &problem)
+	require.Contains(t, problem.What, "changed in database")
+	require.Equal(t, "100", d.Row("SELECT ledger.oldest_offset()"))
+	require.NoError(t, l.PruneExported(t.Context(), 110, 3), "what changed is not among it")
+	require.Equal(t, "110", d.Row("SELECT ledger.oldest_offset()"))
+}
+
 // The answer to a look-up stays as long as an event of its contract does, also one that came while it was pruned: the participant may not
 // have the contract any more.
 func TestAnswersToLookUpsStay(t *testing.T) {

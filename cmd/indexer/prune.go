@@ -2,22 +2,25 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
 	"ledgerindexer/internal/terminal"
 	"ledgerindexer/store"
 )
 
 type pruneCommand struct {
 	config.Database
-	Before string `required:"" env:"-" placeholder:"OFFSET|DATE|AGE" help:"Remove the updates before this offset, before this date or time (2026-01-31, 2026-01-31T12:00:00Z), or that were recorded this long before the last one that is stored (400d, 36h)."`
-	Apply  bool   `env:"-" help:"Remove it. Without this flag nothing is changed."`
+	Before   string `env:"-" placeholder:"OFFSET|DATE|AGE" help:"Remove the updates before this offset, before this date or time (2026-01-31, 2026-01-31T12:00:00Z), or that were recorded this long before the last one that is stored (400d, 36h)."`
+	Exported string `env:"-" placeholder:"DIR" help:"Remove only what the export there holds, after comparing its files with their digests and with the rows that would go. Without --before: as many whole ranges as leave something."`
+	Apply    bool   `env:"-" help:"Remove it. Without this flag nothing is changed."`
 
-	before store.PruneBefore
+	before *store.PruneBefore
 }
 
 // Help returns the text of the command's help above its flags.
@@ -27,19 +30,37 @@ func (*pruneCommand) Help() string {
 		"Without --apply it says what would go. The indexer may run meanwhile. The transaction history is not pruned."
 }
 
-// Validate refuses an invalid --before.
-func (c *pruneCommand) Validate() (err error) {
-	if c.before, err = config.ParseBefore(c.Before); err != nil {
-		return fmt.Errorf("--before: %w", err)
+// Validate refuses an invalid --before, and a command that says nothing of what is to go.
+func (c *pruneCommand) Validate() error {
+	if c.Before == "" && c.Exported == "" {
+		return errors.New("give --before, --exported, or both")
+	}
+	if c.Before != "" {
+		before, err := config.ParseBefore(c.Before)
+		if err != nil {
+			return fmt.Errorf("--before: %w", err)
+		}
+		c.before = &before
 	}
 	return c.Database.Validate()
 }
 
+func (c *pruneCommand) prune(ctx context.Context, logger *slog.Logger) (plan store.PrunePlan, held export.Held, err error) {
+	if c.Exported != "" {
+		return app.RunPruneExported(ctx, c.Database, c.before, c.Exported, c.Apply, logger)
+	}
+	plan, err = app.RunPrune(ctx, c.Database, *c.before, c.Apply, logger)
+	return plan, held, err
+}
+
 // Run prints what goes, and prunes.
 func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	plan, err := app.RunPrune(ctx, c.Database, c.before, c.Apply, logger)
+	plan, held, err := c.prune(ctx, logger)
 	if err != nil {
 		return err
+	}
+	if held.Why != "" {
+		fmt.Fprintf(out, "up to offset %d, and not further: %s\n", held.To, held.Why)
 	}
 	if plan.Empty() {
 		fmt.Fprintf(out, "there is nothing to prune: the events that are stored begin after offset %d\n", plan.From)

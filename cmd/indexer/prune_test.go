@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -35,6 +36,14 @@ func TestPrune(t *testing.T) {
 
 	stdout, _ = printed(t, config.ExitDone, environ, "prune", before, "--apply")
 	require.Equal(t, fmt.Sprintf("there is nothing to prune: the events that are stored begin after offset %d\n", l.Offset(120)-1), stdout)
+
+	folder := t.TempDir()
+	printed(t, config.ExitDone, environ, "export", "--to", folder, fmt.Sprint("--through=", l.Offset(150)))
+	stdout, _ = printed(t, config.ExitDone, environ, "prune", "--exported", folder, "--apply", fmt.Sprint("--before=", l.Offset(180)))
+	require.Contains(t, stdout, fmt.Sprintf("up to offset %d, and not further: no manifest in %s has what is after offset %[1]d\n", l.Offset(150), folder))
+	require.Contains(t, stdout, fmt.Sprintf("events are complete, and what was active is known, from offset %d on\n", l.Offset(150)))
+	stdout, _ = printed(t, config.ExitDone, environ, "prune", "--exported", folder)
+	require.Contains(t, stdout, "there is nothing to prune")
 	_, stderr := printed(t, config.ExitProblem, environ, "prune", "--before=2100-01-01", "--apply")
 	require.Contains(t, stderr, "nothing would be left")
 	_, stderr = printed(t, config.ExitProblem, environ, "prune", fmt.Sprint("--before=", l.End()+1))
@@ -50,6 +59,10 @@ func TestPruneRefusals(t *testing.T) {
 	require.Contains(t, stderr, "is neither an offset of at least 1, nor a date")
 	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain=-1d")
 	require.Contains(t, stderr, "is not a duration such as 400d")
+	_, stderr = printed(t, config.ExitUsage, environ, "prune", "--exported", filepath.Join(t.TempDir(), "nowhere"))
+	require.Contains(t, stderr, "nowhere")
+	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--exported", t.TempDir())
+	require.Contains(t, stderr, "nothing has been indexed")
 	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--before=400d")
 	require.Contains(t, stderr, "nothing has been indexed")
 }

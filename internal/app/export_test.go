@@ -246,6 +246,9 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 		if schema == "ledger" {
 			requireActive(t, database, folder, wrote[1].To, wrote[len(wrote)-1].To)
 		}
+		plan, _, err := RunPruneExported(t.Context(), pair.Database, nil, folder, false, testLogger(t))
+		require.NoError(t, err, "every row is that of the files")
+		require.Equal(t, wrote[len(wrote)-1].From, plan.Floor)
 		before := filesOf(t, folder)
 		pair.Check = true
 		wrote, err = exported(t, pair)
@@ -541,6 +544,112 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	require.NoError(t, err)
 	_, err = exported(t, cfg)
 	require.ErrorContains(t, err, "redacted after they had been exported")
+}
+
+// With an export only what it holds is pruned: what its files have, row by row, and what did not change meanwhile.
+func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
+	t.Parallel()
+	database, folder, cfg, index := smallExport(t, 71)
+	cfg.Options.Updates = 20
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Greater(t, len(wrote), 3)
+	pruneHeld := func(before ledger.Offset, apply bool) (plan store.PrunePlan, held export.Held, err error) {
+		var limit *store.PruneBefore
+		if before > 0 {
+			limit = &store.PruneBefore{Offset: &before}
+		}
+		return RunPruneExported(t.Context(), cfg.Database, limit, folder, apply, testLogger(t))
+	}
+	last := wrote[len(wrote)-1]
+	refused := func(parts ...string) {
+		t.Helper()
+		_, _, err := pruneHeld(last.From, true)
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.NotEmpty(t, problem.Do)
+		for _, part := range parts {
+			require.Contains(t, problem.Error(), part)
+		}
+		require.Equal(t, []string{"0"}, texts(t, database, "SELECT ledger.oldest_offset()::text"))
+	}
+
+	plan, held, err := pruneHeld(0, false)
+	require.NoError(t, err)
+	require.Equal(t, last.From, plan.Floor, "something stays")
+	require.Contains(t, held.Why, last.Name())
+	plan, held, err = pruneHeld(wrote[1].To-3, false)
+	require.NoError(t, err)
+	require.Equal(t, wrote[1].To-4, plan.Floor)
+	require.Empty(t, held.Why)
+
+	// What is not as it was written, or is of something else.
+	for n, what := range []string{"has another SHA-256", "bytes instead of", "is missing"} {
+		file := wrote[0].Files[n]
+		name := filepath.Join(folder, file.Name)
+		content, err := os.ReadFile(name)
+		require.NoError(t, err)
+		end := len(content) - 1
+		require.NoError(t, os.Remove(name))
+		if to := [][]byte{append(content[:end:end], content[end]^1), content[:end], nil}[n]; to != nil {
+			require.NoError(t, os.WriteFile(name, to, 0o600))
+		}
+		refused(file.Name, what)
+		require.NoError(t, os.WriteFile(name, content, 0o600))
+	}
+	manifest := filepath.Join(folder, wrote[0].Name())
+	text, err := os.ReadFile(manifest)
+	require.NoError(t, err)
+	for what, to := range map[string]string{
+		"the ledger of someone": strings.Replace(string(text), wrote[0].Participant, "someone", 1),
+		"scope other":           strings.Replace(string(text), wrote[0].Scope, "other", 1),
+		"schema version 9":      strings.Replace(string(text), `"schema_version": `, `"schema_version": 9`, 1),
+	} {
+		require.NoError(t, os.WriteFile(manifest, []byte(to), 0o600))
+		refused(wrote[0].Name(), what)
+	}
+	require.NoError(t, os.WriteFile(manifest, text, 0o600))
+
+	// A row of each relation that is another one, of which nobody has noted anything.
+	for relation, damage := range map[string][2]string{
+		"updates":            {"UPDATE indexer.updates SET workflow_id = workflow_id || 'x' WHERE ledger_offset = %d", "UPDATE indexer.updates SET workflow_id = left(workflow_id, -1) WHERE ledger_offset = %d"},
+		"created_events":     {"UPDATE indexer.created SET payload = payload || '{\"x\": 1}' WHERE ledger_offset <= %d", "UPDATE indexer.created SET payload = payload - 'x' WHERE ledger_offset <= %d"},
+		"contract_lifetimes": {"UPDATE indexer.lifetimes SET contract_id = contract_id || 'x' WHERE deactivated_offset <= %d", "UPDATE indexer.lifetimes SET contract_id = left(contract_id, -1) WHERE deactivated_offset <= %d"},
+	} {
+		at := int64(wrote[0].To)
+		execute(t, database, fmt.Sprintf(damage[0], at))
+		refused(relation+"/", "no change was noted")
+		execute(t, database, fmt.Sprintf(damage[1], at))
+	}
+
+	// What changed since, and what is not exported.
+	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_until <= $1 LIMIT 1", int64(last.From))[0]
+	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	refused("manifests/", "were redacted after they had been exported")
+	_, err = exported(t, cfg)
+	require.NoError(t, err)
+	index()
+	plan, held, err = pruneHeld(ledger.Offset(watermarkOf(t, database)), false)
+	require.NoError(t, err)
+	require.Equal(t, last.To, plan.Floor)
+	require.Contains(t, held.Why, fmt.Sprintf("has what is after offset %d", last.To))
+
+	// It goes in parts, also in the middle of a range, and what went is read in the files.
+	kept := texts(t, database, "SELECT ledger_offset || ' ' || node_id || ' ' || contract_id FROM ledger.created_events WHERE ledger_offset <= $1", int64(last.To))
+	for _, before := range []ledger.Offset{wrote[1].To - 3, wrote[2].To - 5, wrote[2].To + 1, 0} {
+		plan, _, err := pruneHeld(before, true)
+		require.NoError(t, err)
+		require.Equal(t, []string{fmt.Sprint(plan.Floor)}, texts(t, database, "SELECT ledger.oldest_offset()::text"))
+	}
+	require.Equal(t, []string{fmt.Sprint(last.To)}, texts(t, database, "SELECT ledger.oldest_offset()::text"))
+	files := duck(t, fmt.Sprintf("SELECT ledger_offset || ' ' || node_id || ' ' || contract_id FROM read_parquet('%s/created_events/*.parquet')", folder))
+	require.ElementsMatch(t, kept, files)
+	plan, _, err = pruneHeld(0, true)
+	require.NoError(t, err)
+	require.True(t, plan.Empty())
+	_, err = exported(t, cfg)
+	require.NoError(t, err, "the export goes on")
 }
 
 // Files of what was pruned that lost their manifest, or one that is damaged, are left alone: nothing else has these updates.

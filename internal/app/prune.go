@@ -8,6 +8,7 @@ import (
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -27,30 +28,68 @@ func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore
 	if err != nil || !apply || plan.Empty() {
 		return plan, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
-	if err != nil {
-		return plan, err
-	}
-	defer leader.Close()
-	return plan, pruneTo(ctx, db, leader, cfg.OfNetwork(), plan.Floor)
+	return plan, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error { return leader.Prune(ctx, plan.Floor) }, plan.Floor)
 }
 
-// pruneTo prunes the updates up to an offset, of a network once the records that follow from them are stored.
-func pruneTo(ctx context.Context, db *store.Store, leader *store.BackfillWriter, network bool, floor ledger.Offset) error {
-	if network {
-		why, err := newDerivedHistory(db, nil).missing(ctx, floor)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			return &ledger.Problem{
-				What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be after pruning: %s", floor, why),
-				Do: "let the daemon (`indexer run`) derive them, and prune again: where they are derived again its log says when they are shown, " +
-					"else the metric derived_offset says how far it is",
-			}
+// RunPruneExported is RunPrune for what the export in a place holds: it goes no further. Without before (nil) it goes as far as whole ranges do. The error is
+// a *ledger.Problem also where the files are not whole, or not of what is stored.
+func RunPruneExported(
+	ctx context.Context, cfg config.Database, before *store.PruneBefore, from string, apply bool, logger *slog.Logger,
+) (plan store.PrunePlan, held export.Held, err error) {
+	place, err := export.Open(from, false)
+	if err != nil {
+		return plan, held, &config.UsageError{Err: err}
+	}
+	db, err := cfg.Open(ctx, logger)
+	if err != nil {
+		return plan, held, err
+	}
+	defer db.Close()
+	if before != nil {
+		if plan, err = db.PlanPrune(ctx, *before); err != nil || plan.Empty() {
+			return plan, held, err
 		}
 	}
-	return leader.Prune(ctx, floor)
+	asked := plan.Floor
+	if held, err = export.Holds(ctx, db, place, asked); err != nil {
+		return plan, held, err
+	}
+	if before == nil || held.To < asked {
+		plan, err = db.PlanPrune(ctx, store.PruneBefore{Offset: new(held.To + 1)})
+	}
+	if err != nil || !apply || plan.Empty() {
+		return plan, held, err
+	}
+	return plan, held, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error { return leader.PruneExported(ctx, plan.Floor, held.Change) }, plan.Floor)
+}
+
+// pruneNow prunes the updates up to an offset, beside nobody who fills in history or prunes.
+func pruneNow(ctx context.Context, cfg config.Database, db *store.Store, prune func(*store.BackfillWriter) error, floor ledger.Offset) error {
+	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
+	if err != nil {
+		return err
+	}
+	defer leader.Close()
+	if err := refuseWithoutRecords(ctx, db, cfg.OfNetwork(), floor); err != nil {
+		return err
+	}
+	return prune(leader)
+}
+
+// refuseWithoutRecords refuses to prune a network's updates from which records have still to follow.
+func refuseWithoutRecords(ctx context.Context, db *store.Store, network bool, floor ledger.Offset) error {
+	if !network {
+		return nil
+	}
+	why, err := newDerivedHistory(db, nil).missing(ctx, floor)
+	if err != nil || why == "" {
+		return err
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("records that follow from the updates up to offset %d have to be derived first, and could not be after pruning: %s", floor, why),
+		Do: "let the daemon (`indexer run`) derive them, and prune again: where they are derived again its log says when they are shown, " +
+			"else the metric derived_offset says how far it is",
+	}
 }
 
 // startPruning starts the task that prunes what is older than --retain, if that is given.
@@ -78,7 +117,10 @@ func (x *indexer) prune(ctx context.Context) error {
 	}
 	defer leader.Close()
 	started := time.Now()
-	if err := pruneTo(ctx, x.store, leader, x.schemas == config.NetworkSchemas, plan.Floor); err != nil {
+	if err := refuseWithoutRecords(ctx, x.store, x.schemas == config.NetworkSchemas, plan.Floor); err != nil {
+		return err
+	}
+	if err := leader.Prune(ctx, plan.Floor); err != nil {
 		return err
 	}
 	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor), "rows", plan.Rows(),

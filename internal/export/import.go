@@ -295,7 +295,7 @@ const offset = "ledger_offset"
 func (i *Import) relation(ctx context.Context, m *Manifest, name, place string, columns []string, after ledger.Offset) (*rows, error) {
 	n := slices.IndexFunc(m.Files, func(file File) bool { return file.Relation == name })
 	if n < 0 {
-		return nil, &ledger.Problem{What: fmt.Sprintf("%s names no file of %s", m.Name(), name), Do: "use the release of the indexer that wrote it, or export again"}
+		return nil, missing(m, name)
 	}
 	content, err := i.open(ctx, m, m.Files[n])
 	if err != nil {
@@ -307,6 +307,10 @@ func (i *Import) relation(ctx context.Context, m *Manifest, name, place string, 
 		return nil, err
 	}
 	return r, nil
+}
+
+func missing(m *Manifest, relation string) error {
+	return &ledger.Problem{What: fmt.Sprintf("%s names no file of %s", m.Name(), relation), Do: "use the release of the indexer that wrote it, or export again"}
 }
 
 // Packages returns the ids of the packages.

@@ -293,6 +293,25 @@ func (q *Queries) PruneResets(ctx context.Context, db DBTX) (int64, error) {
 	return column_1, err
 }
 
+const pruneRewritten = `-- name: PruneRewritten :one
+SELECT EXISTS (
+    SELECT FROM rewrites r WHERE r.rewrite > $1::bigint AND r.stream <> 'transactions' AND r.from_exclusive < $2::bigint
+)
+`
+
+type PruneRewrittenParams struct {
+	Newest int64 `db:"newest"`
+	Floor  int64 `db:"floor"`
+}
+
+// Whether something up to an offset changed after a change: what was compared with files before is not what is stored now.
+func (q *Queries) PruneRewritten(ctx context.Context, db DBTX, arg PruneRewrittenParams) (bool, error) {
+	row := db.QueryRow(ctx, pruneRewritten, arg.Newest, arg.Floor)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const pruneSeals = `-- name: PruneSeals :exec
 WITH gone AS (
     DELETE FROM verifications v WHERE v.stream = 'snapshot' OR v.stream = 'updates' AND v.from_exclusive < $1::bigint

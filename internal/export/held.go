@@ -1,0 +1,209 @@
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+
+	"github.com/parquet-go/parquet-go"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store"
+)
+
+// Held is how much of a database the files of an export hold.
+type Held struct {
+	To     ledger.Offset // everything that the database shows up to here
+	Why    string        // why it is not more, with the file; empty: it is as much as was asked for
+	Change int64         // number of the newest change (ledger.rewrites) that was there before the files were compared
+}
+
+// Holds compares the files of an export with a database, up to an offset: that each is as it was written, and has the rows that the database still has
+// of its range. Without an offset (0) it is up to the end of the last range after which the database has something. It reads the files that have a part
+// of what is not pruned yet, and sees of the others whether they are there. What an export could not go on with, a range that changed since, and a file
+// that holds something else are a *ledger.Problem. Of a database that can't be pruned yet nothing is held.
+func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.Offset) (held Held, err error) {
+	c := catalog{place: place}
+	if err := c.load(ctx); err != nil {
+		return held, err
+	}
+	var state store.ExportState
+	err = database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
+		state, err = snapshot.State(ctx)
+		return err
+	})
+	if err != nil || !state.Started || state.Incomplete {
+		return held, err
+	}
+	whole := upTo == 0
+	if whole {
+		upTo = state.Watermark - 1
+	}
+	outdated, gap, err := plan(place.String(), c.done, state, state.Watermark)
+	if err != nil {
+		return held, err
+	}
+	held = Held{To: min(gap.From, upTo), Change: newest(state).Number}
+	if n := slices.IndexFunc(outdated, func(m Manifest) bool { return m.From < upTo && m.To > state.HistoryFloor }); n >= 0 {
+		return held, &ledger.Problem{
+			What: fmt.Sprintf("the updates of %s in %s were %s after they had been exported", outdated[n].Name(), place, changedSince(&outdated[n], state).Reason),
+			Do:   "run `indexer export`, which writes them again, and prune then",
+		}
+	}
+	if held.To < upTo {
+		held.Why = fmt.Sprintf("no manifest in %s has what is after offset %d", place, held.To)
+	}
+	for n := range c.done {
+		m := &c.done[n]
+		if whole && m.From < held.To && m.To > held.To {
+			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d, as the database does, and something has to stay", m.Name(), place, m.To)
+		}
+		if m.From >= held.To {
+			break
+		}
+		if m.To < state.HistoryFloor {
+			continue
+		}
+		within := ledger.Range{From: m.From, To: min(m.To, held.To)}
+		if state.HistoryFloor > m.CompleteFrom { // a part was pruned since
+			within.From = state.HistoryFloor
+		}
+		if err := c.holds(ctx, database, m, within); err != nil {
+			return held, err
+		}
+	}
+	return held, nil
+}
+
+// holds compares the files of one manifest, in one snapshot of the database.
+func (c *catalog) holds(ctx context.Context, database *store.Store, m *Manifest, within ledger.Range) error {
+	return database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
+		relations, err := snapshot.Relations(ctx)
+		if err != nil {
+			return err
+		}
+		for _, file := range m.Files {
+			if err := c.holdsFile(ctx, snapshot, m, file, relations, within); err != nil {
+				return err
+			}
+		}
+		for _, relation := range relations {
+			if !slices.ContainsFunc(m.Files, func(file File) bool { return file.Relation == relation.Name }) {
+				return missing(m, relation.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// holdsFile compares a file with its digest, and its rows with those of the database if it is one of the analysts' relations. The others are for imports, and
+// an export makes them of the same tables.
+func (c *catalog) holdsFile(ctx context.Context, snapshot *store.ExportSnapshot, m *Manifest, file File, relations []store.ExportRelation, within ledger.Range) error {
+	content, err := c.open(ctx, m, file)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	n := slices.IndexFunc(relations, func(r store.ExportRelation) bool { return r.Name == file.Relation })
+	if n < 0 {
+		return nil
+	}
+	relation := relations[n]
+	var stored, exported rowSum
+	if err := exported.addFile(content, file, relation.Place, within); err != nil {
+		return fmt.Errorf("read %s: %w", file.Name, err)
+	}
+	var values []parquet.Value
+	err = snapshot.Rows(ctx, relation, within.From, within.To, func(row [][]byte) (err error) {
+		values = values[:0]
+		for n, column := range relation.Columns {
+			if values, err = appendValues(values, column.Type, row[n], n); err != nil {
+				return fmt.Errorf("column %s: %w", column.Name, err)
+			}
+		}
+		stored.add(values, func(n int) string { return relation.Columns[n].Name })
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if stored.sum == exported.sum && stored.rows == exported.rows {
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("after offset %d up to %d %s in %s has %d rows, and the database %d, or others, though no change was noted",
+			within.From, within.To, file.Name, c.place, exported.rows, stored.rows),
+		Do: fmt.Sprintf("see which is right (`indexer verify`), then remove %s if nothing of its range was pruned, and export again", m.Name()),
+	}
+}
+
+// rowSum is a digest of rows in which their order does not count: the sum of their SHA-256. A value that is NULL, and so a column that a later release
+// adds, and leaves NULL in the rows of before, counts nothing.
+type rowSum struct {
+	rows int64
+	sum  [4]uint64
+	text []byte
+}
+
+func (s *rowSum) add(row []parquet.Value, name func(column int) string) {
+	s.text = s.text[:0]
+	for _, value := range row {
+		if value.DefinitionLevel() == 0 {
+			continue
+		}
+		s.text = append(append(s.text, name(value.Column())...), 0, byte(value.RepetitionLevel()), byte(value.DefinitionLevel()))
+		at := len(s.text)
+		s.text = value.AppendBytes(append(s.text, make([]byte, 8)...))
+		binary.LittleEndian.PutUint64(s.text[at:], uint64(len(s.text)-at-8))
+	}
+	digest, carry := sha256.Sum256(s.text), uint64(0)
+	for n := range s.sum {
+		s.sum[n], carry = bits.Add64(s.sum[n], binary.LittleEndian.Uint64(digest[8*n:]), carry)
+	}
+	s.rows++
+}
+
+// addFile adds the rows of a file that lie in a range.
+func (s *rowSum) addFile(content Content, file File, place string, within ledger.Range) error {
+	parsed, err := parquet.OpenFile(content, file.Bytes, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(64<<10))
+	if err != nil {
+		return err
+	}
+	leaf, ok := parsed.Schema().Lookup(place)
+	if !ok {
+		return fmt.Errorf("it has no column %s", place)
+	}
+	columns := parsed.Schema().Columns()
+	for _, group := range parsed.RowGroups() {
+		if err := s.addGroup(group, leaf.ColumnIndex, columns, within); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *rowSum) addGroup(group parquet.RowGroup, place int, columns [][]string, within ledger.Range) error {
+	rows := group.Rows()
+	defer rows.Close()
+	buffer := make([]parquet.Row, 64)
+	for {
+		n, err := rows.ReadRows(buffer)
+		for _, row := range buffer[:n] {
+			at := slices.IndexFunc(row, func(v parquet.Value) bool { return v.Column() == place })
+			if offset := ledger.Offset(row[at].Int64()); offset > within.From && offset <= within.To {
+				s.add(row, func(n int) string { return columns[n][0] })
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
