@@ -1,14 +1,12 @@
 package app
 
 import (
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
@@ -46,10 +44,7 @@ func roughly(seed uint64, often int) func(*http.Request) *sandbox.Fault {
 // ahead is how many ranges are stored and not shown.
 func ahead(t *testing.T, databaseURL string) (n int) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	require.NoError(t, conn.QueryRow(t.Context(),
+	require.NoError(t, sessions(t, databaseURL).QueryRow(t.Context(),
 		"SELECT count(*) FROM indexer.coverage WHERE from_exclusive >= coalesce((SELECT ledger.latest_offset()), 0)").Scan(&n))
 	return n
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -113,23 +114,54 @@ func rowsAs(t *testing.T, databaseURL, row string, relations []string) map[strin
 // rowsIn reads relations of a schema.
 func rowsIn(t *testing.T, databaseURL, schema, row string, relations []string) map[string][]sandbox.Row {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
 	got := map[string][]sandbox.Row{}
 	for _, relation := range relations {
-		rows, err := conn.Query(t.Context(), "SELECT "+row+"::text FROM "+schema+"."+relation+" r")
-		require.NoError(t, err)
-		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-		slices.Sort(texts) // here it costs less than in the database
-		for _, text := range texts {
+		list := texts(t, databaseURL, "SELECT "+row+"::text FROM "+schema+"."+relation+" r")
+		slices.Sort(list) // here it costs less than in the database
+		for _, text := range list {
 			row, err := sandbox.DecodeRow(relation, []byte(text))
 			require.NoError(t, err)
 			got[relation] = append(got[relation], row)
 		}
 	}
 	return got
+}
+
+// asked is a database that a test asks.
+type asked struct {
+	t           *testing.T
+	databaseURL string
+}
+
+var kept = struct {
+	mu       sync.Mutex
+	sessions map[asked]*pgxpool.Pool
+}{sessions: map[asked]*pgxpool.Pool{}}
+
+// sessions returns the connections that a test keeps to a database for its questions: a new one for each would plan without a catalog at
+// hand, which costs more than most questions. One that the server ended is opened anew, and no plan outlives a change of the schema.
+func sessions(t *testing.T, databaseURL string) *pgxpool.Pool {
+	t.Helper()
+	kept.mu.Lock()
+	defer kept.mu.Unlock()
+	key := asked{t, databaseURL}
+	if pool := kept.sessions[key]; pool != nil {
+		return pool
+	}
+	cfg, err := pgxpool.ParseConfig(databaseURL)
+	require.NoError(t, err)
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	require.NoError(t, err)
+	kept.sessions[key] = pool
+	t.Cleanup(func() {
+		kept.mu.Lock()
+		delete(kept.sessions, key)
+		kept.mu.Unlock()
+		pool.Close()
+	})
+	return pool
 }
 
 // eventually waits until something is so. What never comes is a failure here, and not the end of all tests: the limit is far beyond
@@ -157,25 +189,11 @@ func eventuallyOf(t *testing.T, daemon *running, what string, done func() bool) 
 	})
 }
 
-// eventuallyIn waits until a database says that something is so. It asks on one connection, which it opens anew where that one ended: the
-// server may be away, which is what some tests are about.
+// eventuallyIn waits until a database says that something is so. The server may be away, which is what some tests are about.
 func eventuallyIn(t *testing.T, databaseURL, what, condition string, args ...any) {
 	t.Helper()
-	var conn *pgx.Conn
-	defer func() {
-		if conn != nil {
-			_ = conn.Close(context.WithoutCancel(t.Context()))
-		}
-	}()
 	eventually(t, what, func() (holds bool) {
-		if conn == nil || conn.IsClosed() {
-			var err error
-			if conn, err = pgx.Connect(t.Context(), databaseURL); err != nil {
-				conn = nil
-				return false
-			}
-		}
-		return conn.QueryRow(t.Context(), "SELECT "+condition, args...).Scan(&holds) == nil && holds
+		return sessions(t, databaseURL).QueryRow(t.Context(), "SELECT "+condition, args...).Scan(&holds) == nil && holds
 	})
 }
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -106,10 +105,7 @@ func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 // collect reads the only column of a query.
 func collect[T any](t *testing.T, databaseURL, query string, args ...any) []T {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	rows, err := conn.Query(t.Context(), query, args...)
+	rows, err := sessions(t, databaseURL).Query(t.Context(), query, args...)
 	require.NoError(t, err)
 	list, err := pgx.CollectRows(rows, pgx.RowTo[T])
 	require.NoError(t, err)

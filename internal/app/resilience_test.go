@@ -59,10 +59,7 @@ func waitFor(t *testing.T, databaseURL string, offset int64) {
 
 func count(t *testing.T, databaseURL, relation string) (rows int) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM "+relation).Scan(&rows))
+	require.NoError(t, sessions(t, databaseURL).QueryRow(t.Context(), "SELECT count(*) FROM "+relation).Scan(&rows))
 	return rows
 }
 

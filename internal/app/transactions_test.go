@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -116,10 +115,7 @@ func TestIndexTheHistory(t *testing.T) {
 // reportedBalances are the balances that the database tells at a round, an empty text where a party's is negative; nil where it tells none.
 func reportedBalances(t *testing.T, databaseURL string, round int64) map[string]string {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), databaseURL)
-	require.NoError(t, err)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	rows, err := conn.Query(t.Context(), "SELECT party, balance::numeric(60, 10)::text FROM ledger.reported_balances_at($1)", round)
+	rows, err := sessions(t, databaseURL).Query(t.Context(), "SELECT party, balance::numeric(60, 10)::text FROM ledger.reported_balances_at($1)", round)
 	require.NoError(t, err)
 	balances, told := map[string]string{}, false
 	var party, balance *string

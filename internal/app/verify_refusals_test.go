@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
@@ -24,11 +23,8 @@ func verifyWith(database, ledgerURL string, repair bool) Verify {
 // execute runs statements on a database.
 func execute(t *testing.T, database string, statements ...string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), database)
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
 	for _, sql := range statements {
-		_, err := conn.Exec(t.Context(), sql)
+		_, err := sessions(t, database).Exec(t.Context(), sql)
 		require.NoError(t, err, sql)
 	}
 }
