@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,20 +48,28 @@ func migrate(ctx context.Context, url string) error {
 // command runs the command with these variables and returns its exit code and what it printed.
 func command(t *testing.T, environ map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	program, _ := programs.Get().(*config.Program)
-	if program == nil {
+	var program *config.Program
+	select {
+	case program = <-programs:
+	default:
 		var err error
 		program, err = config.NewProgram("indexer", description, &grammar{})
 		require.NoError(t, err)
 	}
-	defer programs.Put(program)
+	defer func() {
+		select {
+		case programs <- program:
+		default:
+		}
+	}()
 	var out, errs bytes.Buffer
 	code = program.Execute(t.Context(), args, listOf(environ), &out, &errs)
 	return code, out.String(), errs.String()
 }
 
-// programs are those that no test uses just now. To build one takes longer than most commands.
-var programs sync.Pool
+// programs are those that no test uses just now. To build one takes longer than most commands. It is no sync.Pool, which loses a part of
+// them at random with the race detector.
+var programs = make(chan *config.Program, 16)
 
 // listOf is an environment as a list. It has no memory limit of one command: the tests' process runs several at a time.
 func listOf(environ map[string]string) []string {
