@@ -556,6 +556,7 @@ WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors 
 CREATE TABLE active_contracts (
     activated_offset     bigint  NOT NULL,
     reassignment_counter bigint  NOT NULL,
+    locked_until         timestamptz,
     activated_node_id    integer NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
@@ -580,11 +581,13 @@ COMMENT ON TABLE active_contracts IS 'One narrow row per contract and synchroniz
 COMMENT ON COLUMN active_contracts.position_id IS 'What the contract is a holding of. NULL: it is none.';
 COMMENT ON COLUMN active_contracts.amount IS 'How much it holds. NULL: not readable, or it is no holding.';
 COMMENT ON COLUMN active_contracts.locked IS 'Whether that is locked. NULL: not readable, or it is no holding.';
+COMMENT ON COLUMN active_contracts.locked_until IS 'When the lock expires. NULL: no lock, no known end, not readable, or it is no holding.';
 COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
 
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
     activated_offset   bigint  NOT NULL,
+    locked_until       timestamptz,
     activated_node_id  integer NOT NULL,
     synchronizer_ref   integer NOT NULL,
     template_ref       integer NOT NULL,

@@ -21,6 +21,7 @@ COMMENT ON COLUMN fill.lifetimes_to IS 'Lifetimes were computed up to this offse
 CREATE TABLE fill_active (
     activated_offset     bigint  NOT NULL,
     reassignment_counter bigint  NOT NULL,
+    locked_until         timestamptz,
     activated_node_id    integer NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,

@@ -245,7 +245,7 @@ SELECT e.ledger_offset, e.node_id, e.kind, e.contract_id, e.synchronizer_ref, e.
     SELECT r.reassignment_counter FROM reassignments r
     WHERE e.kind = 1 AND e.flag AND r.ledger_offset = e.ledger_offset AND r.node_id = e.node_id
 ), 0)::bigint AS counter, h.position_id, coalesce(h.amount::text, '')::text AS amount,
-    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, e.stakeholders_ref
+    (h.locked IS NOT NULL)::boolean AS lock_known, (h.locked IS TRUE)::boolean AS locked, h.locked_until::timestamptz AS locked_until, e.stakeholders_ref
 FROM (
     SELECT c.ledger_offset, c.node_id, 1 AS kind, c.contract_id, coalesce(c.synchronizer_ref, 0) AS synchronizer_ref, c.template_ref,
         c.origin = 'assignment' AS flag, c.stakeholders_ref
@@ -268,7 +268,7 @@ FROM (
     FROM departures d
 ) e
 LEFT JOIN LATERAL (
-    SELECT y.position_id, y.amount, y.locked FROM holding_events y
+    SELECT y.position_id, y.amount, y.locked, y.locked_until FROM holding_events y
     WHERE e.kind = 1 AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND y.ledger_offset = e.ledger_offset AND y.node_id = e.node_id
     LIMIT 1
@@ -283,16 +283,16 @@ COMMENT ON VIEW held_positions IS 'The positions of all holdings that are stored
 
 CREATE FUNCTION active_holdings(from_exclusive bigint, to_inclusive bigint, ended_after bigint)
 RETURNS TABLE (contract_id text, synchronizer_ref integer, template_ref integer, activated_offset bigint, activated_node_id integer,
-    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, stakeholders_ref integer)
+    reassignment_counter bigint, deactivated_offset bigint, position_id uuid, amount numeric, locked boolean, locked_until timestamptz, stakeholders_ref integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT t.contract_id, t.synchronizer_ref, t.template_ref, t.activated_offset, t.activated_node_id, t.reassignment_counter, t.deactivated_offset,
-       e.position_id, e.amount, e.locked,
+       e.position_id, e.amount, e.locked, e.locked_until,
        coalesce((SELECT c.stakeholders_ref FROM created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id),
                 (SELECT c.stakeholders_ref FROM shown_created c WHERE c.ledger_offset = t.activated_offset AND c.node_id = t.activated_node_id))
 FROM activations(from_exclusive, to_inclusive, ended_after) t
 LEFT JOIN LATERAL (
-    SELECT h.position_id, h.amount, h.locked
+    SELECT h.position_id, h.amount, h.locked, h.locked_until
     FROM holding_events h
     WHERE t.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND h.ledger_offset = t.activated_offset AND h.node_id = t.activated_node_id
@@ -309,7 +309,7 @@ COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, wit
 -- which would be planned with each query.
 
 CREATE VIEW ledger.holdings AS
-SELECT p.owner, p.instrument, p.instrument_admin, a.amount, a.locked, k.locked_until, k.lock_holders, a.contract_id,
+SELECT p.owner, p.instrument, p.instrument_admin, a.amount, a.locked, a.locked_until, k.lock_holders, a.contract_id,
        (SELECT c.created_at FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
        a.activated_offset, a.activated_node_id, d.created_round, d.holding_fee_rate, d.source, p.admin_signed, t.template_id, t.package_id,
        t.package_name, t.module_name, t.entity_name, s.synchronizer_id
@@ -318,7 +318,7 @@ JOIN positions p ON p.position_id = a.position_id
 LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
 LEFT JOIN LATERAL (
-    SELECT max(e.locked_until) AS locked_until, max(e.lock_holders) AS lock_holders FROM holding_events e
+    SELECT max(e.lock_holders) AS lock_holders FROM holding_events e
     WHERE e.ledger_offset = a.activated_offset AND e.node_id = a.activated_node_id AND a.locked IS NOT FALSE
 ) k ON true
 LEFT JOIN LATERAL (
@@ -351,10 +351,7 @@ GROUP BY p.position_id;
 -- Positions are joined below the UNION, where a condition on the owner uses the index. Scalar look-ups, not joins: a question about the past
 -- reads many holdings, and few columns of each.
 CREATE VIEW ledger.holding_lifetimes AS
-SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked,
-       CASE WHEN x.locked IS NOT FALSE THEN (
-           SELECT e.locked_until FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
-       ) END AS locked_until,
+SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked, x.locked_until,
        CASE WHEN x.locked IS NOT FALSE THEN (
            SELECT e.lock_holders FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
        ) END AS lock_holders,
@@ -370,13 +367,13 @@ SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked,
        x.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id,
        x.active_until, x.reassignment_counter
 FROM (
-    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id,
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.locked_until, a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id,
            NULL::bigint AS active_until, a.reassignment_counter
     FROM active_contracts a
     JOIN positions p ON p.position_id = a.position_id
     WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
     UNION ALL
-    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.locked_until, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
            l.deactivated_offset, NULL
     FROM lifetimes l
     JOIN positions p ON p.position_id = l.position_id
@@ -445,7 +442,7 @@ COMMENT ON COLUMN ledger.holdings.instrument IS 'Id of the instrument that is he
 COMMENT ON COLUMN ledger.holdings.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
 COMMENT ON COLUMN ledger.holdings.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
 COMMENT ON COLUMN ledger.holdings.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
-COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.';
+COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.';
 COMMENT ON COLUMN ledger.holdings.contract_id IS 'Id of the contract. Indexed.';
 COMMENT ON COLUMN ledger.holdings.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC. Costs a look-up per row.';
@@ -478,7 +475,7 @@ COMMENT ON COLUMN ledger.holding_lifetimes.instrument IS 'Id of the instrument t
 COMMENT ON COLUMN ledger.holding_lifetimes.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
 COMMENT ON COLUMN ledger.holding_lifetimes.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
 COMMENT ON COLUMN ledger.holding_lifetimes.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
-COMMENT ON COLUMN ledger.holding_lifetimes.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.';
+COMMENT ON COLUMN ledger.holding_lifetimes.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.holding_lifetimes.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.';
 COMMENT ON COLUMN ledger.holding_lifetimes.contract_id IS 'Id of the contract.';
 COMMENT ON COLUMN ledger.holding_lifetimes.created_at IS 'Ledger time of the contract''s creation. Microseconds, UTC. Costs a look-up per row.';

@@ -139,9 +139,9 @@ WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXIST
 -- name: FillActivate :exec
 -- Adds the contracts that were found to be active.
 INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
-    position_id, amount, locked, stakeholders_ref)
+    position_id, amount, locked, locked_until, stakeholders_ref)
 SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id, a.reassignment_counter,
-    a.position_id, a.amount, a.locked, a.stakeholders_ref
+    a.position_id, a.amount, a.locked, a.locked_until, a.stakeholders_ref
 FROM fill_active a
 ON CONFLICT DO NOTHING;
 

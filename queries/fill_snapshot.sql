@@ -31,12 +31,12 @@ DELETE FROM snapshots_both s WHERE s.snapshot_offset = (SELECT w.snapshot_offset
 -- name: WaitingSnapshotActivate :exec
 -- Makes active what the snapshot has as active, before lifetimes are computed from its offset on.
 INSERT INTO fill_active (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
-    position_id, amount, locked, stakeholders_ref)
+    position_id, amount, locked, locked_until, stakeholders_ref)
 SELECT c.contract_id, coalesce(c.synchronizer_ref, 0), c.template_ref, c.ledger_offset, c.node_id, c.reassignment_counter,
-    e.position_id, e.amount, e.locked, c.stakeholders_ref
+    e.position_id, e.amount, e.locked, e.locked_until, c.stakeholders_ref
 FROM carried_created c
 LEFT JOIN LATERAL (
-    SELECT h.position_id, h.amount, h.locked FROM created_holdings h
+    SELECT h.position_id, h.amount, h.locked, h.locked_until FROM created_holdings h
     WHERE c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND h.waits AND h.ledger_offset = c.ledger_offset AND h.node_id = c.node_id
     LIMIT 1

@@ -56,9 +56,9 @@ WITH gone AS (
     RETURNING a.*
 )
 INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
-    position_id, contract_id, amount, locked)
+    position_id, contract_id, amount, locked, locked_until)
 SELECT @at::bigint, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
-    g.amount, g.locked
+    g.amount, g.locked, g.locked_until
 FROM gone g;
 
 -- name: ScopeReturning :many
@@ -88,18 +88,18 @@ WITH ends AS (
     RETURNING l.*
 ), opened AS (
     INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
-        position_id, amount, locked, stakeholders_ref)
+        position_id, amount, locked, locked_until, stakeholders_ref)
     SELECT g.contract_id, g.synchronizer_ref, g.template_ref, g.activated_offset, g.activated_node_id,
-        coalesce(r.reassignment_counter, c.reassignment_counter, 0), g.position_id, g.amount, g.locked, g.stakeholders_ref
+        coalesce(r.reassignment_counter, c.reassignment_counter, 0), g.position_id, g.amount, g.locked, g.locked_until, g.stakeholders_ref
     FROM gone g
     JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended = 0
     LEFT JOIN reassignments r ON r.ledger_offset = g.activated_offset AND r.node_id = g.activated_node_id AND r.kind = 'assigned'
     LEFT JOIN shown_created c ON c.ledger_offset = g.activated_offset AND c.node_id = g.activated_node_id
 )
 INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
-    position_id, contract_id, amount, locked)
+    position_id, contract_id, amount, locked, locked_until)
 SELECT e.ended, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
-    g.amount, g.locked
+    g.amount, g.locked, g.locked_until
 FROM gone g
 JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended > 0;
 

@@ -172,9 +172,9 @@ var activeKeys = map[string][]string{
 // Columns that a snapshot does not tell, or not in a form that can be compared. What a contract holds, and for whom, follows from its
 // creation event, which is compared; TestWhatIsAlteredIsFoundAndRepaired alters it.
 var notInSnapshot = map[string]bool{
-	"active_contracts.position_id": true, "active_contracts.amount": true, "active_contracts.locked": true,
+	"active_contracts.position_id": true, "active_contracts.amount": true, "active_contracts.locked": true, "active_contracts.locked_until": true,
 	"active_contracts.stakeholders_ref": true, "lifetimes.stakeholders_ref": true,
-	"lifetimes.position_id": true, "lifetimes.amount": true, "lifetimes.locked": true,
+	"lifetimes.position_id": true, "lifetimes.amount": true, "lifetimes.locked": true, "lifetimes.locked_until": true,
 	"lifetimes.deactivated_offset": true, "created.origin": true, "created.record_time": true, "created.extra": true,
 	"interface_views.record_time": true, "interface_views.extra": true, "reassignments.record_time": true, "reassignments.extra": true,
 }

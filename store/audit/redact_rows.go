@@ -224,8 +224,8 @@ func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (e
 	case table.Content[0] == "exact":
 		change = "DELETE FROM " + table.SQL() + " s"
 	case table.Content[0] == "position_id": // as for all contracts: of one that is a holding by its template something is known still
-		change = "UPDATE " + table.SQL() + ` s SET (position_id, amount, locked) = (
-    SELECT h.position_id, h.amount, h.locked FROM created_holdings h
+		change = "UPDATE " + table.SQL() + ` s SET (position_id, amount, locked, locked_until) = (
+    SELECT h.position_id, h.amount, h.locked, h.locked_until FROM created_holdings h
     WHERE s.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND h.ledger_offset = s.activated_offset AND h.node_id = s.activated_node_id LIMIT 1)`
 	default:

@@ -130,7 +130,7 @@ func (s *Step) take(e *Event, state *keyState) {
 			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
 			StakeholdersRef: e.stakeholders,
 		}
-		row.PositionID, row.Amount, row.Locked = e.holding.Columns()
+		row.PositionID, row.Amount, row.Locked, row.LockedUntil = e.holding.Columns()
 		s.Activations = append(s.Activations, row)
 		*state = keyState{known: true, begun: int32(len(s.Activations))}
 	}
@@ -141,7 +141,7 @@ func Ended(a *dbsqlc.ActiveContracts, at int64) dbsqlc.Lifetimes {
 	return dbsqlc.Lifetimes{
 		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ActivatedNodeID: a.ActivatedNodeID, SynchronizerRef: a.SynchronizerRef,
 		TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID, Amount: a.Amount, Locked: a.Locked,
-		StakeholdersRef: a.StakeholdersRef,
+		LockedUntil: a.LockedUntil, StakeholdersRef: a.StakeholdersRef,
 	}
 }
 
@@ -260,7 +260,7 @@ func storedHolding(row *dbsqlc.StepEvents) *names.Holding {
 	if !row.PositionID.Valid {
 		return nil
 	}
-	h := &names.Holding{Position: row.PositionID.Bytes, Amount: ledger.Decimal(row.Amount)}
+	h := &names.Holding{Position: row.PositionID.Bytes, Amount: ledger.Decimal(row.Amount), LockedUntil: row.LockedUntil}
 	if row.LockKnown {
 		h.Locked = &row.Locked
 	}

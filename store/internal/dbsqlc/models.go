@@ -22,9 +22,11 @@ type AbortedTransferInstructions struct {
 type ActiveContracts struct {
 	ActivatedOffset     int64 `db:"activated_offset"`
 	ReassignmentCounter int64 `db:"reassignment_counter"`
-	ActivatedNodeID     int32 `db:"activated_node_id"`
-	SynchronizerRef     int32 `db:"synchronizer_ref"`
-	TemplateRef         int32 `db:"template_ref"`
+	// When the lock expires. NULL: no lock, no known end, not readable, or it is no holding.
+	LockedUntil     pgtype.Timestamptz `db:"locked_until"`
+	ActivatedNodeID int32              `db:"activated_node_id"`
+	SynchronizerRef int32              `db:"synchronizer_ref"`
+	TemplateRef     int32              `db:"template_ref"`
 	// As in created.
 	StakeholdersRef *int32 `db:"stakeholders_ref"`
 	// What the contract is a holding of. NULL: it is none.
@@ -406,16 +408,17 @@ type Fill struct {
 
 // The active contracts at fill.lifetimes_to, like active_contracts at the watermark. Empty while no lifetimes are computed.
 type FillActive struct {
-	ActivatedOffset     int64           `db:"activated_offset"`
-	ReassignmentCounter int64           `db:"reassignment_counter"`
-	ActivatedNodeID     int32           `db:"activated_node_id"`
-	SynchronizerRef     int32           `db:"synchronizer_ref"`
-	TemplateRef         int32           `db:"template_ref"`
-	StakeholdersRef     *int32          `db:"stakeholders_ref"`
-	PositionID          pgtype.UUID     `db:"position_id"`
-	ContractID          string          `db:"contract_id"`
-	Amount              *ledger.Decimal `db:"amount"`
-	Locked              *bool           `db:"locked"`
+	ActivatedOffset     int64              `db:"activated_offset"`
+	ReassignmentCounter int64              `db:"reassignment_counter"`
+	LockedUntil         pgtype.Timestamptz `db:"locked_until"`
+	ActivatedNodeID     int32              `db:"activated_node_id"`
+	SynchronizerRef     int32              `db:"synchronizer_ref"`
+	TemplateRef         int32              `db:"template_ref"`
+	StakeholdersRef     *int32             `db:"stakeholders_ref"`
+	PositionID          pgtype.UUID        `db:"position_id"`
+	ContractID          string             `db:"contract_id"`
+	Amount              *ledger.Decimal    `db:"amount"`
+	Locked              *bool              `db:"locked"`
 }
 
 type FillBoth struct {
@@ -1137,8 +1140,8 @@ type LedgerHoldingLifetimes struct {
 	Amount *ledger.Decimal `db:"amount"`
 	// Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.
 	Locked *bool `db:"locked"`
-	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.
-	LockedUntil interface{} `db:"locked_until"`
+	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.
+	LockedUntil pgtype.Timestamptz `db:"locked_until"`
 	// Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.
 	LockHolders interface{} `db:"lock_holders"`
 	// Id of the contract.
@@ -1207,8 +1210,8 @@ type LedgerHoldings struct {
 	Amount *ledger.Decimal `db:"amount"`
 	// Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.
 	Locked *bool `db:"locked"`
-	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC. Costs a look-up per row, unless the holding is not locked.
-	LockedUntil interface{} `db:"locked_until"`
+	// When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.
+	LockedUntil pgtype.Timestamptz `db:"locked_until"`
 	// Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.
 	LockHolders interface{} `db:"lock_holders"`
 	// Id of the contract. Indexed.
@@ -2034,11 +2037,12 @@ type LedgerVettingChanges struct {
 
 // One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.
 type Lifetimes struct {
-	DeactivatedOffset int64 `db:"deactivated_offset"`
-	ActivatedOffset   int64 `db:"activated_offset"`
-	ActivatedNodeID   int32 `db:"activated_node_id"`
-	SynchronizerRef   int32 `db:"synchronizer_ref"`
-	TemplateRef       int32 `db:"template_ref"`
+	DeactivatedOffset int64              `db:"deactivated_offset"`
+	ActivatedOffset   int64              `db:"activated_offset"`
+	LockedUntil       pgtype.Timestamptz `db:"locked_until"`
+	ActivatedNodeID   int32              `db:"activated_node_id"`
+	SynchronizerRef   int32              `db:"synchronizer_ref"`
+	TemplateRef       int32              `db:"template_ref"`
 	// As in created.
 	StakeholdersRef *int32          `db:"stakeholders_ref"`
 	PositionID      pgtype.UUID     `db:"position_id"`
@@ -2731,19 +2735,20 @@ type SpliceTemplates struct {
 
 // The events that change the active set, or use what is in it, with what the contract of a creation holds. Package active says what the kinds are, and computes the same from events in memory.
 type StepEvents struct {
-	LedgerOffset    int64       `db:"ledger_offset"`
-	NodeID          int32       `db:"node_id"`
-	Kind            int32       `db:"kind"`
-	ContractID      string      `db:"contract_id"`
-	SynchronizerRef int32       `db:"synchronizer_ref"`
-	TemplateRef     int32       `db:"template_ref"`
-	Flag            bool        `db:"flag"`
-	Counter         int64       `db:"counter"`
-	PositionID      pgtype.UUID `db:"position_id"`
-	Amount          string      `db:"amount"`
-	LockKnown       bool        `db:"lock_known"`
-	Locked          bool        `db:"locked"`
-	StakeholdersRef *int32      `db:"stakeholders_ref"`
+	LedgerOffset    int64              `db:"ledger_offset"`
+	NodeID          int32              `db:"node_id"`
+	Kind            int32              `db:"kind"`
+	ContractID      string             `db:"contract_id"`
+	SynchronizerRef int32              `db:"synchronizer_ref"`
+	TemplateRef     int32              `db:"template_ref"`
+	Flag            bool               `db:"flag"`
+	Counter         int64              `db:"counter"`
+	PositionID      pgtype.UUID        `db:"position_id"`
+	Amount          string             `db:"amount"`
+	LockKnown       bool               `db:"lock_known"`
+	Locked          bool               `db:"locked"`
+	LockedUntil     pgtype.Timestamptz `db:"locked_until"`
+	StakeholdersRef *int32             `db:"stakeholders_ref"`
 }
 
 // The exercises whose result sums a transfer of amulets up.

@@ -30,7 +30,7 @@ func (q *Queries) ActiveContractsUse(ctx context.Context, db DBTX, arg ActiveCon
 }
 
 const stepEvents = `-- name: StepEvents :many
-SELECT ledger_offset, node_id, kind, contract_id, synchronizer_ref, template_ref, flag, counter, position_id, amount, lock_known, locked, stakeholders_ref FROM step_events e
+SELECT ledger_offset, node_id, kind, contract_id, synchronizer_ref, template_ref, flag, counter, position_id, amount, lock_known, locked, locked_until, stakeholders_ref FROM step_events e
 WHERE e.ledger_offset > $1::bigint AND e.ledger_offset <= $2::bigint
 ORDER BY e.ledger_offset, e.node_id, e.kind
 LIMIT $3::bigint
@@ -65,6 +65,7 @@ func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams)
 			&i.Amount,
 			&i.LockKnown,
 			&i.Locked,
+			&i.LockedUntil,
 			&i.StakeholdersRef,
 		); err != nil {
 			return nil, err
@@ -78,7 +79,7 @@ func (q *Queries) StepEvents(ctx context.Context, db DBTX, arg StepEventsParams)
 }
 
 const stepEventsOf = `-- name: StepEventsOf :many
-SELECT ledger_offset, node_id, kind, contract_id, synchronizer_ref, template_ref, flag, counter, position_id, amount, lock_known, locked, stakeholders_ref FROM step_events e
+SELECT ledger_offset, node_id, kind, contract_id, synchronizer_ref, template_ref, flag, counter, position_id, amount, lock_known, locked, locked_until, stakeholders_ref FROM step_events e
 WHERE e.contract_id = ANY ($1::text[]) AND e.ledger_offset <= $2::bigint
 ORDER BY e.ledger_offset, e.node_id, e.kind
 `
@@ -111,6 +112,7 @@ func (q *Queries) StepEventsOf(ctx context.Context, db DBTX, arg StepEventsOfPar
 			&i.Amount,
 			&i.LockKnown,
 			&i.Locked,
+			&i.LockedUntil,
 			&i.StakeholdersRef,
 		); err != nil {
 			return nil, err

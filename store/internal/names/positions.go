@@ -52,26 +52,28 @@ type Holding struct {
 	Position PositionID
 	Amount   ledger.Decimal // empty: not readable
 	Locked   *bool          // nil: not readable
+
+	LockedUntil pgtype.Timestamptz // not valid: no lock, no known end, or not readable
 }
 
 // Columns are the columns of a row of the active set; of nil, which is no holding, they are NULL.
-func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locked *bool) {
+func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locked *bool, lockedUntil pgtype.Timestamptz) {
 	if h == nil {
-		return pgtype.UUID{}, nil, nil
+		return position, nil, nil, lockedUntil
 	}
 	if h.Amount != "" {
 		amount = &h.Amount
 	}
-	return pgtype.UUID{Bytes: h.Position, Valid: true}, amount, h.Locked
+	return pgtype.UUID{Bytes: h.Position, Valid: true}, amount, h.Locked, h.LockedUntil
 }
 
 // Holding collects a position, and is what a contract holds of it.
-func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool) *Holding {
+func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool, lockedUntil pgtype.Timestamptz) *Holding {
 	id := position.ID()
 	if _, known := n.Positions[id]; !known {
 		n.Positions[id] = position
 	}
-	return &Holding{id, amount, locked}
+	return &Holding{id, amount, locked, lockedUntil}
 }
 
 // shownPosition is a position, and for whom: the number of the stakeholders of contracts that are holdings of it; 0: not served.

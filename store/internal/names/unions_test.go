@@ -3,6 +3,7 @@ package names
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -57,7 +58,7 @@ func TestReleasedIsEmpty(t *testing.T) {
 	n.Template("pkg:M:T", "pkg", nil)
 	n.Synchronizer("sync")
 	n.Union(Audience{}.With(n.Parties([]string{"a"}), n.Parties([]string{"b"})))
-	n.Holding(Position{Owner: []byte("a")}, "1", nil)
+	n.Holding(Position{Owner: []byte("a")}, "1", nil, pgtype.Timestamptz{})
 	n.Release()
 	require.Empty(t, n.Lists)
 	for _, left := range []any{

@@ -120,7 +120,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
 			StakeholdersRef: row.StakeholdersRef,
 		}
-		active.PositionID, active.Amount, active.Locked = r.Created(&a.Created).Holding.Columns()
+		active.PositionID, active.Amount, active.Locked, active.LockedUntil = r.Created(&a.Created).Holding.Columns()
 		c.Active = append(c.Active, active)
 	case e.Unassigned != nil:
 		u, created := &e.Unassigned.Unassigned, &e.Unassigned.Created

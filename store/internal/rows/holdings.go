@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
@@ -29,7 +31,7 @@ func wantCreated(n *names.Wanted, c *ledger.CreatedEvent, plain bool) (witnesses
 	if isAmulet && h.readAmulet(isLocked) || h.readViews() || isAmulet {
 		admin := h.position.InstrumentAdmin
 		h.position.AdminSigned = admin != nil && slices.ContainsFunc(c.Signatories, func(party string) bool { return party == string(admin) })
-		holding = n.Holding(h.position, h.amount, h.locked)
+		holding = n.Holding(h.position, h.amount, h.locked, h.lockedUntil)
 	}
 	return n.Created(c, holding)
 }
@@ -48,9 +50,10 @@ type holdingReader struct {
 	event *ledger.CreatedEvent
 	plain bool
 
-	position names.Position
-	amount   ledger.Decimal
-	locked   *bool
+	position    names.Position
+	amount      ledger.Decimal
+	locked      *bool
+	lockedUntil pgtype.Timestamptz
 }
 
 // What is locked, and what is not, for rows to point at.
@@ -66,9 +69,10 @@ func (h *holdingReader) stored(value ledger.JSON) []byte {
 
 // readAmulet reads the payload. It reports whether owner or amount can be read: else a view counts.
 func (h *holdingReader) readAmulet(isLocked bool) bool {
-	payload := h.stored(h.event.Argument)
+	payload, lock := h.stored(h.event.Argument), []byte(nil)
 	if isLocked {
-		payload = member(payload, "amulet")
+		found := members(payload, [4]string{"amulet", "lock"})
+		payload, lock = found[0], found[1]
 	}
 	found := members(payload, [4]string{"owner", "amount", "dso"})
 	owner, amount := textOf(found[0]), decimalOf(member(found[1], "initialAmount"))
@@ -76,7 +80,7 @@ func (h *holdingReader) readAmulet(isLocked bool) bool {
 		return false
 	}
 	h.position = names.Position{Owner: owner, Instrument: []byte("Amulet"), InstrumentAdmin: textOf(found[2])}
-	h.amount, h.locked = amount, lockedOrNot[isLocked]
+	h.amount, h.locked, h.lockedUntil = amount, lockedOrNot[isLocked], h.end(lock)
 	return true
 }
 
@@ -101,7 +105,7 @@ func (h *holdingReader) readViews() (found bool) {
 			found = true
 			instrument := members(value[2], [4]string{"id", "admin"})
 			h.position = names.Position{Owner: owner, Instrument: textOf(instrument[0]), InstrumentAdmin: textOf(instrument[1])}
-			h.amount, h.locked = amount, nil
+			h.amount, h.locked, h.lockedUntil = amount, nil, h.end(value[3])
 			switch kind := kindOf(value[3]); {
 			case kind == '{':
 				h.locked = lockedOrNot[true]
@@ -114,6 +118,19 @@ func (h *holdingReader) readViews() (found bool) {
 		}
 	}
 	return found
+}
+
+// end is when a lock expires: at a time, or some time after the creation, whichever is earlier.
+func (h *holdingReader) end(lock []byte) (at pgtype.Timestamptz) {
+	found := members(lock, [4]string{"expiresAt", "expiresAfter"})
+	at = timeOf(found[0])
+	created := Timestamp(h.event.CreatedAt)
+	if after, ok := durationOf(member(found[1], "microseconds")); ok && created.Valid {
+		if end := created.Time.Add(after); !at.Valid || end.Before(at.Time) {
+			at = pgtype.Timestamptz{Time: end, Valid: true}
+		}
+	}
+	return at
 }
 
 // The operators of jsonb, on the text of JSON that jsonb takes. No value at all is NULL.
@@ -173,16 +190,7 @@ const mostDecimal = 100
 
 // decimalOf is the decimal that a text, or a number, is; empty where it is none.
 func decimalOf(value []byte) ledger.Decimal {
-	var text string
-	switch kind := kindOf(value); {
-	case kind == '"':
-		if len(value) > 6*mostDecimal { // even where each character is escaped
-			return ""
-		}
-		text = string(textOf(value))
-	case kind == '-' || '0' <= kind && kind <= '9':
-		text = numberText(string(value))
-	}
+	text := decimalText(value)
 	if len(text) > mostDecimal {
 		return ""
 	}
@@ -191,6 +199,43 @@ func decimalOf(value []byte) ledger.Decimal {
 		return ""
 	}
 	return decimal
+}
+
+// decimalText is a text, or a number as jsonb prints it; empty where the value is something else, or too long for a decimal.
+func decimalText(value []byte) string {
+	switch kind := kindOf(value); {
+	case kind == '"':
+		if len(value) > 6*mostDecimal { // even where each character is escaped
+			return ""
+		}
+		return string(textOf(value))
+	case kind == '-' || '0' <= kind && kind <= '9':
+		return numberText(string(value))
+	}
+	return ""
+}
+
+// timeOf is the time that a text is, as ledger.as_timestamptz has it.
+func timeOf(value []byte) (at pgtype.Timestamptz) {
+	text := string(textOf(value))
+	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > len("2006-01-02T15:04:05.000000Z") || text[13] != ':' || text[19] == ',' || strings.HasPrefix(text, "0000") {
+		return at // what is not refused here and is no time, time.Parse refuses
+	}
+	t, err := time.Parse("2006-01-02T15:04:05Z", text)
+	return pgtype.Timestamptz{Time: t, Valid: err == nil}
+}
+
+// mostMicroseconds is the longest duration that is added to a time: 285 years.
+const mostMicroseconds = 9_000_000_000_000_000
+
+// durationOf is the duration that a text, or a number, is in microseconds, as the database's function duration_of has it.
+func durationOf(value []byte) (d time.Duration, ok bool) {
+	text := decimalText(value)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || strings.HasPrefix(text, "+") || len(strings.TrimPrefix(text, "-")) > 19 || n > mostMicroseconds || n < -mostMicroseconds {
+		return 0, false
+	}
+	return time.Duration(n) * time.Microsecond, true
 }
 
 // numberText is a JSON number as jsonb prints it: without an exponent, and without the sign of a zero. Empty: it is too long.
