@@ -18,6 +18,11 @@ WHERE stream = @stream AND from_exclusive >= @from_exclusive ORDER BY from_exclu
 SELECT * FROM verifications
 WHERE stream = @stream AND from_exclusive >= @from_exclusive AND to_inclusive <= @to_inclusive ORDER BY from_exclusive;
 
+-- name: VerificationsOverlapping :many
+-- The windows that have a part of a range.
+SELECT * FROM verifications
+WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive ORDER BY from_exclusive;
+
 -- name: VerificationsRepaired :exec
 -- Marks the windows that overlap a range as repaired now.
 UPDATE verifications SET repaired_at = clock_timestamp()

@@ -13,7 +13,7 @@ import (
 )
 
 // ImportSeal seals a window as it was in the database of an export, if its rows here have the digest that they had there. ok is false where they have
-// another one, or the window is another one: then nothing is sealed. A seal of the window that is here already stays.
+// another one, or the window is another one: then nothing is sealed. What is sealed here already stays, in the windows that it has here.
 //
 // Errors are those of SealUpdates.
 func (s *Sealer) ImportSeal(ctx context.Context, seal store.ExportSeal) (ok bool, err error) {
@@ -23,21 +23,20 @@ func (s *Sealer) ImportSeal(ctx context.Context, seal store.ExportSeal) (ok bool
 	}
 	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		q := s.stored.db.Queries
-		sealed, err := q.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{
+		sealed, err := q.VerificationsOverlapping(ctx, tx, dbsqlc.VerificationsOverlappingParams{
 			Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive,
 		})
 		if err != nil {
 			return fmt.Errorf("read what was sealed: %w", err)
 		}
-		here := len(sealed) == 1 && sealed[0].FromExclusive == window.FromExclusive && sealed[0].ToInclusive == window.ToInclusive
-		if ok = here && bytes.Equal(sealed[0].Digest, seal.Digest); ok {
+		if ok = len(sealed) == 1 && bytes.Equal(sealed[0].Digest, seal.Digest); ok {
 			return nil
 		}
 		rows, err := s.stored.rowsDigest(ctx, tx, window.Stream, window.FromExclusive, window.ToInclusive)
 		if err != nil {
 			return err
 		}
-		if ok = bytes.Equal(sealOf(&window, rows), seal.Digest); !ok || here {
+		if ok = bytes.Equal(sealOf(&window, rows), seal.Digest); !ok || len(sealed) > 0 {
 			return nil
 		}
 		return q.VerificationSet(ctx, tx, dbsqlc.VerificationSetParams{

@@ -366,3 +366,31 @@ func TestSealSnapshot(t *testing.T) {
 	d.Exec("DELETE FROM indexer.carried_interface_views")
 	require.Equal(t, []string{"altered stream snapshot, from_exclusive 0, to_inclusive 100 digest"}, d.damaged(s))
 }
+
+// Where other windows are sealed already, these stay: what is imported has the digest that it had, and that is enough.
+func TestImportedSealsBesideOthers(t *testing.T) {
+	t.Parallel()
+	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4}, [2]ledger.Offset{4, 10})
+	var seals []store.ExportSeal
+	require.NoError(t, l.store.Export(t.Context(), func(e *store.ExportSnapshot) (err error) {
+		seals, err = e.Seals(t.Context(), 0, 10)
+		return err
+	}))
+	require.Len(t, seals, 2)
+	d.Exec("DELETE FROM indexer.verifications")
+	for _, w := range [][2]ledger.Offset{{0, 2}, {2, 6}, {6, 10}} {
+		_, err := l.SealUpdates(t.Context(), page(w[0], w[1]))
+		require.NoError(t, err)
+	}
+	before := d.windows()
+	for _, seal := range seals {
+		ok, err := l.ImportSeal(t.Context(), seal)
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	require.Equal(t, before, d.windows())
+	d.Exec("UPDATE indexer.created SET payload = '{}' WHERE ledger_offset = 6")
+	ok, err := l.ImportSeal(t.Context(), seals[1])
+	require.NoError(t, err)
+	require.False(t, ok, "it has another digest")
+}
