@@ -37,12 +37,8 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 	var c findings.Comparison
 	err := s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = findings.Comparison{}
-		extent, err := held.Read(ctx, s.stored.db, tx)
-		if err != nil {
+		if err := s.stored.refuseGone(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To)); err != nil {
 			return err
-		}
-		if !extent.Started || page.From < extent.HistoryFloor || page.To > extent.Watermark {
-			return session.ErrWatermarkMoved
 		}
 		if err := s.stored.compare(ctx, tx, page, c.Add); err != nil {
 			return err
@@ -53,6 +49,26 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 		return c, fmt.Errorf("seal the updates after offset %d up to %d: %w", page.From, page.To, err)
 	}
 	return c, nil
+}
+
+// refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or read again into another generation.
+// No window could follow one that reaches beyond the floor, and what is stored of an older generation is nothing.
+func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from, to int64) error {
+	switch stream {
+	case findings.SealedUpdates:
+		extent, err := held.Read(ctx, s.db, tx)
+		if err == nil && (!extent.Started || from < int64(extent.HistoryFloor) || to > int64(extent.Watermark)) {
+			err = session.ErrWatermarkMoved
+		}
+		return err
+	case findings.SealedTransactions:
+		at, err := held.TransactionsPosition(ctx, s.db, tx)
+		if err == nil && (from < at.ShownAfter || to > at.ShownTo) {
+			err = session.ErrPositionMoved
+		}
+		return err
+	}
+	return nil
 }
 
 // SnapshotRows is a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading them.
@@ -110,7 +126,7 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 }
 
 // SealNotShown seals a window that its source does not show any more, so that it is noticed when it changes. What was found
-// to be different before stays so.
+// to be different before stays so. Errors are those of SealUpdates and SealRecords.
 func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64) error {
 	err := s.sealNotShown(ctx, stream, from, to)
 	if err != nil {
@@ -127,6 +143,9 @@ func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64
 		}
 	}
 	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
+			return err
+		}
 		result, differences := findings.SealNotShown, int64(0)
 		before, err := s.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
 		if err != nil {

@@ -367,6 +367,39 @@ func TestSealSnapshot(t *testing.T) {
 	require.Equal(t, []string{"altered stream snapshot, from_exclusive 0, to_inclusive 100 digest"}, d.damaged(s))
 }
 
+// What was pruned, or read again into another generation, between choosing a window and sealing it is not sealed: no window would follow it.
+func TestWhatIsGoneIsNotSealed(t *testing.T) {
+	t.Parallel()
+	d, l, page := sealedUpdates(t)
+	back := d.leadBackfill(l.store)
+	require.NoError(t, back.Prune(t.Context(), 5))
+	back.Close()
+	for _, w := range [][2]int64{{0, 4}, {2, 8}, {8, 11}} {
+		require.ErrorIs(t, l.SealNotShown(t.Context(), findings.SealedUpdates, w[0], w[1]), store.ErrWatermarkMoved, "%v", w)
+	}
+	_, err := l.SealUpdates(t.Context(), page(2, 8))
+	require.ErrorIs(t, err, store.ErrWatermarkMoved)
+	require.Empty(t, d.windows())
+	require.NoError(t, l.SealNotShown(t.Context(), findings.SealedUpdates, 5, 10))
+
+	h, records := storedPage(t)
+	shown := h.at
+	_, err = h.l.SealRecords(t.Context(), shown.ShownAfter, records)
+	require.NoError(t, err)
+	h.moved(h.l.BeginGeneration(t.Context(), h.at))
+	h.moved(h.l.AppendTransactions(t.Context(), h.at, nil, storetest.BatchOf(records)))
+	_, err = h.l.SealRecords(t.Context(), shown.ShownAfter, records)
+	require.NoError(t, err, "the old one is shown still")
+	h.moved(h.l.ShowGeneration(t.Context(), h.at))
+	h.moved(h.l.DropLeftovers(t.Context(), h.at))
+	_, err = h.l.SealRecords(t.Context(), shown.ShownAfter, records)
+	require.ErrorIs(t, err, store.ErrPositionMoved)
+	require.ErrorIs(t, h.l.SealNotShown(t.Context(), findings.SealedTransactions, shown.ShownAfter, shown.ShownTo), store.ErrPositionMoved)
+	require.Empty(t, h.Rows("SELECT from_exclusive FROM ledger.verifications"))
+	_, err = h.l.SealRecords(t.Context(), h.at.ShownAfter, records)
+	require.NoError(t, err)
+}
+
 // Where other windows are sealed already, these stay: what is imported has the digest that it had, and that is enough.
 func TestImportedSealsBesideOthers(t *testing.T) {
 	t.Parallel()
