@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
@@ -23,10 +24,14 @@ func (r *Repairer) History() *store.TransactionsWriter {
 }
 
 // RestartTransactions begins a generation of the transaction history whatever is stored of it: what is wrong goes with the generation that is
-// shown, when the new one takes its place. Rows are removed that would be in the way.
+// shown, when the new one takes its place. Rows are removed that would be in the way. Records that follow from updates, some of which were pruned,
+// are a *ledger.Problem: they would be lost.
 func (r *Repairer) RestartTransactions(ctx context.Context) error {
 	err := r.repair(ctx, onlyTransactions, func(ctx context.Context, tx pgx.Tx) error {
 		q := r.stored.db.Queries
+		if err := r.refuseUnderivable(ctx, tx); err != nil {
+			return err
+		}
 		at, err := held.TransactionsPosition(ctx, r.stored.db, tx)
 		if err != nil {
 			return err
@@ -55,4 +60,19 @@ func (r *Repairer) RestartTransactions(ctx context.Context) error {
 		return fmt.Errorf("begin to read the transaction history again: %w", session.Refused(err))
 	}
 	return nil
+}
+
+func (r *Repairer) refuseUnderivable(ctx context.Context, tx pgx.Tx) error {
+	derived, err := r.stored.db.Queries.RecordsAreDerived(ctx, tx)
+	if err != nil || !derived {
+		return err
+	}
+	extent, err := held.Read(ctx, r.stored.db, tx)
+	if err == nil && extent.PrunedTo > 0 {
+		err = &ledger.Problem{
+			What: fmt.Sprintf("updates that records follow from were pruned up to offset %d in database %s, so their records can't be derived again", extent.PrunedTo, r.stored.db.Address()),
+			Do:   "verify again: if they were pruned while it was verified, the records may be right; if they are damaged, restore a backup of the database",
+		}
+	}
+	return err
 }
