@@ -58,7 +58,7 @@ func (f *following) differingSQL(n int, table *tables.Table) string {
 		} else {
 			differ = append(differ, "w."+named[0]+" IS NOT NULL AND "+c.exactly("w")+" IS DISTINCT FROM "+c.exactly("s"))
 		}
-		wanted, stored = append(wanted, "w."+c.name+"::text"), append(stored, "s."+c.name+"::text")
+		wanted, stored = append(wanted, c.shown("w")), append(stored, c.shown("s"))
 	}
 	return fmt.Sprintf(`SELECT %d, CASE WHEN w.%[2]s IS NOT NULL THEN ARRAY[%[3]s] END, CASE WHEN s.%[2]s IS NOT NULL THEN ARRAY[%[4]s] END
 FROM (SELECT * FROM wanted w WHERE %[5]s) w FULL JOIN %[6]s s ON %[7]s
@@ -102,6 +102,15 @@ func (c column) exactly(row string) string {
 	}
 }
 
+// shown is a column of a row that differs, as text.
+func (c column) shown(row string) string {
+	value := row + "." + c.name
+	if tables.References[c.name] == tables.PartyList {
+		return listText(value)
+	}
+	return value + "::text"
+}
+
 // report reports how two rows differ; the one that is nil is not there.
 func (f *following) report(table *tables.Table, wanted, stored []*string, found func(findings.Difference) error) error {
 	d, row := findings.Difference{Relation: table.Name, Derived: true}, stored
@@ -125,7 +134,9 @@ func (f *following) name(d *findings.Difference, table *tables.Table, row []*str
 	}
 	var parts []string
 	for _, column := range pairedBy(table) {
-		switch _, isRef := tables.References[column]; {
+		switch kind, isRef := tables.References[column]; {
+		case kind == tables.PartyList:
+			parts = append(parts, strings.TrimSuffix(column, "_ref")+" "+*f.names.name(column, value(column)))
 		case isRef:
 			parts = append(parts, strings.TrimSuffix(column, "_ref")+"_id "+*f.names.name(column, value(column)))
 		case column != table.Place && column != "only_row":

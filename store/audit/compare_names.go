@@ -28,6 +28,11 @@ func partiesSQL(number string) string {
 	return "(SELECT p.parties FROM party_lists p WHERE p.party_list_ref = " + number + ")"
 }
 
+// listText is the list of parties that a number stands for, as text; the number, if it is not in the dictionary.
+func listText(number string) string {
+	return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(number), number)
+}
+
 func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
 	templates, err := s.db.Queries.TemplateList(ctx, db)
 	if err != nil {

@@ -128,12 +128,12 @@ SELECT false, ` + list(shownY) + ` FROM (TABLE stored EXCEPT ALL TABLE expected)
 ORDER BY ` + list(key)
 }
 
-// shownSQL is a column of a row that differs: of a list of parties the list, unless its number is not in the dictionary.
+// shownSQL is a column of a row that differs: of a list of parties the list.
 func shownSQL(value, name string, isList bool) string {
 	if !isList {
 		return value
 	}
-	return fmt.Sprintf("coalesce(%s::text, %s::text) AS %s", partiesSQL(value), value, name)
+	return listText(value) + " AS " + name
 }
 
 // partySet is a list of parties in order; of them those that a condition on p holds for.

@@ -124,7 +124,7 @@ func valueSQL(c column) (string, error) {
 	case tables.Synchronizer:
 		return fmt.Sprintf("coalesce((SELECT d.synchronizer_id FROM synchronizers d WHERE d.synchronizer_ref = %[1]s), %[1]s::text)", name), nil
 	case tables.PartyList:
-		return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(name), name), nil
+		return listText(name), nil
 	}
 	switch c.typeName {
 	case "int4", "int8", "bool", "numeric", "text", "_text", "jsonb":
