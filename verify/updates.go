@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -79,6 +80,10 @@ func errUnstarted() error {
 func (u *Updates) Run(ctx context.Context) (UpdatesResult, error) {
 	u.Source = &inRanges{UpdateSource: u.Source, logger: u.Logger}
 	err := u.run(ctx)
+	if bounds, _, asked := u.Database.Bounds(ctx); asked == nil && bounds.Watermark < u.result.Bounds.Watermark {
+		reset := fmt.Errorf("the database was reset to offset %d while it was verified, and what it lost seemed to be missing: verify again", bounds.Watermark)
+		err = errors.Join(reset, err)
+	}
 	return u.result, err
 }
 

@@ -46,8 +46,9 @@ type scripted struct {
 	incurable   bool
 	tooSlow     bool          // repairs take longer than they may
 	forked      ledger.Offset // after it the participant has another history; 0: it has the one that is stored
-	restoredAt  ledger.Offset // when it is asked for updates after here it is restored, and continues after offset 60 with another history
 	changes     int64
+	turnsAt     ledger.Offset // the first request for updates after here or later calls turn
+	turn        func()
 	derived     []findings.Difference
 	calls       []string
 	readOffsets map[ledger.Offset]int
@@ -99,9 +100,9 @@ func (s *scripted) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 		s.failures--
 		return ledger.Page{}, errors.New("a moment's trouble")
 	}
-	if s.restoredAt > 0 && after >= s.restoredAt {
-		s.forked, s.restoredAt = 60, 0
-		s.changes++
+	if s.turn != nil && after >= s.turnsAt {
+		s.turn()
+		s.turn = nil
 	}
 	if after < s.pruned {
 		return ledger.Page{}, &ledger.Problem{What: fmt.Sprintf("pruned up to %d", s.pruned)}
@@ -512,11 +513,25 @@ func requireProblem(t *testing.T, err error, parts ...string) {
 func TestAParticipantIsRestoredMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newScripted()
-	s.restoredAt, s.badOffsets[33], s.badOffsets[70] = 50, true, true
+	s.badOffsets[33], s.badOffsets[70] = true, true
+	s.turnsAt, s.turn = 50, func() {
+		s.forked = 60
+		s.changes++
+	}
 	_, found, err := s.run(t, true, Selection{All: true})
 	require.ErrorContains(t, err, "the last offset at which they agree is 60")
 	require.Equal(t, []string{"updates 33"}, found)
 	require.Equal(t, []string{"repair 31 to 38"}, s.calls)
+}
+
+// A database that is reset while it is compared lacks what went, and that is said.
+func TestADatabaseIsResetMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.turnsAt, s.turn = 50, func() { s.bounds.Watermark, s.badOffsets[70] = 60, true }
+	_, found, err := s.run(t, false, Selection{All: true})
+	require.ErrorContains(t, err, "reset to offset 60 while it was verified")
+	require.Equal(t, []string{"updates 70"}, found)
 }
 
 // What was made by pruning can't be repaired, but what follows from it can, and is not counted as left.
