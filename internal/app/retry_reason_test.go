@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/internal/throwaway"
-	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -22,13 +21,20 @@ import (
 // Errors of real servers are told apart by what an operator looks at.
 func TestReasonsOfRetries(t *testing.T) {
 	t.Parallel()
-	ask := func(url string) error {
-		from, err := newParticipantSource(config.Ledger{LedgerURL: url}, config.Pace{MaxRequests: 1}, defaultScope().Domain(), testLogger(t), observation{})
+	askAs := func(url, tokenFile string) error {
+		of := config.Ledger{LedgerURL: url, LedgerAccess: config.Access{TokenFile: tokenFile}}
+		from, err := newParticipantSource(of, config.Pace{MaxRequests: 1}, defaultScope().Domain(), testLogger(t), observation{})
 		require.NoError(t, err)
 		defer from.Close()
+		if tokenFile != "" { // it is emptied after the start
+			require.NoError(t, os.Truncate(tokenFile, 0))
+		}
 		_, err = from.identify(t.Context())
 		return err
 	}
+	ask := func(url string) error { return askAs(url, "") }
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("opaque"), 0o600))
 	l := sandbox.NewLedger(sandbox.Options{Seed: 11})
 	answers := func(status int, kind string) string {
 		return serve(t, l, sandbox.ServerOptions{Fault: func(*http.Request) *sandbox.Fault {
@@ -50,7 +56,7 @@ func TestReasonsOfRetries(t *testing.T) {
 		{ask(gone.URL), "no_answer"},
 		{ask(answers(http.StatusServiceUnavailable, "text/plain")), "status_503"},
 		{ask(answers(http.StatusOK, "text/html")), "unusable_answer"},
-		{&participant.Error{Failure: jsonhttp.Failed("updates", jsonhttp.Answer{}, &access.TokenError{})}, "token"},
+		{askAs(gone.URL, token), "token"},
 		{refused, "database"}, {ended, "database"}, {closed, "database"}, {unreached, "database"},
 		{store.ErrNotLeader, "lead_lost"},
 		{errors.New("another history"), "other"},

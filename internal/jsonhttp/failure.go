@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"ledgerindexer/internal/access"
 )
 
 // Failure is a request without a usable answer. A client embeds it in its own error, which adds the server's error object.
@@ -70,12 +68,16 @@ func (f *Failure) Wait() time.Duration {
 	return f.RetryAfter
 }
 
+// noToken is an error of the file, or of the endpoint, that tokens come from.
+type noToken struct{ error }
+
+func (n noToken) Unwrap() error { return n.error }
+
 // Reason returns what kind of failure it is, for metrics: token (there is none), no_answer, unusable_answer, or status_ and the HTTP
 // status.
 func (f *Failure) Reason() string {
-	var noToken *access.TokenError
 	switch {
-	case errors.As(f.Err, &noToken):
+	case errors.As(f.Err, &noToken{}):
 		return "token"
 	case f.Status == 0:
 		return "no_answer"

@@ -76,15 +76,18 @@ func (c *Client) Do(ctx context.Context, r Request) (Answer, error) {
 func (c *Client) authorized(ctx context.Context, r Request) (Answer, error) {
 	token, err := c.access.Token(ctx)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, noToken{err}
 	}
 	a, err := c.send(ctx, r, token)
 	if token == "" || err != nil || a.Status == http.StatusOK || !c.server.Refused(a) {
 		return a, err
 	}
 	fresh, err := c.access.Renew(ctx, token)
-	if fresh == "" {
-		return a, err
+	switch {
+	case err != nil:
+		return a, noToken{err}
+	case fresh == "":
+		return a, nil
 	}
 	return c.send(ctx, r, fresh)
 }
