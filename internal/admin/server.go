@@ -155,7 +155,7 @@ func Probes(health *Health, metrics *Metrics) *http.ServeMux {
 // Serve answers requests on listener until ctx ends.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return serveUntil(ctx, listener, &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
 	})
 }
 

@@ -195,3 +195,45 @@ func TestServeReportsAListenerThatFails(t *testing.T) {
 	defer cancel()
 	require.ErrorContains(t, Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics())), "serve 127.0.0.1:")
 }
+
+// once is a listener with one connection.
+type once struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (o once) Accept() (net.Conn, error) {
+	select {
+	case conn := <-o.conn:
+		return conn, nil
+	case <-o.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (o once) Close() error {
+	close(o.closed)
+	return nil
+}
+
+func (once) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A client that promises a body and sends none holds a connection for half a minute, and not for ever.
+func TestABodyThatDoesNotComeEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, server := net.Pipe()
+		listener := once{make(chan net.Conn, 1), make(chan struct{})}
+		listener.conn <- server
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics())) }()
+		_, err := io.WriteString(client, "GET /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n")
+		require.NoError(t, err)
+		require.NoError(t, client.SetReadDeadline(time.Now().Add(time.Hour)))
+		_, err = io.ReadAll(client)
+		require.NoError(t, err, "the server closes it")
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
