@@ -305,6 +305,10 @@ func (m *Metrics) StreamState(stream string, state State) {
 	for _, s := range []State{Leads, StandsBy, Waits, Failed} {
 		m.states.WithLabelValues(stream, string(s)).Set(oneIf(s == state))
 	}
+	if stream == streamTransactions && state == StandsBy { // what it found as the leader is the leader's to say now
+		m.historyRereading.Set(0)
+		m.TasksEnded(streamTransactions)
+	}
 }
 
 // Forget removes a stream that this process does not read.

@@ -166,6 +166,15 @@ func TestMetricsOfTheHistory(t *testing.T) {
 	require.InDelta(t, before.Unix(), valueOf(t, lines, "ledger_indexer_transaction_history_current_timestamp_seconds"), 60)
 	m.TransactionsCommitted(72, false, 0)
 	require.Contains(t, ours(t, m), "ledger_indexer_transaction_history_rereading 0")
+
+	// Who stands by does not say for ever what it found when it led: alerts would not end.
+	const failing = `ledger_indexer_task_failing{task="transactions"} 1`
+	m.TransactionsResumed(72, true)
+	m.TaskFailing("transactions", true)
+	require.Contains(t, ours(t, m), failing)
+	m.StreamState("transactions", StandsBy)
+	require.Contains(t, ours(t, m), "ledger_indexer_transaction_history_rereading 0")
+	require.NotContains(t, ours(t, m), failing)
 }
 
 func TestMetricsOfTheVerification(t *testing.T) {
