@@ -60,9 +60,10 @@ func TestCheck(t *testing.T) {
 	code, stdout, stderr = command(t, environ, "status", "--sample=0")
 	require.Zero(t, code, stderr)
 	require.Contains(t, squeezed(stdout), "network its updates are stored too, in schema network: `indexer status --network` shows how far")
-	code, stdout, stderr = command(t, environ, "status", "--sample=0", "--network")
+	code, stdout, stderr = command(t, environ, "status", "--sample=0", "--network", "--ledger-url="+url) // as in the daemon's environment
 	require.Zero(t, code, stderr)
 	require.Contains(t, squeezed(stdout), "network of "+l.DSO())
+	require.NotContains(t, stdout, "another participant")
 }
 
 // What is written late can be seen to be late, by everything that starts.

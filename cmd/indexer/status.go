@@ -15,7 +15,7 @@ import (
 
 type statusCommand struct {
 	config.Database
-	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty: don't."`
+	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty, or with --network: don't."`
 	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
 	Sample       time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't. Default: ${default}."`
 	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
@@ -42,7 +42,7 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 		}
 	}
 	r.Network = c.networkToo(ctx, logger)
-	if c.LedgerURL != "" {
+	if c.LedgerURL != "" && !c.OfNetwork() { // else it is given with the daemon's environment, for the other ledger
 		r.Ledger = c.askLedger(ctx, logger, r)
 	}
 	if c.JSON {
