@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Of three daemons, those that lead lose again and again the sessions that they lead with, that they write with, or all: one
-// of them always continues, and nothing is lost or there twice.
+// Of three daemons, those that lead lose again and again the sessions that they lead with, that they write with, or all, at last without a
+// word, as where another server takes over: one of them always continues, and nothing is lost or there twice.
 func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "waits for sessions that the server has to end, and that takes seconds")
@@ -22,7 +22,10 @@ func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 	l.Grow(50)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{PageLimit: 20})
 	database := throwaway.Migrated(t, migrate)
-	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope())
+	wire, err := throwaway.NewWire(t.Context(), database)
+	require.NoError(t, err)
+	t.Cleanup(wire.Close)
+	cfg := indexerFor(wire.URL(), serve(t, l, sandbox.ServerOptions{Version: "3.4", ListLimit: 20}), defaultScope())
 	cfg.ScanURL = []string{serveScan(t, scan)}
 	daemons := []*running{startIndexer(t, cfg), startIndexer(t, cfg), startIndexer(t, cfg)}
 	conn, err := pgx.Connect(t.Context(), database)
@@ -44,6 +47,10 @@ func TestDaemonsThatLoseTheirSessions(t *testing.T) {
 		waitFor(t, database, lastUpdate(l))
 		waitForHistory(t, database, scan)
 	}
+	require.Greater(t, wire.Lose(), 3)
+	l.Grow(40)
+	waitFor(t, database, lastUpdate(l))
+	waitForHistory(t, database, scan)
 	var terms int
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT sum(epoch) FROM indexer.leadership").Scan(&terms))
 	require.Greater(t, terms, 3)

@@ -19,6 +19,8 @@ const (
 	lookAgainAfter = 10 * time.Minute
 	// How often a process that stands by or waits looks whether it can lead.
 	standbyEvery = time.Second
+	// The time limit for looking. A server that is gone without a word would else be waited for, and another one is in its place.
+	lookFor = time.Minute
 	// How long the end of a term waits for each goroutine or connection that ends with it.
 	shutdownGrace = 3 * time.Second
 	// The time limit for recording a state in the database.
@@ -185,7 +187,9 @@ func (s *stream) terms(ctx context.Context) error {
 
 // term takes the lead and works until that is lost; if it can't lead now, it waits a moment. done is true when nothing is left to do.
 func (s *stream) term(ctx context.Context) (done bool, err error) {
-	state, ready, err := s.work.blocker(ctx)
+	looking, end := context.WithTimeout(ctx, lookFor)
+	defer end()
+	state, ready, err := s.work.blocker(looking)
 	if err != nil {
 		return false, err
 	}
@@ -202,7 +206,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 	}
-	leader, run, ok, err := s.work.take(ctx)
+	leader, run, ok, err := s.work.take(looking)
 	if err != nil {
 		return false, err
 	}
@@ -220,7 +224,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 	defer s.metrics.Leading(s.name(), false)
 
 	// A blocker may have come up before this process got the lead.
-	if state, _, err = s.work.blocker(ctx); err != nil || state != "" {
+	if state, _, err = s.work.blocker(looking); err != nil || state != "" {
 		return false, err
 	}
 	termCtx, endTerm := whileLeading(ctx, leader)

@@ -146,6 +146,17 @@ func (w *Wire) gate() <-chan struct{} {
 	return w.open
 }
 
+// Lose takes the server away from all connections without a word, and returns how many there were: they stay open, and nothing comes
+// through. Those that are made later are served, as by a server that has taken over.
+func (w *Wire) Lose() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for l := range w.lines {
+		l.lost.Store(true)
+	}
+	return len(w.lines)
+}
+
 // Drop cuts all connections and returns how many there were.
 func (w *Wire) Drop() int {
 	w.mu.Lock()

@@ -20,6 +20,7 @@ type line struct {
 	ended          chan struct{}
 
 	pid   atomic.Uint32 // of the session at the server
+	lost  atomic.Bool   // no message passes any more
 	mute  atomic.Bool   // nothing more is sent to the client
 	full  atomic.Pointer[wireOrder]
 	ready chan string // while mute: the tag of the server's completed command; closed when the server has left
@@ -34,10 +35,14 @@ func (l *line) cut() {
 	})
 }
 
-// pass waits while the wire is stalled.
+// pass waits while the wire is stalled, or the line is lost.
 func (l *line) pass() error {
+	gate := l.wire.gate()
+	if l.lost.Load() {
+		gate = nil
+	}
 	select {
-	case <-l.wire.gate():
+	case <-gate:
 		return nil
 	case <-l.ended:
 		return errCut

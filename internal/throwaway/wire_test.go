@@ -132,7 +132,16 @@ func TestWireStallsAndDrops(t *testing.T) {
 	require.NoError(t, <-done)
 	require.Equal(t, 20_000, rowsIn(t, beside))
 
-	require.Equal(t, 1, w.Drop())
-	require.Error(t, copyInto(t.Context(), through))
+	require.Equal(t, 1, w.Lose())
+	go func() { done <- copyInto(context.Background(), through) }()
+	require.NoError(t, copyInto(t.Context(), connect(t, w.URL())))
+	select {
+	case err := <-done:
+		t.Fatalf("it passed a line that is lost: %v", err)
+	default:
+	}
+
+	require.Positive(t, w.Drop())
+	require.Error(t, <-done)
 	require.NoError(t, copyInto(t.Context(), connect(t, w.URL())))
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +23,6 @@ import (
 const (
 	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
 	pingEvery     = time.Second
-	pingTimeout   = 3 * time.Second
 	lockIdleLimit = 5 * time.Second
 
 	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock meanwhile.
@@ -43,15 +41,14 @@ const (
 // Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process has raised the
 // epoch. It is safe for concurrent use.
 type Term struct {
-	db       *session.Database
-	role     session.Role
-	epoch    int64
-	lock     pgx.Tx // holds the role's lock
-	stop     context.CancelFunc
-	stopped  chan struct{}
-	lost     chan struct{}
-	lostOnce sync.Once
-	lostErr  error // valid once lost is closed
+	db      *session.Database
+	role    session.Role
+	epoch   int64
+	lock    pgx.Tx // holds the role's lock
+	stop    context.CancelFunc
+	stopped chan struct{}
+	held    context.Context         // ends when the role is lost; its cause says why
+	lose    context.CancelCauseFunc // ends held; the first cause counts
 
 	Pool       *pgxpool.Pool // its sessions carry the role and epoch in their name
 	Dictionary *names.Dictionary
@@ -92,9 +89,10 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 		return nil, false, err
 	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
+	held, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &Term{
 		db: db, role: role, epoch: epoch, Pool: pool, lock: lock,
-		stop: stop, stopped: make(chan struct{}), lost: make(chan struct{}), Redacted: erased,
+		stop: stop, stopped: make(chan struct{}), held: held, lose: lose, Redacted: erased,
 	}
 	t.Dictionary = names.New(db.Queries, pool, t.WriteAhead)
 	t.Partitions = partitions.New(db.Queries, pool, t.Write, db.Config.Logger, db.Config.OffsetsPerUpdate)
@@ -111,17 +109,10 @@ func (t *Term) Epoch() int64 { return t.epoch }
 
 // Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
 // then says why.
-func (t *Term) Lost() <-chan struct{} { return t.lost }
+func (t *Term) Lost() <-chan struct{} { return t.held.Done() }
 
 // Err says why the role was lost; nil while it is held.
-func (t *Term) Err() error {
-	select {
-	case <-t.lost:
-		return t.lostErr
-	default:
-		return nil
-	}
-}
+func (t *Term) Err() error { return context.Cause(t.held) }
 
 // Close gives the role up, after the transactions under way have ended.
 func (t *Term) Close() {
@@ -144,7 +135,7 @@ func (t *Term) keepLock(ctx context.Context) {
 		case <-ticker.C:
 		}
 		// Not ended by Close: that would cut the connection off, and the server would notice its end later.
-		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
 		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
 		if err != nil && ctx.Err() == nil {
@@ -163,14 +154,6 @@ func (t *Term) watchEpoch(ctx context.Context) {
 	if now, err := t.db.Queries.LeadershipGet(ctx, t.db.Pool, string(t.role)); err == nil && now.Epoch != t.epoch {
 		t.lose(fmt.Errorf("role %s, epoch %d: %w", t.role, t.epoch, session.ErrNotLeader))
 	}
-}
-
-// lose says that the role is lost, and why; the first time counts.
-func (t *Term) lose(err error) {
-	t.lostOnce.Do(func() {
-		t.lostErr = err
-		close(t.lost)
-	})
 }
 
 // raiseEpoch ends the terms of earlier leaders. It does so beside the transaction that holds the lock, which stays open.
@@ -248,6 +231,7 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	}
 	config.ConnConfig = db.Settled(config.ConnConfig)
 	config.MaxConns = WriterConnections
+	config.PingTimeout = session.PingTimeout
 	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an asynchronous
 	// replica), and so what the leader remembers of them: the numbers of names, which partitions there are. It has lost the lock's
 	// session too.
@@ -302,9 +286,9 @@ func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) 
 }
 
 // Transact is WriteWithin for a transaction that begins with these statements.
-func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, fn func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, fn func(context.Context, pgx.Tx) error) (err error) {
+	ctx, end := t.within(ctx, limit)
+	defer func() { err = end(err) }()
 	tx, err := t.Pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + t.role.Turn().Shared()})
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		return t.heldUp(ctx, err)
@@ -349,9 +333,25 @@ func (t *Term) heldUp(ctx context.Context, err error) error {
 // Resolve gives names their numbers, and adds those that are new. What a batch is made of is not looked for any longer than it is
 // written.
 func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers, error) {
-	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
-	defer cancel()
-	return t.Dictionary.Resolve(ctx, wanted)
+	ctx, end := t.within(ctx, WriteTimeout)
+	numbers, err := t.Dictionary.Resolve(ctx, wanted)
+	return numbers, end(err)
+}
+
+// within limits work for the role to a time, and to the term: what is written once the role is lost counts for nothing, and a server that is
+// gone, with the lock's connection and all others, would be waited for to no end. end ends ctx, and returns the error of the work: the loss
+// of the role, where that is why it failed.
+func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Context, end func(error) error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	stop := context.AfterFunc(t.held, cancel)
+	return ctx, func(err error) error {
+		stop()
+		cancel()
+		if lost := t.Err(); err != nil && lost != nil && !errors.Is(err, session.ErrNotLeader) {
+			return fmt.Errorf("%w (%s)", lost, err.Error()) // not wrapped: the work was not cancelled by its caller
+		}
+		return err
+	}
 }
 
 // Exclude waits for the writers of other roles, and keeps them from writing until the transaction ends. Every caller names roles in the

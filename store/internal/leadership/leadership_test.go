@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/store/internal/session"
 )
 
 // A leader notices that it has lost the lock before another one leads.
 func TestTheLockIsWatchedClosely(t *testing.T) {
 	t.Parallel()
 	require.Less(t, 2*pingEvery, lockIdleLimit)
-	require.LessOrEqual(t, pingEvery+pingTimeout, lockIdleLimit)
+	require.LessOrEqual(t, pingEvery+session.PingTimeout, lockIdleLimit)
 	require.Less(t, raiseTimeout+pingEvery, lockIdleLimit)
 }

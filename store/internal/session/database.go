@@ -88,6 +88,7 @@ func Open(cfg Config) (*Database, error) {
 		return nil, fmt.Errorf("database URL: %w", err) // pgx redacts the password
 	}
 	poolConfig.MaxConns = 4
+	poolConfig.PingTimeout = PingTimeout
 	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
 	poolConfig.ConnConfig.RuntimeParams["application_name"] = cfg.Schemas.Program()
 	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.SearchPath()
@@ -102,8 +103,13 @@ func Open(cfg Config) (*Database, error) {
 	return d, nil
 }
 
-// A server that does not answer within this time is down: the caller tries again.
-const connectTimeout = 10 * time.Second
+const (
+	// A server that does not answer within this time is down: the caller tries again.
+	connectTimeout = 10 * time.Second
+	// PingTimeout is how long a connection that was idle may take to show that there is still a server. Where it was taken over by another
+	// one, and the network says nothing, TCP would wait for a quarter of an hour.
+	PingTimeout = 3 * time.Second
+)
 
 // Close closes the connections. Terms of leaders have to be closed before.
 func (d *Database) Close() { d.Pool.Close() }
