@@ -178,7 +178,8 @@ COMMENT ON VIEW holdings_logs IS 'The exercises of EventLog_HoldingsChange (V2) 
 
 -- Movements ------------------------------------------------------------------------------------------------------
 -- Of exercises in one another the outermost one explains all that is below it; a contract that it makes and ends is no change. What none
--- explains may be explained by a log of its owner's. The rest stands for itself. So each change is in one movement.
+-- explains may be explained by a log of its owner's; not by one that tells of a change that an exercise explains too, whose legs are then those
+-- of more than is left. The rest stands for itself. So each change is in one movement.
 -- Amounts of different instruments are never added.
 
 CREATE FUNCTION token_movements(at_offset bigint)
@@ -197,7 +198,11 @@ WITH changes AS MATERIALIZED (
     SELECT t.* FROM choices t
     WHERE NOT EXISTS (SELECT FROM choices o WHERE o.node_id < t.node_id AND o.last_descendant_node_id >= t.node_id)
 ), logs AS MATERIALIZED (
-    SELECT l.* FROM holdings_logs l WHERE l.ledger_offset = at_offset AND EXISTS (SELECT FROM changes)
+    SELECT l.* FROM holdings_logs l
+    WHERE l.ledger_offset = at_offset AND EXISTS (SELECT FROM changes) AND NOT EXISTS (
+        SELECT FROM changes c JOIN outermost t ON c.node_id >= t.node_id AND c.node_id <= t.last_descendant_node_id
+        WHERE NOT c.moved AND c.owner = l.owner AND jsonb_exists(CASE WHEN c.created THEN l.outputs ELSE l.inputs END, c.contract_id)
+    )
 ), placed AS (
     SELECT c.*, t.node_id AS choice_node, l.node_id AS log_node, coalesce(t.node_id, l.node_id, c.node_id) AS event_node
     FROM changes c

@@ -217,6 +217,14 @@ var movementRules = []struct {
 	}, {
 		what:   "an offer that is seen only as a witness, and another one",
 		events: []printed{witnessed(offerOf(0, "i5", nil)), offerOf(1, "i6", nil)},
+	}, {
+		what: "V2: a log of which V1's exercise explains a part explains nothing",
+		events: []printed{ended(0, "t9"), tokenV2(1, "t13", account("bob"), "8.0"),
+			chosen(2, 4, "rules", "Send", printed{}, printed{"meta": tagged("tx-kind", "transfer", "sender", "bob")}), ended(3, "t13"), tokenV2(4, "t14", account("alice"), "8.0"),
+			logged(5, "bank", "bob", []string{"t9", "t13"}, []string{"t13"}, leg("l1", "SenderSide", account("alice"), "8.0", tagged())),
+			logged(6, "bank", "alice", nil, []string{"t14"}, leg("l1", "ReceiverSide", account("bob"), "8.0", tagged()))},
+		want:   []string{"bob Archive EUR -8.0 {}", "bob Create EUR 8.0 {}", "alice TransferIn EUR 8.0 {bob} 0 0 V1 Send", "bob TransferOut EUR -8.0 {alice} 0 0.0 V1 Send"},
+		listed: []string{"bob alice 8.0"},
 	},
 }
 
@@ -276,7 +284,7 @@ func TestRulesOfMovements(t *testing.T) {
 	for party, sees := range map[string][]string{
 		"alice": all, // she is a witness of all
 		"bob": {"1 bob Create 7.0", "2 bob Create 30.0", "3 bob Create 69.0", "4 bob Create 50.0", "4 bob Create 1.0", "9 bob Create 5.0", "11 bob Create 4.0", "13 bob Create 9.0", "14 bob Create 8.0",
-			"16 bob Create 1.0", "16 bob Create 1.5"},
+			"16 bob Create 1.0", "16 bob Create 1.5", "18 bob Create 8.0"},
 		"carol": {"16 carol Create 0.5"},
 	} {
 		_, as := limitedRole(t, database, "_"+party, store.Reader{Parties: []string{party}})
