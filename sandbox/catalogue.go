@@ -62,6 +62,17 @@ const (
 	templateIdleState
 	templateNameRules
 	templateNameEntry
+	templateTransferCommand
+	templateMemberTraffic
+
+	// Coupons, which rewards are minted for (see coupons).
+	templateAppReward
+	templateRewardV2 // of an app, too
+	templateValidatorReward
+	templateLiveness // of a validator, too
+	templateSVReward
+	templateUnclaimedActivity
+	templateDevelopmentFund
 
 	allTemplates
 )
@@ -143,6 +154,16 @@ var templates = []template{
 	templateIdleState:        {packageName: "splice-wallet-payments", module: "Splice.Wallet.Subscriptions", entity: "SubscriptionIdleState", packages: paymentsPackages, choices: onlyArchive},
 	templateNameRules:        {packageName: "splice-amulet-name-service", module: "Splice.Ans", entity: "AnsRules", packages: namesPackages, choices: onlyArchive},
 	templateNameEntry:        {packageName: "splice-amulet-name-service", module: "Splice.Ans", entity: "AnsEntry", packages: namesPackages, choices: onlyArchive},
+	templateTransferCommand:  {packageName: "splice-amulet", module: "Splice.ExternalPartyAmuletRules", entity: "TransferCommand", packages: amuletPackages, choices: onlyArchive},
+	templateMemberTraffic:    {packageName: "splice-amulet", module: "Splice.DecentralizedSynchronizer", entity: "MemberTraffic", packages: amuletPackages, choices: onlyArchive},
+
+	templateAppReward:         {packageName: "splice-amulet", module: "Splice.Amulet", entity: "AppRewardCoupon", packages: amuletPackages, choices: onlyArchive},
+	templateRewardV2:          {packageName: "splice-amulet", module: "Splice.Amulet", entity: "RewardCouponV2", packages: amuletPackages, choices: onlyArchive},
+	templateValidatorReward:   {packageName: "splice-amulet", module: "Splice.Amulet", entity: "ValidatorRewardCoupon", packages: amuletPackages, choices: onlyArchive},
+	templateLiveness:          {packageName: "splice-amulet", module: "Splice.ValidatorLicense", entity: "ValidatorLivenessActivityRecord", packages: amuletPackages, choices: onlyArchive},
+	templateSVReward:          {packageName: "splice-amulet", module: "Splice.Amulet", entity: "SvRewardCoupon", packages: amuletPackages, choices: onlyArchive},
+	templateUnclaimedActivity: {packageName: "splice-amulet", module: "Splice.Amulet", entity: "UnclaimedActivityRecord", packages: amuletPackages, choices: onlyArchive},
+	templateDevelopmentFund:   {packageName: "splice-amulet", module: "Splice.Amulet", entity: "DevelopmentFundCoupon", packages: amuletPackages, choices: onlyArchive},
 }
 
 // Choices of the templates of amulets.

@@ -49,8 +49,9 @@
 //
 // What happens elsewhere: with [Options.Elsewhere] the network also shows what no party of this participant sees: the DSO opens,
 // issues and closes mining rounds, and parties that are hosted elsewhere allocate and settle, pay for names, buy and renew
-// preapprovals, and transfer by version 2 of the token standard. Each kind of movement comes in the form of three times: before Splice
-// 0.5.16, since then, and since 0.6.11. Their exercises are those of Splice's models, but for contexts and reward coupons.
+// preapprovals, collect rewards for coupons, buy traffic, transfer by command, and by version 2 of the token standard, which logs whose holdings it
+// changes. Each kind of movement comes in the form of three times: before Splice
+// 0.5.16, since then, and since 0.6.11. Their exercises are those of Splice's models, but for contexts.
 //
 // Package vetting: what participants have vetted on each synchronizer belongs to the
 // ledger and is shared by its servers. [Ledger.Packages] are the packages, the same

@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // At regular intervals an update is one of parties that other participants host; see [Options.Elsewhere].
 const (
 	elsewhereEvery = 5
@@ -11,6 +13,7 @@ type far struct {
 	rng     rng
 	scenes  int
 	purses  [remoteParties][]int32 // amulets that are not locked
+	coupons []int32                // of one party
 	waiting [allTemplates][]int32  // contracts that a later movement settles or renews. What is locked for one was made before it
 	round   int64                  // the newest that is open
 	states  [4]int32               // the newest contract of a round that is to be summarized, issuing, or closed, and the next that is open
@@ -49,6 +52,11 @@ var farScenes = [...]struct {
 	{moveReject, templateTransferInstruction},
 	{moveOffer, templateTransferInstruction},
 	{moveExpired, templateTransferInstruction},
+	{kind: moveCoupons},
+	{kind: moveCollect},
+	{kind: moveCommand},
+	{moveCommanded, templateTransferCommand},
+	{kind: moveTraffic},
 }
 
 // elsewhere makes an update of parties that are hosted elsewhere: the next scene, or, when its time has come, the next mining round.
@@ -64,16 +72,29 @@ func (g *generator) elsewhere(u *update, index int32) {
 		}
 		g.far.scenes++
 		switch kind := scene.kind; {
-		case kind.locks() || kind == moveTransfer || kind == moveApproval:
+		case kind.spends():
 			g.spendElsewhere(t, kind, form, scene.template)
+		case kind == moveCoupons:
+			g.couponsElsewhere(t)
+		case kind == moveCommand:
+			g.commandElsewhere(t)
 		case kind == moveTap || len(g.far.waiting[scene.template]) == 0:
-			g.tapElsewhere(t)
+			g.tapElsewhere(t, form)
 		default:
 			g.settleElsewhere(t, kind, form, scene.template)
 		}
 	}
 	u.kind = kindTransaction
 	u.first, u.count = int32(t.first), int32(len(g.events)-t.first)
+}
+
+// spends reports whether a movement of parties hosted elsewhere uses amulets that are not locked.
+func (k movementKind) spends() bool {
+	switch k {
+	case moveTransfer, moveTraffic, moveApproval, moveCollect, moveCommanded:
+		return true
+	}
+	return k.locks()
 }
 
 // advanceRounds opens a round. The oldest open one is to be summarized, and those before it are issued, closed and archived.
@@ -135,22 +156,58 @@ func (g *generator) amuletElsewhere(t *tx, amount int64, owner uint16) {
 // anyElsewhere draws one of the parties.
 func (g *generator) anyElsewhere() uint16 { return uint16(g.hosted + g.far.rng.intn(remoteParties)) }
 
-func (g *generator) tapElsewhere(t *tx) {
+func (g *generator) tapElsewhere(t *tx, form form) {
 	m := g.begin(t, moveTap, -1)
+	m.form = form
 	g.amuletElsewhere(t, int64(100+g.far.rng.intn(100_000))*unit+int64(g.far.rng.intn(int(unit))), g.anyElsewhere())
 	g.finish(m)
+}
+
+// couponsElsewhere makes a coupon of each kind for one party.
+func (g *generator) couponsElsewhere(t *tx) {
+	m := g.begin(t, moveCoupons, -1)
+	owner := g.anyElsewhere()
+	for template := range coupons {
+		if coupons[template].input != "" {
+			amount := int64(g.far.rng.intn(5))*unit + int64(1+g.far.rng.intn(int(unit)))
+			g.far.coupons = append(g.far.coupons, g.makeElsewhere(t, template, amount, owner))
+		}
+	}
+	g.finish(m)
+}
+
+// commandElsewhere makes a command to transfer.
+func (g *generator) commandElsewhere(t *tx) {
+	m := g.begin(t, moveCommand, -1)
+	sender := g.anyElsewhere()
+	command := g.makeElsewhere(t, templateTransferCommand, leastTransfer, sender, g.afterElsewhere(sender, 1))
+	g.far.waiting[templateTransferCommand] = append(g.far.waiting[templateTransferCommand], command)
+	g.finish(m)
+}
+
+// afterElsewhere is the party some places after one of them.
+func (g *generator) afterElsewhere(party uint16, places int) uint16 {
+	return uint16(g.hosted + (int(party)-g.hosted+places)%remoteParties)
 }
 
 // spendElsewhere makes a movement of amulets of one owner.
 func (g *generator) spendElsewhere(t *tx, kind movementKind, form form, template int) {
 	owner := g.anyElsewhere()
-	var renewed []int32
-	if kind == moveApproval && len(g.far.waiting[template]) > 0 {
-		renewed = g.far.waiting[template][:1]
-		owner = g.contracts[renewed[0]].parties[1]
+	var used []int32 // besides amulets: what is renewed, collected or done
+	switch {
+	case kind == moveCollect:
+		used = g.far.coupons
+	case len(g.far.waiting[template]) > 0 && (kind == moveApproval || kind == moveCommanded):
+		used = g.far.waiting[template][:1]
 	}
-	receiver := uint16(g.hosted + (int(owner)-g.hosted+1)%remoteParties)
+	if used != nil {
+		owner = g.contracts[used[0]].parties[1]
+	}
+	receiver := g.afterElsewhere(owner, 1)
 	q := g.termsOf(len(g.movements), kind, form)
+	for _, n := range used {
+		q.collect(&g.contracts[n])
+	}
 	purse := &g.far.purses[int(owner)-g.hosted]
 	inputs := append([]int32(nil), (*purse)[max(0, len(*purse)-2):]...)
 	if kind == moveApproval && form == formV2 { // costs nothing since 0.6.9
@@ -160,25 +217,36 @@ func (g *generator) spendElsewhere(t *tx, kind movementKind, form form, template
 	for _, n := range inputs {
 		available += g.usable(&q, &g.contracts[n])
 	}
-	if available < 10*leastTransfer && inputs != nil || len(*purse) == 0 {
-		g.tapElsewhere(t)
+	switch {
+	case kind == moveCollect && used != nil: // also without amulets
+		g.far.coupons = nil
+	case available < 10*leastTransfer && inputs != nil, len(*purse) == 0, kind == moveCollect, kind == moveCommanded && used == nil:
+		g.tapElsewhere(t, form)
 		return
+	case kind == moveCommanded:
+		g.far.waiting[template] = g.far.waiting[template][1:]
 	}
 	*purse = (*purse)[:len(*purse)-len(inputs)]
 	d := q.settle(available + q.rewarded())
 	m := g.begin(t, kind, -1)
 	m.form = form
-	for _, n := range append(renewed, inputs...) {
+	for _, n := range slices.Concat(used, inputs) {
 		g.endElsewhere(t, n, choiceArchive, owner)
 	}
 	switch {
 	case kind.locks():
 		g.makeElsewhere(t, templateLockedAmulet, d.sent[0], owner)
-		g.far.waiting[template] = append(g.far.waiting[template], g.makeElsewhere(t, template, d.sent[0], owner, receiver))
-	case kind == moveTransfer:
-		for i := range d.receivers {
-			g.amuletElsewhere(t, d.sent[i]-d.fees[i], uint16(g.hosted+(int(receiver)-g.hosted+i)%remoteParties))
+		parties := []uint16{owner, receiver}
+		if kind == moveLock && form != formDirect { // for a name
+			parties = parties[:1]
 		}
+		g.far.waiting[template] = append(g.far.waiting[template], g.makeElsewhere(t, template, d.sent[0], parties...))
+	case kind == moveTransfer || kind == moveCommanded:
+		for i := range d.receivers {
+			g.amuletElsewhere(t, d.sent[i]-d.fees[i], g.afterElsewhere(receiver, i))
+		}
+	case kind == moveTraffic:
+		g.makeElsewhere(t, templateMemberTraffic, d.sent[0], owner)
 	}
 	if d.change > 0 && inputs != nil {
 		g.amuletElsewhere(t, d.change, owner)
@@ -192,14 +260,22 @@ func (g *generator) spendElsewhere(t *tx, kind movementKind, form form, template
 	g.finish(m)
 }
 
-// nameTransfer is the place of the transfer among the events of moveName: after the payment, and what is unlocked for it.
-const nameTransfer = 3
+// nameTransfer is the place of the transfer among the events of moveName: after the payment, and what is unlocked for it. The state of the
+// subscription comes after it, and ends what the payment's own choice does.
+const (
+	nameTransfer = 3
+	nameState    = 5
+)
 
 // settleElsewhere makes a movement of what was locked before.
 func (g *generator) settleElsewhere(t *tx, kind movementKind, form form, template int) {
 	number := g.far.waiting[template][0]
 	g.far.waiting[template] = g.far.waiting[template][1:]
-	sender, receiver := g.contracts[number].parties[1], g.contracts[number].parties[2]
+	parties := g.contracts[number].stakeholders()[1:]
+	sender, receiver := parties[0], g.dso
+	if len(parties) > 1 {
+		receiver = parties[1]
+	}
 	locked := g.contracts[number-1]
 	q := g.termsOf(len(g.movements), kind, form)
 	m := g.begin(t, kind, -1)
@@ -220,8 +296,13 @@ func (g *generator) settleElsewhere(t *tx, kind movementKind, form form, templat
 		d := q.settle(locked.amount)
 		unlocked := g.makeElsewhere(t, templateAmulet, locked.amount, sender)
 		g.endElsewhere(t, unlocked, choiceArchive, sender)
+		if receiver != g.dso {
+			g.amuletElsewhere(t, d.sent[0]-d.fees[0], receiver)
+			g.makeElsewhere(t, templateIdleState, 0, parties...)
+			break
+		}
 		paid := g.makeElsewhere(t, templateAmulet, d.sent[0]-d.fees[0], g.dso)
-		g.makeElsewhere(t, templateIdleState, 0, sender)
+		g.makeElsewhere(t, templateIdleState, 0, parties...)
 		g.endElsewhere(t, paid, choiceArchive, g.dso)
 		g.makeElsewhere(t, templateNameEntry, 0, sender)
 	default:

@@ -13,6 +13,13 @@ func (v *networkView) choicesElsewhere(number int) []networkChoice {
 	c := &v.contracts[v.firstOf(m)]
 	amulets := record{amuletName: v.idsOf(v.made(m))}
 	switch m.kind {
+	case moveCoupons: // as the ledger has it
+		return nil
+	case moveCollect:
+		t := v.transferOf(number)
+		return []networkChoice{v.rulesTransfer(number, &t)}
+	case moveCommand, moveCommanded:
+		return v.commanded(number)
 	case moveRounds:
 		return []networkChoice{v.roundChoice(m)}
 	case moveApproval:
@@ -163,23 +170,45 @@ func (v *networkView) executed(number int) []networkChoice {
 	return []networkChoice{execute, v.rulesTransfer(number, &t)}
 }
 
-// named are the choices of the payment for a name: what was locked goes to the DSO, which burns it.
+// commanded are the choices of a transfer by command: that which makes the command, or those of the transfer.
+func (v *networkView) commanded(number int) []networkChoice {
+	m := &v.movements[number]
+	c := &v.contracts[v.firstOf(m)]
+	if m.kind == moveCommand {
+		argument := v.payloadElsewhere(v.firstOf(m))
+		delete(argument, "dso")
+		argument["expectedDso"] = v.parties[v.dso]
+		return []networkChoice{v.onFactory("ExternalPartyAmuletRules_CreateTransferCommand", "", c.parties[1], argument, record{"transferCommandCid": v.id(v.firstOf(m))})}
+	}
+	t := v.transferOf(number)
+	transfer := v.rulesTransfer(number, &t)
+	transfer.from = 1
+	command := v.own(m, "TransferCommand_Send", "",
+		record{"context": record{}, "inputs": v.inputsOf(m), "transferPreapprovalCidO": v.preapprovalOf(c.parties[2]), "transferCounterCid": v.id(contractRules)},
+		record{"result": record{"tag": "TransferCommandResultSuccess", "value": record{"result": transfer.result}}, "sender": v.parties[c.parties[1]], "nonce": "0"})
+	return []networkChoice{command, v.send(m, &t, transfer), transfer}
+}
+
+// named are the choices of a payment of a subscription. What was locked goes to an app or, for a name, to the DSO, which burns it.
 func (v *networkView) named(number int) []networkChoice {
 	m, t := &v.movements[number], v.transferOf(number)
-	user := v.parties[t.sender]
+	user, state := v.parties[t.sender], v.id(v.events[m.first+nameState].contract)
 	rules := networkChoice{
 		template: &templates[templateNameRules], packageID: namesPackages[0], choice: "AnsRules_CollectInitialEntryPayment", contract: v.id(contractNames), actor: t.sender,
 		argument: record{"user": user, "entryContext": v.id(contractNames), "paymentCid": v.id(v.firstOf(m)), "transferContext": record{}},
-		result:   record{"entryCid": v.id(v.events[m.first+m.count-1].contract), "subscriptionStateCid": v.id(v.events[m.first+m.count-3].contract)},
+		result:   record{"entryCid": v.id(v.events[m.first+m.count-1].contract), "subscriptionStateCid": state},
 	}
 	collect := v.own(m, "SubscriptionInitialPayment_Collect", "", record{"transferContext": record{}},
-		record{"subscription": v.id(contractRequest), "subscriptionState": v.id(v.events[m.first+m.count-3].contract), "amulet": v.id(v.made(m)[0])})
+		record{"subscription": v.id(contractRequest), "subscriptionState": state, "amulet": v.id(v.made(m)[0])})
 	if v.contracts[v.firstOf(m)].kind/2 == templatePayment {
 		rules.choice, collect.choice = "AnsRules_CollectEntryRenewalPayment", "SubscriptionPayment_Collect"
 	}
-	collect.over = m.count - 2
+	collect.over = nameState + 1
 	transfer := v.rulesTransfer(number, &t)
 	transfer.from, transfer.over, transfer.named = nameTransfer, 2, true
+	if m.count == collect.over {
+		return []networkChoice{collect, transfer}
+	}
 	return []networkChoice{rules, collect, transfer}
 }
 

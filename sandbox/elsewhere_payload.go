@@ -42,6 +42,16 @@ func (v *view) payloadElsewhere(number int32) record {
 			r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
 		}
 		return r
+	case templateTransferCommand:
+		return record{
+			"dso": v.parties[v.dso], "sender": owner, "receiver": v.parties[c.parties[2]], "delegate": v.parties[c.parties[2]], "amount": units(c.amount),
+			"expiresAt": instant(created + day), "nonce": "0", "description": nil,
+		}
+	case templateMemberTraffic:
+		return record{
+			"dso": v.parties[v.dso], "memberId": "PAR::" + v.participant, "synchronizerId": v.synchronizers[0], "migrationId": strconv.Itoa(firstMigration),
+			"totalPurchased": strconv.FormatInt(c.amount/1000, 10), "numPurchases": "1", "amuletSpent": units(c.amount), "usdSpent": units(c.amount / 200),
+		}
 	case templateInitialPayment, templatePayment:
 		r := v.subscription(number)
 		r["targetAmount"], r["lockedAmulet"], r["round"] = units(c.amount), locked, record{"number": strconv.FormatInt(v.round(c), 10)}
@@ -53,11 +63,49 @@ func (v *view) payloadElsewhere(number int32) record {
 		r := v.subscription(number)
 		r["subscription"], r["nextPaymentDueAt"] = string(v.contractID(nil, contractRules)), instant(created+90*day)
 		return r
-	default:
+	case templateNameEntry:
 		return record{
 			"dso": v.parties[v.dso], "user": owner, "name": "name-" + strconv.Itoa(int(number)) + ".unverified.cns", "url": "", "description": "", "expiresAt": instant(created + 90*day),
 		}
+	default:
+		return v.coupon(c)
 	}
+}
+
+// coupons are the templates of coupons: whom they name as the one who is rewarded, and as what a transfer takes them.
+var coupons = [allTemplates]struct{ rewarded, input string }{
+	templateAppReward:         {"provider", "InputAppRewardCoupon"},
+	templateRewardV2:          {"provider", "InputRewardCouponV2"},
+	templateValidatorReward:   {"user", "InputValidatorRewardCoupon"},
+	templateLiveness:          {"validator", "InputValidatorLivenessActivityRecord"},
+	templateSVReward:          {"sv", "InputSvRewardCoupon"},
+	templateUnclaimedActivity: {"beneficiary", "InputUnclaimedActivityRecord"},
+	templateDevelopmentFund:   {"beneficiary", "InputDevelopmentFundCoupon"},
+}
+
+// coupon is the payload of a coupon. What most are worth follows from the issuance of their round, and not from what they say.
+func (v *view) coupon(c *contract) record {
+	template := c.kind / 2
+	r := record{"dso": v.parties[v.dso], coupons[template].rewarded: v.parties[c.parties[1]]}
+	expires := instant(v.updates[c.created].effective() + day)
+	switch template {
+	case templateUnclaimedActivity, templateDevelopmentFund:
+		r["amount"], r["expiresAt"], r["reason"] = units(c.amount), expires, "a reason"
+		if template == templateDevelopmentFund {
+			r["fundManager"] = v.parties[v.dso]
+		}
+		return r
+	case templateAppReward:
+		r["featured"], r["amount"], r["beneficiary"] = true, units(c.amount/2), nil
+	case templateRewardV2:
+		r["amount"], r["expiresAt"], r["beneficiary"] = units(c.amount), expires, nil
+	case templateValidatorReward:
+		r["amount"] = units(c.amount / 2)
+	case templateSVReward:
+		r["beneficiary"], r["weight"] = r["sv"], "10"
+	}
+	r["round"] = record{"number": strconv.FormatInt(v.round(c), 10)}
+	return r
 }
 
 const day int64 = 86_400_000_000 // microseconds
@@ -114,12 +162,16 @@ func (v *view) allocationV2(c *contract) record {
 	}
 }
 
-// subscription is what all contracts of a subscription to a name say.
+// subscription is what all contracts of a subscription say: to a name, of the DSO, or to what somebody else provides.
 func (v *view) subscription(number int32) record {
 	c := &v.contracts[number]
 	dso := v.parties[v.dso]
+	receiver := dso
+	if c.observers > 0 {
+		receiver = v.parties[c.parties[2]]
+	}
 	return record{
-		"subscriptionData": record{"sender": v.parties[c.parties[1]], "receiver": dso, "provider": dso, "dso": dso, "description": "a name"},
+		"subscriptionData": record{"sender": v.parties[c.parties[1]], "receiver": receiver, "provider": receiver, "dso": dso, "description": "a subscription"},
 		"payData": record{
 			"paymentAmount": record{"amount": units(unit), "unit": "USDUnit"}, "paymentInterval": duration(90 * day), "paymentDuration": duration(30 * day),
 		},

@@ -24,7 +24,7 @@ type Options struct {
 	// NoGaps makes offsets dense and the ledger end the last update's offset.
 	NoGaps bool
 	// Elsewhere adds what parties that other participants host do, and what the DSO does: allocations, names, preapprovals, mining
-	// rounds, transfers of the token standard's version 2. About every fifth update is theirs. Only the network shows them, and
+	// rounds, coupons, commands, traffic, transfers of the token standard's version 2. About every fifth update is theirs. Only the network shows them, and
 	// the other updates are not those of a ledger without them.
 	Elsewhere bool
 }

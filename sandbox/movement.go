@@ -40,7 +40,9 @@ const (
 	moveLock     // for a payment
 	moveAllocate // locks the amount until the allocation is executed
 	moveExecute
-	moveName // the payment for a name, which the DSO burns
+	moveName      // a payment of a subscription: to an app, or for a name, which the DSO burns
+	moveCollect   // rewards, for coupons
+	moveCommanded // to a receiver that agreed beforehand, by who was told to
 
 	// No record tells these.
 	moveAllocateV2
@@ -49,9 +51,13 @@ const (
 	moveExpired  // of an offer, by the DSO
 	moveApproval // a purchase of a preapproval, or its renewal
 	moveRounds
+	moveCoupons
+	moveCommand // to transfer
 )
 
-func (k movementKind) isTransfer() bool { return k <= moveAccept || k >= moveLock && k <= moveName }
+func (k movementKind) isTransfer() bool {
+	return k <= moveAccept || k >= moveLock && k <= moveCommanded
+}
 
 // locks reports whether a movement locks what is sent.
 func (k movementKind) locks() bool {
@@ -94,6 +100,7 @@ type terms struct {
 	senderFee   int64
 	changeFee   int64
 	percent     int64 // of the input that is sent on
+	exact       int64 // what is sent instead; 0: nothing else is
 	description int   // of texts; -1: none
 	direct      bool  // a choice of the token standard that does without AmuletRules_Transfer, and without fees
 	free        bool  // without holding fees
@@ -153,7 +160,7 @@ func (w *world) termsOf(number int, kind movementKind, form form) terms {
 		q.fees[i] = portion(q.outputFees[i], q.ratios[i])
 		q.senderFee += portion(q.outputFees[i], unit-q.ratios[i])
 	}
-	if described := kind == moveOffer || kind == movePreapproved || kind == moveTransfer && q.direct; described && r.chance(40) {
+	if described := kind == moveOffer || kind == movePreapproved || kind == moveCommanded || kind == moveTransfer && q.direct; described && r.chance(40) {
 		q.description = r.intn(len(texts))
 	}
 	return q
@@ -163,13 +170,35 @@ func (w *world) termsOf(number int, kind movementKind, form form) terms {
 func (q *terms) elsewhere(kind movementKind, form form) {
 	q.locked = [maxReceivers]bool{}
 	q.direct = false
+	q.rewards, q.grants = [4]int64{0, 0, 0, -1}, [2]int64{} // without coupons
 	switch kind {
 	case moveOffer, moveAccept, moveAllocate, moveExecute:
 		q.direct = form > formSummed
 	case moveTransfer:
-		if q.direct = form == formV2; form == formDirect {
-			q.grants = [2]int64{q.shares[1] * unit, q.shares[2] * unit / 3}
-		}
+		q.direct = form == formV2
+	case moveCollect:
+		q.receivers = 0
+	case moveCommanded:
+		q.exact = leastTransfer
+	}
+}
+
+// collect adds the reward that a coupon is worth.
+func (q *terms) collect(c *contract) {
+	switch c.kind / 2 {
+	case templateAppReward, templateRewardV2:
+		q.rewards[0] += c.amount
+	case templateValidatorReward:
+		q.rewards[1] += c.amount
+	case templateLiveness:
+		q.rewards[1] += c.amount
+		q.rewards[3] = c.amount
+	case templateSVReward:
+		q.rewards[2] += c.amount
+	case templateUnclaimedActivity:
+		q.grants[0] += c.amount
+	case templateDevelopmentFund:
+		q.grants[1] += c.amount
 	}
 }
 
@@ -201,8 +230,8 @@ func (q terms) settle(available int64) deal {
 	if q.percent == 100 {
 		spend = rest
 	}
-	if q.receivers == 0 {
-		spend = 0
+	if q.receivers == 0 || q.exact > 0 {
+		spend = q.exact
 	}
 	d.change = rest - spend
 	var shares int64

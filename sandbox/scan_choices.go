@@ -18,7 +18,7 @@ type networkChoice struct {
 	actor                  uint16
 	argument, result       any // marshalled where they are served; nil: of the event
 
-	from, over int32 // the events of the movement that are below it: which is the first, and how many; 0: all from there on
+	from, over int32 // the events of the movement that are below it: which is the first, and how many; 0: all from there on; -1: none, it is before that one
 	is         bool  // it is the event from itself; else it is around it
 	named      bool  // the record is named after it; where none is, after the first one
 }
@@ -55,6 +55,9 @@ func (v *networkView) choices(number int) []networkChoice {
 	if len(list) > 0 && !slices.ContainsFunc(list, func(c networkChoice) bool { return c.named }) {
 		list[0].named = true
 	}
+	if m := &v.movements[number]; m.form == formV2 {
+		list = append(list, v.logs(m)...)
+	}
 	return list
 }
 
@@ -84,7 +87,14 @@ func (v *networkView) choicesOf(number int) []networkChoice {
 		return list
 	case moveTraffic:
 		return []networkChoice{v.traffic(number)}
-	case moveUnlock, moveExpire: // of an amulet, as the ledger has it
+	case moveExpire: // as the ledger has it, or by version 2
+		if number%2 == 0 {
+			return nil
+		}
+		expired := v.shownChoice(&v.events[m.first])
+		expired.choice, expired.is = expired.choice+"V2", true
+		return []networkChoice{expired}
+	case moveUnlock: // as the ledger has it
 		return nil
 	}
 	if m.kind > moveTraffic {
@@ -138,28 +148,37 @@ func (v *networkView) choicesOf(number int) []networkChoice {
 // preapproved are the choices of a transfer to a receiver that agreed beforehand: of three releases, and by the factory or not.
 func (v *networkView) preapproved(number int, t *transfer, transfer networkChoice) []networkChoice {
 	m := &v.movements[number]
-	receiver := t.receivers[0].party
-	send := networkChoice{
-		module: "Splice.AmuletRules", entity: "TransferPreapproval", choice: "TransferPreapproval_Send", contract: v.id(contractPreapprovals + int32(receiver)),
-		actor: t.sender,
-	}
-	argument := map[string]any{"sender": v.parties[t.sender], "amount": units(t.receivers[0].amount), "inputs": v.inputsOf(m), "context": map[string]any{}}
-	result := map[string]any{"result": transfer.result, "meta": v.meta("transfer", int(t.sender), "")}
-	list := []networkChoice{send, transfer}
+	list := []networkChoice{v.send(m, t, transfer), transfer}
 	if t.deal.direct && t.deal.variant > 0 {
 		list = list[:1]
-		send.choice = "TransferPreapproval_SendV2"
+	}
+	if number%2 == 0 {
+		factory := v.factory(number, t, t.receivers[0].party, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(v.made(m)[0])}})
+		list = append([]networkChoice{factory}, list...)
+	}
+	return list
+}
+
+// send is the choice of a transfer to a receiver that agreed beforehand, around the transfer itself or, by its newest release, without it.
+func (v *networkView) send(m *movement, t *transfer, transfer networkChoice) networkChoice {
+	argument := map[string]any{"sender": v.parties[t.sender], "amount": units(t.receivers[0].amount), "inputs": v.inputsOf(m), "context": map[string]any{}}
+	result := map[string]any{"result": transfer.result, "meta": v.meta("transfer", int(t.sender), "")}
+	choice := "TransferPreapproval_Send"
+	if t.deal.direct && t.deal.variant > 0 {
+		choice = "TransferPreapproval_SendV2"
 		result["meta"] = v.meta("transfer", int(t.sender), t.descriptionJSON)
 	} else if t.descriptionJSON != "" {
 		argument["description"] = json.RawMessage(t.descriptionJSON)
 	}
-	send.argument, send.result, send.named = argument, result, true // the factory makes no record of its own
-	list[0] = send
-	if number%2 == 0 {
-		factory := v.factory(number, t, receiver, "Completed", map[string]any{"receiverHoldingCids": []string{v.id(v.made(m)[0])}})
-		list = append([]networkChoice{factory}, list...)
+	return networkChoice{
+		module: "Splice.AmuletRules", entity: "TransferPreapproval", choice: choice, contract: v.preapprovalOf(t.receivers[0].party), actor: t.sender,
+		argument: argument, result: result, from: transfer.from, named: true, // what is around it makes no record of its own
 	}
-	return list
+}
+
+// preapprovalOf is the contract by which a receiver agreed.
+func (v *networkView) preapprovalOf(receiver uint16) string {
+	return v.id(contractPreapprovals + int32(receiver))
 }
 
 // rules is an exercise of the rules of amulets.
@@ -220,7 +239,7 @@ func (v *networkView) rulesTransfer(number int, t *transfer) networkChoice {
 	for i, n := range made[:min(len(made), t.deal.receivers)] {
 		c := &v.contracts[n]
 		output := map[string]any{
-			"receiver": v.parties[c.parties[1]], "amount": units(c.amount + t.deal.fees[i]), "receiverFeeRatio": units(t.deal.ratios[i]), "lock": nil,
+			"receiver": v.parties[c.parties[1]], "amount": units(c.amount + t.deal.fees[i]), "receiverFeeRatio": figure(t.deal.ratios[i]), "lock": nil,
 		}
 		tag := "TransferResultAmulet"
 		if c.kind/2 == templateLockedAmulet {
@@ -228,7 +247,7 @@ func (v *networkView) rulesTransfer(number int, t *transfer) networkChoice {
 			output["lock"] = map[string]any{"holders": []string{v.parties[l.holder]}, "expiresAt": instant(l.expires), "optContext": json.RawMessage(l.context)}
 			tag = "TransferResultLockedAmulet"
 		}
-		outputs, fees = append(outputs, output), append(fees, units(t.deal.outputFees[i]))
+		outputs, fees = append(outputs, output), append(fees, figure(t.deal.outputFees[i]))
 		created = append(created, map[string]any{"tag": tag, "value": v.id(n)})
 	}
 	var change any
@@ -253,9 +272,9 @@ func (v *networkView) summary(t *transfer, fees []string) map[string]any {
 		}})
 	}
 	s := map[string]any{
-		"inputAmuletAmount": units(t.input), "inputAppRewardAmount": units(t.deal.rewards[0]), "inputValidatorRewardAmount": units(t.deal.rewards[1]),
-		"inputSvRewardAmount": units(t.deal.rewards[2]), "balanceChanges": changes, "holdingFees": units(t.holdingFees), "outputFees": fees,
-		"senderChangeFee": units(t.deal.changeFee), "senderChangeAmount": units(t.deal.change), "amuletPrice": units(unit / 200), "inputValidatorFaucetAmount": nil,
+		"inputAmuletAmount": figure(t.input), "inputAppRewardAmount": figure(t.deal.rewards[0]), "inputValidatorRewardAmount": figure(t.deal.rewards[1]),
+		"inputSvRewardAmount": figure(t.deal.rewards[2]), "balanceChanges": changes, "holdingFees": figure(t.holdingFees), "outputFees": fees,
+		"senderChangeFee": figure(t.deal.changeFee), "senderChangeAmount": figure(t.deal.change), "amuletPrice": units(unit / 200), "inputValidatorFaucetAmount": nil,
 	}
 	if n := t.deal.rewards[3]; n >= 0 {
 		s["inputValidatorFaucetAmount"] = units(n)
@@ -266,18 +285,29 @@ func (v *networkView) summary(t *transfer, fees []string) map[string]any {
 	return s
 }
 
+// figure is an amount as Scan writes it in compact JSON: a zero with an exponent.
+func figure(amount int64) string {
+	if amount == 0 {
+		return "0E-10"
+	}
+	return units(amount)
+}
+
 // traffic is a purchase of traffic: all that is sent is burned.
 func (v *networkView) traffic(number int) networkChoice {
 	m := &v.movements[number]
 	t := v.transferOf(number)
-	paid := t.deal.sent[0]
+	paid, purchased := t.deal.sent[0], int32(contractRules)
+	if n := v.beside(m); n >= 0 {
+		purchased = n
+	}
 	return v.rules("AmuletRules_BuyMemberTraffic", t.sender,
 		map[string]any{
 			"expectedDso": v.parties[v.dso], "provider": v.parties[t.sender], "memberId": "PAR::" + v.participant, "synchronizerId": v.synchronizers[0],
 			"migrationId": strconv.Itoa(firstMigration), "trafficAmount": strconv.FormatInt(paid/1000, 10), "inputs": v.inputsOf(m), "context": map[string]any{},
 		},
 		map[string]any{
-			"round": v.numbered(m), "summary": v.summary(&t, []string{}), "amuletPaid": units(paid), "purchasedTraffic": v.id(contractRules),
+			"round": v.numbered(m), "summary": v.summary(&t, []string{}), "amuletPaid": units(paid), "purchasedTraffic": v.id(purchased),
 			"senderChangeAmulet": nil, "meta": v.meta("burn", -1, ""),
 		})
 }
@@ -305,8 +335,12 @@ func (v *networkView) holdingsOf(m *movement) []string {
 
 func (v *networkView) inputsOf(m *movement) []any {
 	list := []any{}
-	for _, id := range v.holdingsOf(m) {
-		list = append(list, map[string]any{"tag": "InputAmulet", "value": id})
+	for _, e := range v.moved(m) {
+		if c := &v.contracts[e.contract]; e.choice >= 0 && c.kind.holdsAmulet() {
+			list = append(list, map[string]any{"tag": "InputAmulet", "value": v.id(e.contract)})
+		} else if tag := coupons[c.kind/2].input; e.choice >= 0 && tag != "" {
+			list = append(list, map[string]any{"tag": tag, "value": v.id(e.contract)})
+		}
 	}
 	return list
 }

@@ -48,7 +48,7 @@ func (v *view) movementsNamed(id string) (list []int32) {
 	return list
 }
 
-// moved are the events of a movement that its record tells. A payment for a name is unlocked before, and burned after.
+// moved are the events of a movement that its record tells. A payment of a subscription is unlocked before, and one for a name is burned after.
 func (v *view) moved(m *movement) []event {
 	if m.kind == moveName {
 		return v.events[m.first+nameTransfer : m.first+nameTransfer+2]
@@ -69,6 +69,10 @@ func (v *view) transferOf(number int) transfer {
 		case c.kind/2 == templateTransferInstruction:
 			t.instruction = e.contract
 		case !c.kind.holdsAmulet():
+			if e.choice >= 0 {
+				t.sender = c.parties[1]
+				q.collect(c)
+			}
 		case e.choice >= 0:
 			t.sender = c.parties[1]
 			t.input += c.amount
@@ -93,7 +97,7 @@ func (v *view) transferOf(number int) transfer {
 		}
 	}
 	switch m.kind {
-	case movePreapproved:
+	case movePreapproved, moveCommanded:
 		t.kind = "preapproval_send"
 	case moveAccept:
 		t.kind = "transfer_instruction_accept"

@@ -133,8 +133,11 @@ func (v *networkView) choiceNode(m *movement, as *networkChoice, node networkNod
 	if as.named {
 		node.names = m
 	}
-	if as.over > 0 {
+	switch {
+	case as.over > 0:
 		return node, v.events[m.first+as.from+as.over-1].node
+	case as.over < 0:
+		return node, node.node - 1
 	}
 	return node, v.events[m.first+m.count-1].node
 }

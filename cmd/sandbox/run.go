@@ -22,7 +22,7 @@ type flags struct {
 	Listen             string        `default:"127.0.0.1:7575" help:"Address to listen on."`
 	Seed               uint64        `default:"1" help:"Seed of the ledger: the same seed gives the same ledger."`
 	Updates            int           `default:"10000" help:"Updates that the ledger has at the start."`
-	Elsewhere          bool          `help:"Let the network show what parties hosted elsewhere do too: allocations, names, preapprovals, mining rounds, version 2 of the token standard."`
+	Elsewhere          bool          `help:"Let the network show what parties hosted elsewhere do too: allocations, names, preapprovals, mining rounds, coupons, commands, version 2 of the token standard."`
 	Rate               float64       `default:"0" help:"Add this many updates per second while it runs."`
 	Release            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Simulated release: 3.4, 3.5 or 3.6."`
 	StrictInterface    bool          `help:"Serve only the operations of the interface document."`

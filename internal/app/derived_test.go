@@ -194,6 +194,7 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 	// No witness is named, and still a party's rows are all that move what it holds.
 	require.Equal(t, texts(t, database, "SELECT e::text FROM network.token_events e ORDER BY 1"), texts(t, database, `
 		SELECT e::text FROM (SELECT DISTINCT party FROM network.token_events) p CROSS JOIN LATERAL network.token_events_of(p.party) e ORDER BY 1`))
+	requireLogged(t, database)
 	for _, relation := range names("amulet_sums burns rewards traffic_purchases") {
 		require.Greater(t, count(t, database, "network."+relation), 5, relation)
 	}
@@ -229,6 +230,15 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 
 	require.Equal(t, names("dust fees name preapproval traffic"), texts(t, database, "SELECT DISTINCT kind FROM network.burns ORDER BY 1"))
 	require.Equal(t, names("app development_fund sv unclaimed_activity validator"), texts(t, database, "SELECT DISTINCT kind FROM network.rewards ORDER BY 1"))
+	require.Equal(t, names("Amulet_Expire Amulet_ExpireV2 LockedAmulet_ExpireAmulet LockedAmulet_ExpireAmuletV2"),
+		texts(t, database, "SELECT DISTINCT choice FROM network.burns WHERE kind = 'dust' ORDER BY 1"))
+	require.Equal(t, texts(t, database, "SELECT count(*)::text FROM network.exercised_events WHERE choice LIKE 'AnsRules_Collect%'"),
+		texts(t, database, "SELECT count(*)::text FROM network.burns WHERE kind = 'name'"), "a subscription to anything else burns nothing")
+	require.Positive(t, count(t, database, `network.exercised_events c WHERE c.choice LIKE 'Subscription%Payment_Collect' AND NOT EXISTS (
+		SELECT FROM network.exercised_events e WHERE e.ledger_offset = c.ledger_offset AND e.choice LIKE 'AnsRules_Collect%')`))
+	require.Equal(t, texts(t, database, "SELECT amount::text FROM network.rewards WHERE kind = 'development_fund' ORDER BY ledger_offset"),
+		texts(t, database, `SELECT c.payload ->> 'amount' FROM network.created_events c JOIN network.archived_events a USING (contract_id)
+			WHERE c.entity_name = 'DevelopmentFundCoupon' ORDER BY a.ledger_offset`), "which is minted for coupons")
 	require.Equal(t, []string{"0"}, texts(t, database, "SELECT count(*)::text FROM network.burns WHERE party IS NULL"))
 	require.Greater(t, len(scan.MiningRounds()), 30)
 	require.Empty(t, sandbox.Diff(map[string][]sandbox.Row{"mining_rounds": scan.MiningRounds()}, rowsIn(t, database, "network", "row_to_json(r)", names("mining_rounds"))))
@@ -247,6 +257,14 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 	require.Zero(t, status.Unbalanced)
 	require.Equal(t, int64(count(t, database, "network.amulet_sums WHERE difference IS NULL")), status.Unproved)
 	require.GreaterOrEqual(t, status.Unproved, int64(4), "what was redacted, and what archives it")
+}
+
+// requireLogged checks that what the DSO logs explains what no other choice does, to the last digit.
+func requireLogged(t *testing.T, databaseURL string) {
+	t.Helper()
+	require.Equal(t, names("MergeSplit Mint TransferIn TransferOut"), texts(t, databaseURL, "SELECT DISTINCT label FROM network.token_events WHERE standard = 'V2' ORDER BY 1"))
+	require.Empty(t, texts(t, databaseURL, `SELECT e::text FROM network.token_events e WHERE e.standard = 'V2' AND e.amount <> (
+		SELECT coalesce(sum(CASE l ->> 'side' WHEN 'SenderSide' THEN -1 ELSE 1 END * (l ->> 'amount')::numeric), 0) FROM jsonb_array_elements(e.legs) l)`))
 }
 
 func statusOfNetwork(t *testing.T, databaseURL string) *store.AmuletSums {
