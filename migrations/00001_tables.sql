@@ -556,7 +556,6 @@ WHERE c.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors 
 CREATE TABLE active_contracts (
     activated_offset     bigint  NOT NULL,
     reassignment_counter bigint  NOT NULL,
-    locked_until         timestamptz,
     activated_node_id    integer NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
@@ -565,6 +564,7 @@ CREATE TABLE active_contracts (
     contract_id          text    NOT NULL,
     amount               numeric,
     locked               boolean,
+    locked_until         timestamptz, -- last: where it is NULL, as mostly, what is behind it would be found more slowly
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 -- A hash index: contract ids are long and random, so in a btree each insert would change another page.
@@ -587,7 +587,6 @@ COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
     activated_offset   bigint  NOT NULL,
-    locked_until       timestamptz,
     activated_node_id  integer NOT NULL,
     synchronizer_ref   integer NOT NULL,
     template_ref       integer NOT NULL,
@@ -596,6 +595,7 @@ CREATE TABLE lifetimes (
     contract_id        text    NOT NULL,
     amount             numeric,
     locked             boolean,
+    locked_until       timestamptz,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';

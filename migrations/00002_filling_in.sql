@@ -21,7 +21,6 @@ COMMENT ON COLUMN fill.lifetimes_to IS 'Lifetimes were computed up to this offse
 CREATE TABLE fill_active (
     activated_offset     bigint  NOT NULL,
     reassignment_counter bigint  NOT NULL,
-    locked_until         timestamptz,
     activated_node_id    integer NOT NULL,
     synchronizer_ref     integer NOT NULL,
     template_ref         integer NOT NULL,
@@ -30,6 +29,7 @@ CREATE TABLE fill_active (
     contract_id          text    NOT NULL,
     amount               numeric,
     locked               boolean,
+    locked_until         timestamptz,
     PRIMARY KEY (activated_offset, activated_node_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX fill_active_contract_id ON fill_active USING hash (contract_id);

@@ -232,6 +232,10 @@ FROM (
 JOIN templates t ON t.template_ref = a.template_ref
 GROUP BY t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name;
 
+-- The names of what was counted or summed by number: to group many rows by names takes a third as long again.
+CREATE VIEW ledger.template_numbers AS
+SELECT t.template_ref AS template_number, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name FROM templates t;
+
 CREATE VIEW ledger.offset_checkpoints AS
 SELECT o.ledger_offset, s.synchronizer_id, o.record_time, o.extra
 FROM offset_checkpoints o

@@ -48,7 +48,7 @@ COMMENT ON COLUMN ledger.created_events.update_id IS 'Id of the event''s update.
 COMMENT ON COLUMN ledger.created_events.synchronizer_id IS 'Synchronizer on which the contract became active; of an assignment the target. NULL where the server did not say.';
 COMMENT ON COLUMN ledger.created_events.record_time IS 'When the synchronizer recorded the update. NULL for rows of a snapshot, which a condition on the time therefore leaves out: use created_at for them.';
 COMMENT ON COLUMN ledger.created_events.extra IS 'Fields that the server sent and this version does not know. NULL: none.';
-COMMENT ON COLUMN ledger.created_events.template_number IS 'A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events.';
+COMMENT ON COLUMN ledger.created_events.template_number IS 'A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events, and to group many rows before they are joined with ledger.template_numbers.';
 
 -- ledger.archived_events -----------------------------------------------------------------------------------------
 
@@ -171,6 +171,16 @@ COMMENT ON COLUMN ledger.active_counts.package_name IS 'Name of the package, the
 COMMENT ON COLUMN ledger.active_counts.module_name IS 'Module of the template.';
 COMMENT ON COLUMN ledger.active_counts.entity_name IS 'Name of the template.';
 COMMENT ON COLUMN ledger.active_counts.contracts IS 'How many contracts of this template id are active. One that is active on two synchronizers counts twice.';
+
+-- ledger.template_numbers ----------------------------------------------------------------------------------------
+
+COMMENT ON VIEW ledger.template_numbers IS 'The names of each template_number: of every template that something stored names, or named. To count or sum many events or lifetimes by template, group them by template_number first, and join the few sums with this.';
+COMMENT ON COLUMN ledger.template_numbers.template_number IS 'As in ledger.created_events. Unique.';
+COMMENT ON COLUMN ledger.template_numbers.template_id IS 'Template as the server sent it, package-id:Module:Entity.';
+COMMENT ON COLUMN ledger.template_numbers.package_id IS 'The part of template_id before the first colon.';
+COMMENT ON COLUMN ledger.template_numbers.package_name IS 'Name of the package, the same over its releases. A template has a number for each release: add up.';
+COMMENT ON COLUMN ledger.template_numbers.module_name IS 'Module of the template.';
+COMMENT ON COLUMN ledger.template_numbers.entity_name IS 'Name of the template.';
 
 -- ledger.offset_checkpoints --------------------------------------------------------------------------------------
 

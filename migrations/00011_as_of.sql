@@ -15,7 +15,7 @@ SELECT x.contract_id, (SELECT s.synchronizer_id FROM synchronizers s WHERE s.syn
        (SELECT c.witness_parties FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS witness_parties,
        (SELECT c.created_at FROM creations c WHERE c.ledger_offset = x.active_from AND c.node_id = x.active_from_node_id) AS created_at,
        (SELECT u.record_time FROM updates u WHERE u.ledger_offset = x.active_until) AS ended_at,
-       x.active_before, CASE WHEN st.party_list_ref = x.stakeholders_ref THEN st.parties END AS stakeholders
+       x.active_before, CASE WHEN st.party_list_ref = x.stakeholders_ref THEN st.parties END AS stakeholders, x.template_ref AS template_number
 FROM (
     SELECT a.contract_id, a.synchronizer_ref, a.template_ref, a.stakeholders_ref, a.activated_offset AS active_from, a.activated_node_id AS active_from_node_id,
            NULL::bigint AS active_until, 9223372036854775807::bigint AS active_before, a.activated_offset AS shown_at
@@ -48,6 +48,7 @@ COMMENT ON COLUMN ledger.contract_lifetimes.created_at IS 'Ledger time of the cr
 COMMENT ON COLUMN ledger.contract_lifetimes.ended_at IS 'Record time of the update at active_until. NULL: active now. Costs a look-up per row.';
 COMMENT ON COLUMN ledger.contract_lifetimes.active_before IS 'active_until for conditions: active now is the greatest bigint instead of NULL.';
 COMMENT ON COLUMN ledger.contract_lifetimes.stakeholders IS 'Signatories and observers in one list, without a look-up per row. NULL where the server did not say.';
+COMMENT ON COLUMN ledger.contract_lifetimes.template_number IS 'As in ledger.created_events.';
 
 -- PostgreSQL inlines it into the calling query, so that conditions reach the tables. The offset is checked once.
 CREATE FUNCTION ledger.active_at(at_offset bigint DEFAULT ledger.latest_offset()) RETURNS SETOF ledger.contract_lifetimes

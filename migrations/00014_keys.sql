@@ -15,7 +15,7 @@ BEGIN
             ('updates', 'ledger_offset'), ('synchronizers', 'synchronizer_id'), ('created_events', 'ledger_offset, node_id'), ('archived_events', 'ledger_offset, node_id'),
             ('exercised_events', 'ledger_offset, node_id'), ('interface_views', 'ledger_offset, node_id, ordinal'),
             ('reassignments', 'ledger_offset, node_id'), ('topology_events', 'ledger_offset, node_id'), ('events', 'ledger_offset, node_id'),
-            ('active_contracts', 'activated_offset, activated_node_id'), ('active_events', 'ledger_offset, node_id'), ('active_counts', 'template_id, package_name'), ('contracts', 'contract_id'),
+            ('active_contracts', 'activated_offset, activated_node_id'), ('active_events', 'ledger_offset, node_id'), ('active_counts', 'template_id, package_name'), ('template_numbers', 'template_number'), ('contracts', 'contract_id'),
             ('contract_lifetimes', 'active_from, active_from_node_id'), ('looked_up_contracts', 'contract_id'),
             ('holdings', 'contract_id'), ('holding_lifetimes', 'activated_offset, activated_node_id'),
             ('transactions', 'seq'), ('transfers', 'seq'), ('transfer_receivers', 'seq, ordinal'), ('balance_changes', 'seq, ordinal'),
@@ -26,6 +26,8 @@ BEGIN
             ('stream_checkpoints', 'stream'), ('coverage', 'stream, scope, from_exclusive'), ('rewrites', 'rewrite'),
             ('verifications', 'stream, from_exclusive')
         ), refs (relation, columns, other, other_columns) AS (VALUES
+            ('created_events', 'template_number', 'template_numbers', 'template_number'),
+            ('contract_lifetimes', 'template_number', 'template_numbers', 'template_number'),
             ('created_events', 'ledger_offset', 'updates', 'ledger_offset'), ('created_events', 'contract_id', 'contracts', 'contract_id'),
             ('archived_events', 'ledger_offset', 'updates', 'ledger_offset'), ('archived_events', 'contract_id', 'contracts', 'contract_id'),
             ('exercised_events', 'ledger_offset', 'updates', 'ledger_offset'), ('exercised_events', 'contract_id', 'contracts', 'contract_id'),

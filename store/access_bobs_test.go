@@ -121,7 +121,7 @@ func makeTypedViews(t *testing.T, s *Store) {
 // aboutNobody are the relations that have nothing of bob's, whoever reads them.
 var aboutNobody = []string{
 	"ledger.active_counts", "ledger.active_events", "ledger.choices", "ledger.coverage", "ledger.fields", "ledger.interfaces", "ledger.offset_checkpoints", "ledger.packages",
-	"ledger.rewrites", "ledger.synchronizers", "ledger.templates", "ledger.verifications", "ledger.vetted_packages", "ledger.vetting_changes",
+	"ledger.rewrites", "ledger.synchronizers", "ledger.template_numbers", "ledger.templates", "ledger.verifications", "ledger.vetted_packages", "ledger.vetting_changes",
 	"pqs.__contract_tpe", "pqs.__events", "pqs.__packages", "pqs.__watermark",
 }
 

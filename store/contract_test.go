@@ -17,7 +17,7 @@ import (
 // Relations that are not about what the updates up to the watermark say.
 var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_packages", "vetting_changes", "transactions", "transfers",
 	"transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
-	"party_transfers", "verifications", "synchronizers", "parties"}
+	"party_transfers", "verifications", "synchronizers", "template_numbers", "parties"}
 
 // Relations of what packages say, of what was written again or redacted, and of what moved, by owners that can be read: the test that asks for rows has
 // none of these.

@@ -89,7 +89,7 @@ func requireNothingDiffers(t *testing.T, database, ledgerURL string, scope confi
 // comparedElsewhere are the relations that the simulator tells no rows of.
 var comparedElsewhere = names(`
 	exact_payloads unknown_updates offset_checkpoints looked_up_contracts coverage verifications stream_checkpoints rewrites redactions
-	events active_events active_counts contracts contract_lifetimes holding_lifetimes party_transfers parties token_transfers
+	events active_events active_counts template_numbers contracts contract_lifetimes holding_lifetimes party_transfers parties token_transfers
 	packages templates interfaces choices fields synchronizers vetted_packages vetting_changes
 	amulet_sums burns rewards traffic_purchases mining_rounds`)
 

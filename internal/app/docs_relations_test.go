@@ -23,7 +23,7 @@ var relationThemes = []relationTheme{
 	{"Updates and events", true, []string{
 		"updates", "events", "created_events", "archived_events", "exercised_events", "interface_views", "reassignments", "topology_events"}},
 	{"Contracts and holdings", true, []string{
-		"active_contracts", "active_events", "active_counts", "contracts", "contract_lifetimes", "holdings", "holding_totals", "holding_lifetimes", "looked_up_contracts"}},
+		"active_contracts", "active_events", "active_counts", "template_numbers", "contracts", "contract_lifetimes", "holdings", "holding_totals", "holding_lifetimes", "looked_up_contracts"}},
 	{"Token movements", false, []string{"token_events", "token_transfers", "pending_instructions"}},
 	{"Transaction history", true, []string{
 		"transactions", "transfers", "transfer_receivers", "balance_changes", "party_transfers", "mints", "taps", "aborted_transfer_instructions"}},

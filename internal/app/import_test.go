@@ -24,7 +24,7 @@ import (
 )
 
 // notImported are the relations that an import leaves to the daemon, or that say what a database went through.
-var notImported = names("looked_up_contracts vetted_packages vetting_changes packages rewrites stream_checkpoints")
+var notImported = names("looked_up_contracts vetted_packages vetting_changes packages rewrites stream_checkpoints template_numbers")
 
 // everythingShown are the rows of a database that an import has to make again: of every relation of the analysts, of what is exported
 // beside them, and of what says how far they are complete.

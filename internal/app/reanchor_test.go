@@ -110,7 +110,8 @@ func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
 				fresh := throwaway.Migrated(t, migrate)
 				require.NoError(t, RunIndexer(t.Context(), indexerFor(fresh, restoredURL, scope), testLogger(t)))
 				for _, relation := range []string{"contract_lifetimes", "holdings", "holding_lifetimes", "token_events", "contracts", "events"} {
-					require.Equal(t, rowsOf(t, fresh, []string{relation}), rowsOf(t, database, []string{relation}), relation)
+					row := "to_jsonb(r) - 'template_number'" // which each database has of its own
+					require.Equal(t, rowsAs(t, fresh, row, []string{relation}), rowsAs(t, database, row, []string{relation}), relation)
 				}
 				requireVerified(t, database, restoredURL)
 			})

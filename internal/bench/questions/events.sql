@@ -116,7 +116,8 @@ WHERE e.contract_id = :'contract' AND t.consuming;
 
 -- # 17 Creations of each day, by template
 -- ours
-SELECT (record_time AT TIME ZONE 'UTC')::date AS day, package_name, entity_name, count(*) FROM ledger.created_events WHERE origin = 'transaction' GROUP BY 1, 2, 3;
+WITH made AS (SELECT (record_time AT TIME ZONE 'UTC')::date AS day, template_number, count(*) AS n FROM ledger.created_events WHERE origin = 'transaction' GROUP BY 1, 2)
+SELECT day, package_name, entity_name, sum(n) FROM made JOIN ledger.template_numbers USING (template_number) GROUP BY 1, 2, 3;
 -- fastest
 SELECT c.day, t.package_name, t.entity_name, sum(c.n)::bigint
 FROM (SELECT (record_time AT TIME ZONE 'UTC')::date AS day, template_ref, count(*) AS n FROM indexer.created WHERE origin = 'transaction' GROUP BY 1, 2) c
@@ -124,10 +125,12 @@ JOIN indexer.templates t USING (template_ref) GROUP BY 1, 2, 3;
 
 -- # 21 How long contracts lived, by template
 -- ours
-WITH ended AS MATERIALIZED (SELECT contract_id, record_time FROM ledger.archived_events)
-SELECT c.package_name, c.module_name, c.entity_name, count(*), avg(a.record_time - c.created_at) AS lived
-FROM ledger.created_events c JOIN ended a USING (contract_id)
-WHERE c.origin <> 'assignment' AND c.acs_delta IS NOT FALSE GROUP BY 1, 2, 3;
+WITH ended AS MATERIALIZED (SELECT contract_id, record_time FROM ledger.archived_events), lived AS (
+    SELECT c.template_number, count(*) AS n, sum(a.record_time - c.created_at) AS lived
+    FROM ledger.created_events c JOIN ended a USING (contract_id)
+    WHERE c.origin <> 'assignment' AND c.acs_delta IS NOT FALSE GROUP BY 1
+)
+SELECT package_name, module_name, entity_name, sum(n), sum(lived) / sum(n)::bigint FROM lived JOIN ledger.template_numbers USING (template_number) GROUP BY 1, 2, 3;
 -- fastest
 SELECT t.package_name, t.module_name, t.entity_name, sum(x.n)::bigint, sum(x.lived) / sum(x.n)::bigint
 FROM (

@@ -184,18 +184,9 @@ SELECT d.day, sum(c.amount) OVER (ORDER BY d.day) FROM days d LEFT JOIN changes 
 SELECT owner, instrument, amount, locked_until, contract_id FROM ledger.holdings
 WHERE locked AND locked_until BETWEEN :'lock_from' AND :'lock_from'::timestamptz + interval '24 h';
 -- fastest
-SELECT p.owner, p.instrument, a.amount, (c.lock ->> 'expiresAt')::timestamptz, a.contract_id
-FROM indexer.active_contracts a
-JOIN indexer.positions p USING (position_id)
-JOIN indexer.templates t ON t.template_ref = a.template_ref
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN t.package_name = 'splice-amulet' THEN c.payload -> 'lock'
-           ELSE (SELECT v.view_value -> 'lock' FROM indexer.interface_views v WHERE v.ledger_offset = c.ledger_offset AND v.node_id = c.node_id
-                 AND v.interface_id LIKE '%:Splice.Api.Token.HoldingV1:Holding') END AS lock
-    FROM indexer.created c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
-    OFFSET 0
-) c
-WHERE a.position_id IS NOT NULL AND a.locked AND (c.lock ->> 'expiresAt')::timestamptz BETWEEN :'lock_from' AND :'lock_from'::timestamptz + interval '24 h';
+SELECT p.owner, p.instrument, a.amount, a.locked_until, a.contract_id
+FROM indexer.active_contracts a JOIN indexer.positions p USING (position_id)
+WHERE a.locked AND a.locked_until BETWEEN :'lock_from' AND :'lock_from'::timestamptz + interval '24 h';
 
 -- # 30 Holdings of other instruments than Amulet, through views
 -- ours

@@ -22,11 +22,9 @@ type AbortedTransferInstructions struct {
 type ActiveContracts struct {
 	ActivatedOffset     int64 `db:"activated_offset"`
 	ReassignmentCounter int64 `db:"reassignment_counter"`
-	// When the lock expires. NULL: no lock, no known end, not readable, or it is no holding.
-	LockedUntil     pgtype.Timestamptz `db:"locked_until"`
-	ActivatedNodeID int32              `db:"activated_node_id"`
-	SynchronizerRef int32              `db:"synchronizer_ref"`
-	TemplateRef     int32              `db:"template_ref"`
+	ActivatedNodeID     int32 `db:"activated_node_id"`
+	SynchronizerRef     int32 `db:"synchronizer_ref"`
+	TemplateRef         int32 `db:"template_ref"`
 	// As in created.
 	StakeholdersRef *int32 `db:"stakeholders_ref"`
 	// What the contract is a holding of. NULL: it is none.
@@ -36,6 +34,8 @@ type ActiveContracts struct {
 	Amount *ledger.Decimal `db:"amount"`
 	// Whether that is locked. NULL: not readable, or it is no holding.
 	Locked *bool `db:"locked"`
+	// When the lock expires. NULL: no lock, no known end, not readable, or it is no holding.
+	LockedUntil pgtype.Timestamptz `db:"locked_until"`
 }
 
 // How many updates of a network between two offsets move amulets, and of how many of them the sums do not agree, or can't be proved because the creation of something is not stored, or was redacted.
@@ -410,7 +410,6 @@ type Fill struct {
 type FillActive struct {
 	ActivatedOffset     int64              `db:"activated_offset"`
 	ReassignmentCounter int64              `db:"reassignment_counter"`
-	LockedUntil         pgtype.Timestamptz `db:"locked_until"`
 	ActivatedNodeID     int32              `db:"activated_node_id"`
 	SynchronizerRef     int32              `db:"synchronizer_ref"`
 	TemplateRef         int32              `db:"template_ref"`
@@ -419,6 +418,7 @@ type FillActive struct {
 	ContractID          string             `db:"contract_id"`
 	Amount              *ledger.Decimal    `db:"amount"`
 	Locked              *bool              `db:"locked"`
+	LockedUntil         pgtype.Timestamptz `db:"locked_until"`
 }
 
 type FillBoth struct {
@@ -879,6 +879,8 @@ type LedgerContractLifetimes struct {
 	ActiveBefore int64 `db:"active_before"`
 	// Signatories and observers in one list, without a look-up per row. NULL where the server did not say.
 	Stakeholders interface{} `db:"stakeholders"`
+	// As in ledger.created_events.
+	TemplateNumber int32 `db:"template_number"`
 }
 
 // One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.
@@ -984,7 +986,7 @@ type LedgerCreatedEvents struct {
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Fields that the server sent and this version does not know. NULL: none.
 	Extra []byte `db:"extra"`
-	// A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events.
+	// A number for the template_id with its package_name and representative_package_id, in this database. For joins with ledger.active_events, and to group many rows before they are joined with ledger.template_numbers.
 	TemplateNumber int32 `db:"template_number"`
 }
 
@@ -1634,6 +1636,22 @@ type LedgerTaps struct {
 	Source string `db:"source"`
 }
 
+// The names of each template_number: of every template that something stored names, or named. To count or sum many events or lifetimes by template, group them by template_number first, and join the few sums with this.
+type LedgerTemplateNumbers struct {
+	// As in ledger.created_events. Unique.
+	TemplateNumber int32 `db:"template_number"`
+	// Template as the server sent it, package-id:Module:Entity.
+	TemplateID string `db:"template_id"`
+	// The part of template_id before the first colon.
+	PackageID string `db:"package_id"`
+	// Name of the package, the same over its releases. A template has a number for each release: add up.
+	PackageName string `db:"package_name"`
+	// Module of the template.
+	ModuleName string `db:"module_name"`
+	// Name of the template.
+	EntityName string `db:"entity_name"`
+}
+
 // One row per template and version of its package, of the packages whose content is here: those that events named, and those that these refer to.
 type LedgerTemplates struct {
 	// Package id, module and entity, as events name the template.
@@ -2037,18 +2055,18 @@ type LedgerVettingChanges struct {
 
 // One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.
 type Lifetimes struct {
-	DeactivatedOffset int64              `db:"deactivated_offset"`
-	ActivatedOffset   int64              `db:"activated_offset"`
-	LockedUntil       pgtype.Timestamptz `db:"locked_until"`
-	ActivatedNodeID   int32              `db:"activated_node_id"`
-	SynchronizerRef   int32              `db:"synchronizer_ref"`
-	TemplateRef       int32              `db:"template_ref"`
+	DeactivatedOffset int64 `db:"deactivated_offset"`
+	ActivatedOffset   int64 `db:"activated_offset"`
+	ActivatedNodeID   int32 `db:"activated_node_id"`
+	SynchronizerRef   int32 `db:"synchronizer_ref"`
+	TemplateRef       int32 `db:"template_ref"`
 	// As in created.
-	StakeholdersRef *int32          `db:"stakeholders_ref"`
-	PositionID      pgtype.UUID     `db:"position_id"`
-	ContractID      string          `db:"contract_id"`
-	Amount          *ledger.Decimal `db:"amount"`
-	Locked          *bool           `db:"locked"`
+	StakeholdersRef *int32             `db:"stakeholders_ref"`
+	PositionID      pgtype.UUID        `db:"position_id"`
+	ContractID      string             `db:"contract_id"`
+	Amount          *ledger.Decimal    `db:"amount"`
+	Locked          *bool              `db:"locked"`
+	LockedUntil     pgtype.Timestamptz `db:"locked_until"`
 }
 
 // Like exact_payloads, for contracts that were looked up.

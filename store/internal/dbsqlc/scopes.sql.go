@@ -361,7 +361,7 @@ WITH gone AS (
     DELETE FROM active_contracts a
     USING scope_ends e
     WHERE e.ledger_offset = $1::bigint AND NOT scope_has(e.definition, a.template_ref, a.stakeholders_ref, a.activated_offset, a.activated_node_id)
-    RETURNING a.activated_offset, a.reassignment_counter, a.locked_until, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.stakeholders_ref, a.position_id, a.contract_id, a.amount, a.locked
+    RETURNING a.activated_offset, a.reassignment_counter, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.stakeholders_ref, a.position_id, a.contract_id, a.amount, a.locked, a.locked_until
 )
 INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
     position_id, contract_id, amount, locked, locked_until)
@@ -383,7 +383,7 @@ WITH ends AS (
 ), gone AS (
     DELETE FROM lifetimes l USING ends e
     WHERE l.deactivated_offset = $4::bigint AND l.activated_offset = e.activated_offset AND l.activated_node_id = e.activated_node_id
-    RETURNING l.deactivated_offset, l.activated_offset, l.locked_until, l.activated_node_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.position_id, l.contract_id, l.amount, l.locked
+    RETURNING l.deactivated_offset, l.activated_offset, l.activated_node_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.position_id, l.contract_id, l.amount, l.locked, l.locked_until
 ), opened AS (
     INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
         position_id, amount, locked, locked_until, stakeholders_ref)

@@ -33,7 +33,7 @@ func InExport() []Exported {
 		{Relation: "unknown_updates", Of: key("unknown_elements", "carried_unknown_elements"), Place: offset, Order: key(node, "kind", "raw")},
 		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset, Order: key(node, "interface_id", seq, "field"), Which: "stream = 'updates'"},
 		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until", Order: key("active_from", "active_from_node_id"),
-			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before")},
+			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before", "template_number")},
 	}
 }
 
