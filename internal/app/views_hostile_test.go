@@ -19,6 +19,12 @@ import (
 func storePackages(t *testing.T, packages ...daml.Package) (database string) {
 	t.Helper()
 	database = throwaway.Migrated(t, migrate)
+	storePackagesIn(t, database, packages...)
+	return database
+}
+
+func storePackagesIn(t *testing.T, database string, packages ...daml.Package) {
+	t.Helper()
 	conn := open(t, database)
 	for _, p := range packages {
 		id, content := p.Encode()
@@ -26,7 +32,6 @@ func storePackages(t *testing.T, packages ...daml.Package) (database string) {
 			id, p.Name, p.Version, content)
 		require.NoError(t, err)
 	}
-	return database
 }
 
 func field(name string, t daml.Type) daml.Field { return daml.Field{Name: name, Type: t} }
@@ -220,13 +225,19 @@ func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 	}
 }
 
-// A package can have so many templates that all their views in one transaction would take more locks than there are.
+// A package can have so many templates that all their views in one transaction would take more locks than there are: on a server for few
+// connections that are not many.
 func TestTypedViewsOfManyTemplates(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "makes very many views")
-	n := 5000
+	database, n := "", 800
 	if brief.Run() {
-		n = 100
+		database, n = throwaway.Migrated(t, migrate), 100
+	} else {
+		database = throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{ // which has room for less than 1,200 locks
+			"max_connections": "10", "max_wal_senders": "0", "max_worker_processes": "0", "autovacuum_max_workers": "1",
+		}}).URL("")
+		require.NoError(t, migrate(t.Context(), database))
 	}
 	module := daml.Module{Name: "M", Types: []daml.DataType{daml.Record("Go", field("x", daml.Text))}}
 	for i := range n {
@@ -234,7 +245,7 @@ func TestTypedViewsOfManyTemplates(t *testing.T) {
 		module.Types = append(module.Types, daml.Record(name, field("owner", daml.Party), field("amount", daml.Numeric(10))))
 		module.Templates = append(module.Templates, daml.Template{Name: name, Choices: []daml.Choice{{Name: "Go", Argument: daml.Local("M:Go"), Result: daml.Unit}}})
 	}
-	database := storePackages(t, daml.Package{Name: "p", Version: "1.0", Modules: []daml.Module{module}})
+	storePackagesIn(t, database, daml.Package{Name: "p", Version: "1.0", Modules: []daml.Module{module}})
 	reports, err := CreateViews(t.Context(), viewsOf(database), testLogger(t))
 	require.NoError(t, err)
 	require.Len(t, reports, 2*n)
