@@ -249,8 +249,9 @@ func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	return p.findLookups(ctx, tx, p.copied, upTo)
 }
 
-// lock waits for the leader of the updates, and then for the readers. Whoever has read the floors or the watermark keeps it
-// waiting: so a transaction that reads in one snapshot, and began with one of them, sees either everything as it was, or everything as it is.
+// lock waits for the leader of the updates, and then for the readers. Whoever has read, or locked, the floors or the watermark keeps it
+// waiting: so a transaction that reads in one snapshot, and began with that, sees either everything as it was, or, if it has locked them,
+// everything as it is (see session.Database.ReadOnly).
 func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := pg.WaitAtMost(ctx, tx, writersWait); err != nil {
 		return err

@@ -556,3 +556,29 @@ func TestWhatIsPrunedMeanwhileIsNotCompared(t *testing.T) {
 	require.Empty(t, compare(0, 3, updates[0]))
 	require.NotEmpty(t, compare(0, 3), "what was filled in again is compared")
 }
+
+// Whoever begins to read while the floors are moved waits, and sees everything as it is then: its snapshot is not older than what it finds.
+func TestWhoBeginsWhileOneIsPrunedSeesWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	updates := []ledger.Update{storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(5, "sync::1"), storetest.NewUpdate(8, "sync::1")}
+	d.append(l, 0, updates...)
+	// The end of pruning waits until somebody waits for it.
+	d.Exec(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation IN ('indexer.floors'::regclass, 'indexer.checkpoints'::regclass)) LOOP
+			PERFORM pg_sleep(0.01);
+		END LOOP;
+		RETURN NEW;
+	END $$`)
+	d.Exec("CREATE TRIGGER waits BEFORE UPDATE ON indexer.floors FOR EACH ROW EXECUTE FUNCTION wait()")
+	pruned := make(chan error, 1)
+	back := d.leadBackfill(d.store())
+	go func() { pruned <- back.Prune(t.Context(), 4) }()
+	d.WaitFor(`SELECT EXISTS (SELECT FROM pg_locks k WHERE k.mode = 'AccessExclusiveLock' AND k.granted AND k.relation = 'indexer.floors'::regclass)`)
+	var found []findings.Difference
+	require.NoError(t, Audit.Stored(l.store).Compare(t.Context(), ledger.Page{From: 0, To: 8, Updates: updates}, storetest.Collect(&found)))
+	require.Empty(t, found)
+	require.NoError(t, <-pruned)
+	require.Equal(t, "4 4", d.Floors())
+}

@@ -140,12 +140,17 @@ func hostOf(host string, port uint16) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// ReadOnly calls fn with a transaction that reads one snapshot of the database.
+// ReadOnly calls fn with a transaction that reads one snapshot of the database. It waits first for what moves the floors, pruning above all, and
+// keeps the next one waiting: a query takes its snapshot before it waits for a table, and would find the floors as they were, and nothing of what
+// was removed.
 func (d *Database) ReadOnly(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	tx, err := d.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return d.Unusable(fmt.Errorf("database %s: %w", d.Address(), err))
 	}
 	defer pg.Rollback(ctx, tx)
+	if _, err := tx.Exec(ctx, "LOCK TABLE floors, checkpoints IN ACCESS SHARE MODE"); err != nil {
+		return d.Unusable(fmt.Errorf("wait for the floors: %w", err))
+	}
 	return d.Unusable(fn(tx))
 }
