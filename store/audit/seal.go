@@ -136,13 +136,7 @@ func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64
 }
 
 func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64) (err error) {
-	var snapshot findings.RowsDigest
-	if stream == findings.SealedSnapshot { // repairs would wait too long for a transaction that makes its digest
-		if snapshot, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
-			return err
-		}
-	}
-	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
 		}
@@ -154,12 +148,26 @@ func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64
 		if len(before) == 1 && before[0].Result == string(findings.SealDifferent) {
 			result, differences = findings.SealDifferent, before[0].Differences
 		}
+		return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
+	})
+}
+
+// sealDigest calls seal, in a transaction, with the digest of a window's rows. That of the snapshot is made before the transaction, which repairs
+// would wait for too long, and which would exceed its time.
+func (s *Sealer) sealDigest(ctx context.Context, stream string, from, to int64, seal func(ctx context.Context, tx pgx.Tx, rows []byte) error) (err error) {
+	var snapshot findings.RowsDigest
+	if stream == findings.SealedSnapshot {
+		if snapshot, err = s.stored.SnapshotRows(ctx, ledger.Offset(to)); err != nil {
+			return err
+		}
+	}
+	return s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		if stream != findings.SealedSnapshot {
 			rows, err := s.stored.rowsDigest(ctx, tx, stream, from, to)
 			if err != nil {
 				return err
 			}
-			return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
+			return seal(ctx, tx, rows)
 		}
 		repairs, err := s.holdSnapshot(ctx, tx)
 		if err == nil && repairs != snapshot.Repairs {
@@ -168,7 +176,7 @@ func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64
 		if err != nil {
 			return err
 		}
-		return s.sealRows(ctx, tx, stream, from, to, result, differences, snapshot.Rows)
+		return seal(ctx, tx, snapshot.Rows)
 	})
 }
 

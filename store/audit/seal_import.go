@@ -21,21 +21,20 @@ func (s *Sealer) ImportSeal(ctx context.Context, seal store.ExportSeal) (ok bool
 		Stream: seal.Stream, FromExclusive: int64(seal.From), ToInclusive: int64(seal.To),
 		VerifiedAt: pgtype.Timestamptz{Time: seal.VerifiedAt, Valid: true}, Result: seal.Result, Differences: seal.Differences,
 	}
-	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
-		q := s.stored.db.Queries
-		sealed, err := q.VerificationsOverlapping(ctx, tx, dbsqlc.VerificationsOverlappingParams{
-			Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive,
-		})
-		if err != nil {
-			return fmt.Errorf("read what was sealed: %w", err)
-		}
-		if ok = len(sealed) == 1 && bytes.Equal(sealed[0].Digest, seal.Digest); ok {
-			return nil
-		}
-		rows, err := s.stored.rowsDigest(ctx, tx, window.Stream, window.FromExclusive, window.ToInclusive)
-		if err != nil {
-			return err
-		}
+	failed := func(err error) (bool, error) {
+		return false, fmt.Errorf("seal %s after offset %d up to %d as they were: %w", seal.Stream, seal.From, seal.To, err)
+	}
+	q := s.stored.db.Queries
+	sealed, err := q.VerificationsOverlapping(ctx, s.term.Pool, dbsqlc.VerificationsOverlappingParams{
+		Stream: window.Stream, FromExclusive: window.FromExclusive, ToInclusive: window.ToInclusive,
+	})
+	if err != nil {
+		return failed(fmt.Errorf("read what was sealed: %w", err))
+	}
+	if len(sealed) == 1 && bytes.Equal(sealed[0].Digest, seal.Digest) {
+		return true, nil
+	}
+	err = s.sealDigest(ctx, window.Stream, window.FromExclusive, window.ToInclusive, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if ok = bytes.Equal(sealOf(&window, rows), seal.Digest); !ok || len(sealed) > 0 {
 			return nil
 		}
@@ -45,7 +44,7 @@ func (s *Sealer) ImportSeal(ctx context.Context, seal store.ExportSeal) (ok bool
 		})
 	})
 	if err != nil {
-		return false, fmt.Errorf("seal %s after offset %d up to %d as they were: %w", seal.Stream, seal.From, seal.To, err)
+		return failed(err)
 	}
 	return ok, nil
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -365,6 +366,41 @@ func TestSealSnapshot(t *testing.T) {
 	require.Equal(t, &findings.Window{From: 0, To: 100, Full: true, Again: true}, w, "nobody compared the whole")
 	d.Exec("DELETE FROM indexer.carried_interface_views")
 	require.Equal(t, []string{"altered stream snapshot, from_exclusive 0, to_inclusive 100 digest"}, d.damaged(s))
+}
+
+// Nobody waits while the rows of a snapshot are read, which may take longer than a transaction may, also where its seal is imported.
+func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
+	t.Parallel()
+	d := everythingSealed(t)
+	ctx := t.Context()
+	s := d.store()
+	l := NewSealer(s.Store, d.repairs(s).Leader) // the other roles are taken
+	require.NoError(t, l.SealNotShown(ctx, findings.SealedSnapshot, 0, 100))
+	var seals []store.ExportSeal
+	require.NoError(t, s.Export(ctx, func(e *store.ExportSnapshot) (err error) {
+		seals, err = e.Seals(ctx, 0, 100)
+		return err
+	}))
+	i := slices.IndexFunc(seals, func(s store.ExportSeal) bool { return s.Stream == findings.SealedSnapshot })
+	d.Exec("DELETE FROM indexer.verifications")
+	reads := d.Connect()
+	tx, err := reads.Begin(ctx)
+	require.NoError(t, err)
+	_, err = tx.Exec(ctx, "LOCK TABLE indexer.carried_created IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+	imported := make(chan error, 1)
+	go func() {
+		ok, err := l.ImportSeal(ctx, seals[i])
+		if err == nil && !ok {
+			err = errors.New("it has another digest")
+		}
+		imported <- err
+	}()
+	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation = 'indexer.carried_created'::regclass)")
+	d.Exec("SELECT FROM indexer.leadership WHERE role = 'repair' FOR UPDATE NOWAIT")
+	require.NoError(t, tx.Rollback(ctx))
+	require.NoError(t, <-imported)
+	require.Equal(t, "snapshot not_shown", d.Row("SELECT stream, result FROM ledger.verifications"))
 }
 
 // What was pruned, or read again into another generation, between choosing a window and sealing it is not sealed: no window would follow it.
