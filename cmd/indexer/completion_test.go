@@ -19,6 +19,7 @@ func TestCompletion(t *testing.T) {
 		{"run --shape ", "acs-delta ledger-effects"},
 		{"run --shape=l", "--shape=ledger-effects"},
 		{"run --shape = a", "acs-delta"}, // as bash has it
+		{"run --shape =", "acs-delta ledger-effects"},
 		{"run --no-top", "--no-topology"},
 		{"run --blobs --log-f", "--log-format"},
 		{"run --config ", ""}, // a file

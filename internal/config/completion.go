@@ -68,11 +68,14 @@ func (c completionWords) Run(parsed *kong.Context, out Output) error {
 
 // complete returns what the last word may become, each with a tab and its help if it has one.
 func complete(node *kong.Node, words []string) (found []string) {
-	words = slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "=" }) // bash makes it a word of its own
-	if len(words) == 0 {
-		words = []string{""}
+	last := ""
+	if len(words) > 0 {
+		last = words[len(words)-1]
+		words = slices.DeleteFunc(slices.Clone(words[:len(words)-1]), func(word string) bool { return word == "=" })
 	}
-	last := words[len(words)-1]
+	if last == "=" { // which bash makes a word of its own
+		last = ""
+	}
 	offer := func(word, help string) {
 		if strings.HasPrefix(word, last) {
 			help, _, _ = strings.Cut(help, "\n")
@@ -81,7 +84,7 @@ func complete(node *kong.Node, words []string) (found []string) {
 	}
 	var valueOf *kong.Flag // the flag whose value comes next
 	positionals := 0
-	for _, word := range words[:len(words)-1] {
+	for _, word := range words {
 		switch flag := flagOf(node, word); {
 		case valueOf != nil:
 			valueOf = nil
