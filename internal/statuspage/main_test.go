@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 	logger.Error("the stream can't continue", "stream", "updates", "error", &ledger.Problem{What: "no right for " + aParty, Do: "grant it to " + aParty})
 	w.page = New(Config{
 		Build: version.Build{Version: "v1.2.3", Commit: "0123456789abcdef", Schema: 15, Go: "go1.26"}, Holder: "host pid 1", Health: health, Journal: journal,
-		Hosts: []string{"Indexer.example.com"},
+		Hosts: []string{"Indexer.example.com", "Proxy.example.com.:8443"},
 		Ledgers: []Ledger{{Name: "ledger", Store: w.db, Sized: func(store.Sizes) {}, Streams: []Stream{
 			{Title: "updates", Kind: store.StreamUpdates, Source: "the participant", Lag: func() admin.Lag { return w.lag },
 				Version: func(context.Context) string { return "3.5.1" }},

@@ -131,6 +131,7 @@ func TestPageIsAskedForByKnownNames(t *testing.T) {
 	for host, known := range map[string]bool{
 		"127.0.0.1:8080": true, "[::1]:8080": true, "::1": true, "10.1.2.3": true, "localhost": true, "LOCALHOST.:8080": true, "a.localhost:1": true,
 		"indexer.example.com": true, "INDEXER.example.com:8080": true,
+		"proxy.example.com": true, "proxy.example.com:8443": true, // the flag has the port too
 		"evil.example.com": false, "localhost.evil.com": false, "127.0.0.1.evil.com": false, "indexer.example.com.evil.com:8080": false, "": false, "notlocalhost": false,
 	} {
 		for _, path := range []string{"/", "/status.json"} {

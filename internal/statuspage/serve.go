@@ -56,13 +56,18 @@ func (p *Page) guarded(next http.HandlerFunc) http.HandlerFunc {
 
 // knows reports whether the page may be asked for by a host. Addresses can't be made to lead elsewhere.
 func (p *Page) knows(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
+	host = nameOf(host)
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return true
 	}
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
-		slices.ContainsFunc(p.cfg.Hosts, func(known string) bool { return strings.EqualFold(known, host) })
+		slices.ContainsFunc(p.cfg.Hosts, func(known string) bool { return nameOf(known) == host })
+}
+
+// nameOf returns the name of a host that is given with or without a port.
+func nameOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
