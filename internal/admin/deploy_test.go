@@ -2,8 +2,10 @@ package admin
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -164,6 +166,46 @@ func TestPromtool(t *testing.T) {
 	for _, a := range alerts(t) {
 		require.Contains(t, string(tests), a.Alert, "it is tried")
 	}
+}
+
+// A process that led keeps the offsets that it came to. What the dashboard makes of those of several is that of the leaders.
+func TestTheDashboardAfterLeadsHaveMoved(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not in PATH (Debian's package prometheus)")
+	}
+	// Instance a leads the network's updates, and b the participant's, and the records that follow from the network's.
+	test := "tests:\n- interval: 1m\n  input_series:\n"
+	for series, value := range map[string]int{
+		`leading{instance="a", stream="updates"}`: 0, `leading{instance="a", ledger="network", stream="updates"}`: 1,
+		`leading{instance="b", stream="updates"}`: 1, `leading{instance="b", ledger="network", stream="updates"}`: 0,
+		`watermark_offset{instance="a"}`: 100, `frontier_offset{instance="a"}`: 150, // it lost the lead while it was catching up
+		`watermark_offset{instance="b"}`: 200, `frontier_offset{instance="b"}`: 203,
+		`watermark_offset{instance="a", ledger="network"}`: 1000, `frontier_offset{instance="a", ledger="network"}`: 1005, `derived_offset{instance="a", ledger="network"}`: 500,
+		`watermark_offset{instance="b", ledger="network"}`: 400, `frontier_offset{instance="b", ledger="network"}`: 460, `derived_offset{instance="b", ledger="network"}`: 990,
+		`derived_offset{instance="a"}`: 0, `derived_offset{instance="b"}`: 0,
+	} {
+		test += fmt.Sprintf("  - {series: 'ledger_indexer_%s', values: '%d'}\n", series, value)
+	}
+	test += "  promql_expr_test:\n"
+	tried := 0
+	for metric, samples := range map[string]string{
+		"frontier_offset": `[{labels: '{}', value: 3}, {labels: '{ledger="network"}', value: 5}]`,
+		"derived_offset":  `[{labels: '{ledger="network"}', value: 10}]`,
+	} {
+		for _, expression := range expressions(t)["Offsets to go"] {
+			if strings.Contains(expression, metric) {
+				tried++
+				test += fmt.Sprintf("  - {expr: '%s', eval_time: 0m, exp_samples: %s}\n", strings.ReplaceAll(expression, "$job", ".*"), samples)
+			}
+		}
+	}
+	require.Equal(t, 2, tried)
+	file := filepath.Join(t.TempDir(), "test.yml")
+	require.NoError(t, os.WriteFile(file, []byte(test), 0o600))
+	said, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput()
+	require.NoError(t, err, string(said))
 }
 
 // What docker-compose.yml mounts of this folder is there.
