@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
@@ -35,9 +34,6 @@ type NetworkBackfill struct {
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 }
-
-// The lock of a killed leader stays for some seconds. One that is still held after this time belongs to a running process.
-const leadPatience = 10 * time.Second
 
 // RunBackfill seeds the database from a snapshot of active contracts. wrote, if not nil, is called after each page with the number
 // of stored entries. When ctx ends, RunBackfill finishes the page under way and returns ctx's error: the next run resumes there.
@@ -102,23 +98,22 @@ func seed(
 	if err != nil {
 		return none, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before seeding from a snapshot")
-	if err != nil {
-		return none, err
+	j := job[*store.UpdatesWriter]{
+		db: db, role: store.RoleUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot", stream: "snapshot", logger: logger, show: show,
 	}
-	defer leader.Close()
-	ctx, endTerm := whileLeading(ctx, leader.Leader)
-	defer endTerm()
-	report, endRecording := startRecording(ctx, leader.RecordProgress, logger, show)
-	defer endRecording()
-	loop := ingest.Snapshot{
-		Source: from, Sink: leader, Scope: known.scope, ParticipantID: known.id, At: snapshot.Offset(), Restart: snapshot.Restart,
-		Logger: logger, Wrote: wrote, Progress: report,
-	}
-	progress, err := loop.Run(ctx)
-	if errors.Is(err, context.Canceled) {
-		err = context.Cause(ctx)
-	}
+	var progress ledger.SnapshotProgress
+	err = j.run(ctx, func(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
+		begun := progress != none // in an earlier term, so there is nothing to drop any more
+		loop := ingest.Snapshot{
+			Source: from, Sink: leader, Scope: known.scope, ParticipantID: known.id, At: snapshot.Offset(), Restart: snapshot.Restart && !begun,
+			Logger: logger, Wrote: wrote, Progress: report,
+		}
+		stored, err := loop.Run(ctx)
+		if stored != none {
+			progress = stored
+		}
+		return err
+	})
 	return progress, err
 }
 
@@ -163,26 +158,4 @@ func checkSameLedgerBy(
 		return known, from.refusal(err, db.Address())
 	}
 	return known, nil
-}
-
-// leadNow takes the lead of a role. If another process has it, the error names that, with do as the cure.
-func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error), do string) (none W, err error) {
-	deadline := time.Now().Add(leadPatience)
-	for {
-		leader, ok, err := take(ctx)
-		if err != nil || ok {
-			return leader, err
-		}
-		if time.Now().After(deadline) {
-			who, err := db.Leadership(ctx, role)
-			if err != nil {
-				return none, err
-			}
-			return none, &ledger.Problem{What: "another process writes this database: " + who.Holder, Do: do}
-		}
-		ingest.Sleep(ctx, standbyEvery)
-		if ctx.Err() != nil {
-			return none, context.Cause(ctx)
-		}
-	}
 }

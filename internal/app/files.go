@@ -71,32 +71,27 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 			Do:   "run `backfill network` without --files to finish it; `backfill network history --files` reads what lies below",
 		}
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before reading bulk files; or read those below what is stored with `backfill network history --files`")
-	if err != nil {
-		return loaded, err
+	j := job[*store.UpdatesWriter]{
+		db: db, role: store.RoleUpdates, take: db.LeadUpdates, stream: "updates", logger: logger, show: cfg.Show,
+		busy: "stop it before reading bulk files; or read those below what is stored with `backfill network history --files`",
 	}
-	defer leader.Close()
-	ctx, endTerm := whileLeading(ctx, leader.Leader)
-	defer endTerm()
-	report, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
-	defer endRecording()
-	loop := ingest.Files{
-		Source: files, Sink: updatesSink{leader, audit.New(db), &hosting{}}, Scope: of.scope, ParticipantID: of.id, Logger: logger,
-		Check: func(ctx context.Context) error {
-			if err := check(ctx); err != nil {
-				return err
-			}
-			return leader.RecordIdentity(ctx, of.id, of.scope)
-		},
-		Watch: ingest.Watch{
-			Committed: func(_, _ ledger.Offset, n int) { loaded.Updates += int64(n) },
-			Progress:  report,
-		},
-	}
-	loaded.Watermark, err = loop.Run(ctx)
-	if errors.Is(err, context.Canceled) {
-		err = context.Cause(ctx)
-	}
+	err = j.run(ctx, func(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
+		loop := ingest.Files{
+			Source: files, Sink: updatesSink{leader, audit.New(db), &hosting{}}, Scope: of.scope, ParticipantID: of.id, Logger: logger,
+			Check: func(ctx context.Context) error {
+				if err := check(ctx); err != nil {
+					return err
+				}
+				return leader.RecordIdentity(ctx, of.id, of.scope)
+			},
+			Watch: ingest.Watch{
+				Committed: func(_, _ ledger.Offset, n int) { loaded.Updates += int64(n) },
+				Progress:  report,
+			},
+		}
+		loaded.Watermark, err = loop.Run(ctx)
+		return err
+	})
 	return loaded, err
 }
 

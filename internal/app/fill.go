@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -128,30 +127,22 @@ type fill struct {
 	db     *store.Store
 }
 
-// run works as the leader, and takes the lead again after a repair has ended its term.
-func (f *fill) run(ctx context.Context) (ingest.Filled, error) {
-	updates := int64(0)
-	for {
-		filled, err := f.term(ctx)
-		updates += filled.Updates
-		filled.Updates = updates
-		if !errors.Is(err, store.ErrNotLeader) {
-			return filled, err
-		}
-		f.logger.WarnContext(ctx, "the lead was lost; continuing if nobody else has it", "stream", "backfill", "error", err)
+// run works as the leader.
+func (f *fill) run(ctx context.Context) (filled ingest.Filled, err error) {
+	j := job[*store.BackfillWriter]{
+		db: f.db, role: store.RoleBackfill, take: f.db.LeadBackfill, busy: "wait until it is done; one history backfill at a time fills in a database",
+		stream: "backfill", logger: f.logger, show: f.cfg.Show,
 	}
+	err = j.run(ctx, func(ctx context.Context, leader *store.BackfillWriter, report func(ledger.Progress)) (err error) {
+		before := filled.Updates // by earlier terms
+		filled, err = f.term(ctx, leader, report)
+		filled.Updates += before
+		return err
+	})
+	return filled, err
 }
 
-func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
-	leader, err := leadNow(ctx, f.db, store.RoleBackfill, f.db.LeadBackfill, "wait until it is done; one history backfill at a time fills in a database")
-	if err != nil {
-		return ingest.Filled{}, err
-	}
-	defer leader.Close()
-	ctx, endTerm := whileLeading(ctx, leader.Leader)
-	defer endTerm()
-	report, endRecording := startRecording(ctx, leader.RecordProgress, f.logger, f.cfg.Show)
-	defer endRecording()
+func (f *fill) term(ctx context.Context, leader *store.BackfillWriter, report func(ledger.Progress)) (ingest.Filled, error) {
 	loop := ingest.Fill{
 		Source: f.from, Past: f.past, In: func(ctx context.Context, scope ledger.Scope) (ingest.ScopedSource, error) {
 			return f.past.in(ctx, scope)
@@ -168,9 +159,5 @@ func (f *fill) term(ctx context.Context) (ingest.Filled, error) {
 	if f.cfg.WithSnapshot {
 		loop.Snapshot = &ingest.Snapshot{Source: f.from, Sink: leader.LowerSnapshot(), Scope: f.scope, Logger: f.logger, Progress: report}
 	}
-	filled, err := loop.Run(ctx)
-	if errors.Is(err, context.Canceled) {
-		err = context.Cause(ctx)
-	}
-	return filled, err
+	return loop.Run(ctx)
 }

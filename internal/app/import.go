@@ -66,20 +66,14 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 	if err != nil {
 		return done, err
 	}
-	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before importing, or wait for the other import")
-	if err != nil {
-		return done, err
+	j := job[*store.UpdatesWriter]{
+		db: db, role: store.RoleUpdates, take: db.LeadUpdates, busy: "stop it before importing, or wait for the other import", stream: "updates",
+		logger: logger, show: cfg.Show,
 	}
-	defer leader.Close()
-	ctx, endTerm := whileLeading(ctx, leader.Leader)
-	defer endTerm()
-	report, endRecording := startRecording(ctx, leader.RecordProgress, logger, cfg.Show)
-	defer endRecording()
-	i := importing{db: db, place: place, source: source, leader: leader, logger: logger, report: report, done: &done}
-	err = i.run(ctx)
-	if errors.Is(err, context.Canceled) {
-		err = context.Cause(ctx)
-	}
+	err = j.run(ctx, func(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) error {
+		i := importing{db: db, place: place, source: source, leader: leader, logger: logger, report: report, done: &done}
+		return i.run(ctx)
+	})
 	return done, err
 }
 
@@ -225,6 +219,7 @@ func (i *importing) packages(ctx context.Context) error {
 func (i *importing) seal(ctx context.Context) error {
 	sealer := audit.NewSealer(i.db, i.leader.Leader)
 	seals := i.source.Seals()
+	i.done.Seals = 0 // again all of them, in another term
 	for _, seal := range seals {
 		err := i.patiently(ctx, func(ctx context.Context) error {
 			ok, err := sealer.ImportSeal(ctx, seal)

@@ -237,7 +237,7 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 }
 
 // whileLeading returns a context that ends when the lead is lost, which is then its cause, or when end is called.
-func whileLeading(ctx context.Context, leader *store.Leader) (leading context.Context, end func()) {
+func whileLeading(ctx context.Context, leader writer) (leading context.Context, end func()) {
 	leading, lose := context.WithCancelCause(ctx)
 	go func() {
 		select {

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// PostgreSQL is killed under backfills that read, and comes back after they have lost the lead: they continue, and their end is as if nothing
+// had been.
+func TestBackfillsOutliveTheDatabase(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "waits between tries, as the commands do")
+	postgres := throwaway.LocalServer(t, throwaway.Options{})
+	require.NoError(t, postgres.CreateDatabase(t.Context(), "ledger"))
+	database := postgres.URL("ledger")
+	l := sandbox.NewLedger(sandbox.Options{Seed: 12})
+	l.Grow(300)
+	at := quietOffset(t, l)
+	var mu sync.Mutex
+	role := store.RoleUpdates // whose leader loses the database with its next request; empty: nobody
+	ledgerURL := serve(t, l, sandbox.ServerOptions{StrictInterface: true, ListLimit: 40, Fault: func(*http.Request) *sandbox.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if role != "" && leads(t, database, role) {
+			role = ""
+			_ = postgres.Kill() // else the job ends, and does not lose the lead
+		}
+		return nil
+	}})
+	outlives := func(job func(*slog.Logger) error) {
+		t.Helper()
+		log, done := &journal{}, make(chan error, 1)
+		go func() { done <- job(log.logger()) }()
+		eventually(t, "the lead to be lost", func() bool {
+			select {
+			case err := <-done:
+				t.Fatalf("it ended: %v", err)
+			default:
+			}
+			return len(log.lines(t, "the lead was lost; continuing if nobody else has it")) > 0
+		})
+		log.wait(t, "retrying")
+		require.NoError(t, postgres.Restart(t.Context()))
+		require.NoError(t, <-done)
+	}
+
+	require.NoError(t, migrate(t.Context(), database))
+	seed := backfillFor(database, ledgerURL, defaultScope(), at)
+	seed.Restart = true
+	outlives(func(logger *slog.Logger) error {
+		_, err := RunBackfill(t.Context(), seed, logger, nil)
+		return err
+	})
+	truth := sandbox.Scope{Shape: sandbox.ACSDelta}
+	begun := l.TruthFromSnapshot(truth, at, at)
+	require.Empty(t, sandbox.Diff(begun, relations(t, database)))
+
+	mu.Lock()
+	role = store.RoleBackfill
+	mu.Unlock()
+	outlives(func(logger *slog.Logger) error {
+		_, err := RunFill(t.Context(), fillFor(database, ledgerURL, defaultScope(), -1, -1, false), logger)
+		return err
+	})
+	require.Empty(t, sandbox.Diff(truthFilled(l, truth, begun, at, []ledger.Range{{To: ledger.Offset(at)}}), relations(t, database)))
+}
+
+// leads reports whether a process has, or had, a role.
+func leads(t *testing.T, database string, role store.Role) (led bool) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	err = conn.QueryRow(t.Context(), "SELECT holder IS NOT NULL FROM indexer.leadership WHERE role = $1", string(role)).Scan(&led)
+	return err == nil && led
+}
