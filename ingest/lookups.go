@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,7 +20,8 @@ const (
 	// for some minutes must not spoil contracts.
 	unusableTries = 5
 	unusableWait  = 5 * time.Minute
-	// At most this many contracts with failures are remembered.
+	// About this many contracts with failures are remembered. If as many have unusable answers, no other is asked for until one of them
+	// is given up, or answered.
 	mostFailed = 1000
 
 	// The database is asked for wanted look-ups after commits, at most this often,
@@ -134,7 +136,13 @@ func (q *lookupQueue) failures(id string) int {
 // next returns the contracts to look up now.
 func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	q.looked = time.Now()
+	if len(q.failed) >= mostFailed { // what fails in another way is never given up, so it need not be remembered
+		maps.DeleteFunc(q.failed, func(_ string, t *contractFailures) bool { return t.unusable == 0 })
+	}
 	limit := q.batch + len(q.failed)
+	if len(q.failed) >= mostFailed {
+		limit = len(q.failed)
+	}
 	ids, err := q.Sink.WantedLookups(ctx, limit)
 	if err != nil {
 		return nil, err
@@ -220,9 +228,6 @@ func (q *lookupQueue) lookUp(ctx context.Context, id string) (ledger.Lookup, err
 func (q *lookupQueue) noteFailure(id string, err error) bool {
 	t := q.failed[id]
 	if t == nil {
-		if len(q.failed) >= mostFailed {
-			clear(q.failed)
-		}
 		t = &contractFailures{}
 		q.failed[id] = t
 	}

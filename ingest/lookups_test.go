@@ -264,6 +264,26 @@ func TestTroublesAreBounded(t *testing.T) {
 	})
 }
 
+// However many contracts have answers of no use, all are given up in time, and those behind them are answered.
+func TestManyAnswersOfNoUse(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		useless := ids(mostFailed + 100)
+		k := newLookups(t, append(useless, "behind them")...)
+		k.source.answer = func(id string) error {
+			if id != "behind them" {
+				return undecodable("no template")
+			}
+			return nil
+		}
+		stop := k.run()
+		pass(time.Duration(len(useless)*unusableTries) * longestWait)
+		stop()
+		require.Len(t, k.memory.outcomes(), len(useless)+1)
+		require.Equal(t, ledger.LookupFound, k.memory.outcomes()["behind them"])
+		require.LessOrEqual(t, k.memory.limit, mostFailed+k.Rate()*int(lookupStretch/time.Second))
+	})
+}
+
 // Where nothing is wanted any more, nothing fails any more.
 func TestATroubleThatIsNoLongerWanted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
