@@ -6,7 +6,7 @@
 
 -- Splice writes a zero as 0E-10, too.
 CREATE FUNCTION amount_of(value jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN text_of(value) ~ '^-?0[Ee][-+]?[0-9]{1,3}$' THEN 0 ELSE decimal_of(text_of(value)) END;
+RETURN coalesce(decimal_of(text_of(value)), CASE WHEN text_of(value) ~ '^-?0[Ee][-+]?[0-9]{1,3}$' THEN 0 END);
 COMMENT ON FUNCTION amount_of(jsonb) IS 'The amount that a JSON text is.';
 
 CREATE FUNCTION sum_of(list jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -21,11 +21,15 @@ CREATE VIEW splice_templates WITH (security_invoker = true) AS
 SELECT t.template_ref, t.entity_name FROM templates t WHERE t.package_name LIKE 'splice-%';
 COMMENT ON VIEW splice_templates IS 'Templates of Splice''s packages.';
 
--- The summary of a transfer stands in the results of these choices, and again in what they exercise: the outermost counts.
+-- The summary of a transfer stands in the results of these choices, and again in what they exercise: the outermost counts. A result is large: it is
+-- read once.
 CREATE VIEW summaries WITH (security_invoker = true) AS
-SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.choice, e.choice_argument, e.exercise_result,
-       coalesce(e.exercise_result -> 'summary', e.exercise_result -> 'result' -> 'summary', e.exercise_result -> 'transferResult' -> 'summary') AS summary
+SELECT e.ledger_offset, e.node_id, e.last_descendant_node_id, e.choice, e.choice_argument, e.exercise_result, r.summary
 FROM exercised e
+CROSS JOIN LATERAL (
+    SELECT coalesce(e.exercise_result -> 'summary', e.exercise_result -> 'result' -> 'summary', e.exercise_result -> 'transferResult' -> 'summary') AS summary
+    OFFSET 0
+) r
 WHERE e.choice IN ('AmuletRules_Transfer', 'TransferPreapproval_Send', 'TransferPreapproval_SendV2', 'AmuletRules_BuyMemberTraffic',
                    'AmuletRules_CreateTransferPreapproval', 'AmuletRules_CreateExternalPartySetupProposal', 'TransferPreapproval_Renew')
   AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t));
@@ -73,7 +77,7 @@ COMMENT ON COLUMN ledger.rewards.update_id IS 'Id of the update.';
 -- Burns ----------------------------------------------------------------------------------------------------------
 
 CREATE VIEW burned WITH (security_invoker = true) AS
-SELECT s.ledger_offset, s.node_id, s.choice, k.kind, s.party, f.holding_fees, f.change_fee, f.output_fees, f.paid
+SELECT s.ledger_offset, s.node_id, s.choice, k.kind, s.party, f.holding_fees, f.change_fee, f.output_fees, f.paid, f.minted
 FROM outermost_summaries s
 CROSS JOIN LATERAL (
     SELECT CASE WHEN s.choice = 'AmuletRules_BuyMemberTraffic' THEN 'traffic'
@@ -82,21 +86,24 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT amount_of(s.summary -> 'holdingFees') AS holding_fees, amount_of(s.summary -> 'senderChangeFee') AS change_fee,
            CASE WHEN k.kind = 'traffic' THEN 0 ELSE sum_of(s.summary -> 'outputFees') END AS output_fees,
-           CASE WHEN k.kind = 'fees' THEN 0 ELSE amount_of(s.exercise_result -> 'amuletPaid') END AS paid
+           CASE WHEN k.kind = 'fees' THEN 0 ELSE amount_of(s.exercise_result -> 'amuletPaid') END AS paid,
+           coalesce(amount_of(s.summary -> 'inputAppRewardAmount'), 0) + coalesce(amount_of(s.summary -> 'inputValidatorRewardAmount'), 0)
+               + coalesce(amount_of(s.summary -> 'inputSvRewardAmount'), 0) + coalesce(amount_of(s.summary -> 'inputUnclaimedActivityRecordAmount'), 0)
+               + coalesce(amount_of(s.summary -> 'inputDevelopmentFundAmount'), 0) AS minted
 ) f
 UNION ALL
 -- The price of a name is paid to the DSO, which archives it at once.
 SELECT e.ledger_offset, e.node_id, e.choice, 'name',
        (SELECT owner_of(t.choice_argument -> 'transfer' -> 'sender') FROM summaries t
         WHERE t.ledger_offset = e.ledger_offset AND t.node_id > e.node_id AND t.node_id <= e.last_descendant_node_id ORDER BY t.node_id LIMIT 1),
-       0, 0, 0, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount')
+       0, 0, 0, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount'), 0
 FROM exercised e
 JOIN created c ON c.ledger_offset = e.ledger_offset AND c.contract_id = text_of(e.exercise_result -> 'amulet')
 WHERE e.choice IN ('SubscriptionInitialPayment_Collect', 'SubscriptionPayment_Collect')
   AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t))
   AND EXISTS (SELECT FROM exercised a WHERE a.ledger_offset = e.ledger_offset AND a.consuming AND a.contract_id = c.contract_id)
 UNION ALL
-SELECT e.ledger_offset, e.node_id, e.choice, 'dust', o.owner, 0, 0, 0, o.amount
+SELECT e.ledger_offset, e.node_id, e.choice, 'dust', o.owner, 0, 0, 0, o.amount, 0
 FROM exercised e
 LEFT JOIN LATERAL (
     SELECT text_of(amulet_of(c.payload) -> 'owner') AS owner, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount
@@ -104,7 +111,7 @@ LEFT JOIN LATERAL (
 ) o ON true
 WHERE e.choice IN ('Amulet_Expire', 'Amulet_ExpireV2', 'LockedAmulet_ExpireAmulet', 'LockedAmulet_ExpireAmuletV2')
   AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t));
-COMMENT ON VIEW burned IS 'What is burned, by the exercise that burns it; also 0.';
+COMMENT ON VIEW burned IS 'What is burned, by the exercise that burns it, and which rewards it mints; also 0.';
 
 CREATE VIEW ledger.burns WITH (security_invoker = true) AS
 SELECT b.ledger_offset, b.node_id, b.kind, b.party, b.holding_fees + b.change_fee + b.output_fees + b.paid AS amount, b.holding_fees, b.change_fee,
@@ -194,18 +201,13 @@ FROM (
     ) o ON true
     WHERE e.consuming AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t))
     UNION ALL
-    SELECT s.ledger_offset, 0, coalesce(amount_of(s.summary -> 'inputAppRewardAmount'), 0) + coalesce(amount_of(s.summary -> 'inputValidatorRewardAmount'), 0)
-               + coalesce(amount_of(s.summary -> 'inputSvRewardAmount'), 0) + coalesce(amount_of(s.summary -> 'inputUnclaimedActivityRecordAmount'), 0)
-               + coalesce(amount_of(s.summary -> 'inputDevelopmentFundAmount'), 0), 0, 0, true
-    FROM outermost_summaries s
-    UNION ALL
     SELECT e.ledger_offset, 0, v.amount, 0, 0, v.amount IS NOT NULL
     FROM exercised e
     JOIN created c ON c.ledger_offset = e.ledger_offset AND c.contract_id = text_of(e.exercise_result -> 'amuletSum' -> 'amulet')
     CROSS JOIN LATERAL (SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount) v
     WHERE e.choice = 'AmuletRules_Mint' AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t)) -- also below a tap
     UNION ALL
-    SELECT b.ledger_offset, 0, 0, 0, b.holding_fees + b.change_fee + b.output_fees + b.paid, true FROM burned b
+    SELECT b.ledger_offset, 0, b.minted, 0, b.holding_fees + b.change_fee + b.output_fees + b.paid, true FROM burned b
 ) x
 GROUP BY x.ledger_offset;
 COMMENT ON VIEW amulet_sums IS 'ledger.amulet_sums without a bound.';

@@ -121,7 +121,7 @@ type BalanceTotals struct {
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
-// What is burned, by the exercise that burns it; also 0.
+// What is burned, by the exercise that burns it, and which rewards it mints; also 0.
 type Burned struct {
 	LedgerOffset int64          `db:"ledger_offset"`
 	NodeID       int32          `db:"node_id"`
@@ -132,6 +132,7 @@ type Burned struct {
 	ChangeFee    ledger.Decimal `db:"change_fee"`
 	OutputFees   interface{}    `db:"output_fees"`
 	Paid         interface{}    `db:"paid"`
+	Minted       int32          `db:"minted"`
 }
 
 // Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).
