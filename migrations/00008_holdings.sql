@@ -365,16 +365,16 @@ SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked, x.locked_u
        (SELECT e.source FROM holding_events e
         WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS source,
        x.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id,
-       x.active_until, x.reassignment_counter
+       x.active_until, x.reassignment_counter, x.active_before
 FROM (
     SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.locked_until, a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id,
-           NULL::bigint AS active_until, a.reassignment_counter
+           NULL::bigint AS active_until, a.reassignment_counter, 9223372036854775807::bigint AS active_before
     FROM active_contracts a
     JOIN positions p ON p.position_id = a.position_id
     WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
     UNION ALL
     SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.locked_until, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
-           l.deactivated_offset, NULL
+           l.deactivated_offset, NULL, l.deactivated_offset
     FROM lifetimes l
     JOIN positions p ON p.position_id = l.position_id
     WHERE l.position_id IS NOT NULL AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
@@ -409,8 +409,9 @@ $$;
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
 -- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The argument is
--- computed once, because it may be a call such as ledger.offset_at. The first condition checks the offset even if nothing is held. Of the
--- active contracts only those that have moved can replace another row: they have an index.
+-- computed once, because it may be a call such as ledger.offset_at. Of what is active now active_before is a constant, so that the offset is
+-- checked before a row is read, and even if nothing is held. A condition without a column would check it too, but PostgreSQL then keeps
+-- joins of which no column is named. Of the active contracts only those that have moved can replace another row: they have an index.
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -420,8 +421,7 @@ BEGIN ATOMIC
            h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
            h.entity_name, h.synchronizer_id
     FROM ledger.holding_lifetimes h
-    WHERE (SELECT k.at FROM known k) IS NOT NULL AND h.activated_offset <= (SELECT k.at FROM known k)
-      AND (h.active_until IS NULL OR h.active_until > (SELECT k.at FROM known k))
+    WHERE h.activated_offset <= (SELECT k.at FROM known k) AND h.active_before > (SELECT k.at FROM known k)
       AND NOT EXISTS (
           SELECT
           FROM (
@@ -469,7 +469,7 @@ COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount tha
 COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'The part of amount that is not locked. If locked can''t be read the amount is in neither part.';
 COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
 
-COMMENT ON VIEW ledger.holding_lifetimes IS 'One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and (active_until IS NULL or active_until > N), once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.';
+COMMENT ON VIEW ledger.holding_lifetimes IS 'One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and active_before > N, once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.';
 COMMENT ON COLUMN ledger.holding_lifetimes.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
 COMMENT ON COLUMN ledger.holding_lifetimes.instrument IS 'Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.';
 COMMENT ON COLUMN ledger.holding_lifetimes.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
@@ -493,5 +493,6 @@ COMMENT ON COLUMN ledger.holding_lifetimes.entity_name IS 'Name of the template 
 COMMENT ON COLUMN ledger.holding_lifetimes.synchronizer_id IS 'Synchronizer on which the contract is active; NULL where the server did not say.';
 COMMENT ON COLUMN ledger.holding_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not held at this offset any more. NULL: held now.';
 COMMENT ON COLUMN ledger.holding_lifetimes.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it. NULL: it is not held any more.';
+COMMENT ON COLUMN ledger.holding_lifetimes.active_before IS 'active_until for conditions: held now is the greatest bigint instead of NULL.';
 
 COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';

@@ -109,7 +109,10 @@ func TestHoldingsAtRefuses(t *testing.T) {
 	d := newDatabase(t)
 	refused := func(offset any, code, message, hint string) {
 		t.Helper()
-		for _, query := range []string{"SELECT * FROM ledger.holdings_at($1)", "SELECT ledger.state_offset($1)"} {
+		for _, query := range []string{
+			"SELECT * FROM ledger.holdings_at($1)", "SELECT instrument, sum(amount) FROM ledger.holdings_at($1) WHERE owner = 'nobody' GROUP BY 1",
+			"SELECT ledger.state_offset($1)",
+		} {
 			_, err := d.Conn.Exec(t.Context(), query, offset)
 			var refusal *pgconn.PgError
 			require.ErrorAs(t, err, &refusal, query)

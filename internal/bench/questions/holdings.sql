@@ -155,7 +155,7 @@ JOIN indexer.positions p USING (position_id) WHERE p.instrument_admin = :'dso' G
 -- ours
 WITH days AS MATERIALIZED (
     SELECT day, ledger.offset_at(day + interval '1 day') AS at FROM generate_series(:'first_day'::timestamptz, :'last_day', interval '1 day') day)
-SELECT d.day, sum(l.amount) FROM days d JOIN ledger.holding_lifetimes l ON l.activated_offset <= d.at AND (l.active_until IS NULL OR l.active_until > d.at)
+SELECT d.day, sum(l.amount) FROM days d JOIN ledger.holding_lifetimes l ON l.activated_offset <= d.at AND l.active_before > d.at
 WHERE l.instrument = 'Amulet' AND l.instrument_admin = :'dso' GROUP BY 1;
 -- fastest
 WITH days AS MATERIALIZED (

@@ -1131,7 +1131,7 @@ type LedgerFields struct {
 	TypeDiffers bool `db:"type_differs"`
 }
 
-// One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and (active_until IS NULL or active_until > N), once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.
+// One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and active_before > N, once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.
 type LedgerHoldingLifetimes struct {
 	// The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).
 	Owner *string `db:"owner"`
@@ -1179,6 +1179,8 @@ type LedgerHoldingLifetimes struct {
 	ActiveUntil *int64 `db:"active_until"`
 	// How often the contract had moved when it came to this synchronizer. 0: it was created on it. NULL: it is not held any more.
 	ReassignmentCounter int64 `db:"reassignment_counter"`
+	// active_until for conditions: held now is the greatest bigint instead of NULL.
+	ActiveBefore int64 `db:"active_before"`
 }
 
 // Sums of ledger.holdings, whose comment says what they cover: one row per owner, instrument, administrator and admin_signed. Holdings that the administrator did not sign are never added to those that it did.
