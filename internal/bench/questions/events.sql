@@ -125,10 +125,10 @@ JOIN indexer.templates t USING (template_ref) GROUP BY 1, 2, 3;
 
 -- # 21 How long contracts lived, by template
 -- ours
-WITH ended AS MATERIALIZED (SELECT contract_id, record_time FROM ledger.archived_events), lived AS (
-    SELECT c.template_number, count(*) AS n, sum(a.record_time - c.created_at) AS lived
-    FROM ledger.created_events c JOIN ended a USING (contract_id)
-    WHERE c.origin <> 'assignment' AND c.acs_delta IS NOT FALSE GROUP BY 1
+WITH lived AS (
+    SELECT c.template_number, count(*) AS n, sum(e.record_time - c.created_at) AS lived
+    FROM ledger.created_events c JOIN ledger.exercised_events e USING (contract_id)
+    WHERE c.origin <> 'assignment' AND c.acs_delta IS NOT FALSE AND e.consuming GROUP BY 1
 )
 SELECT package_name, module_name, entity_name, sum(n), sum(lived) / sum(n)::bigint FROM lived JOIN ledger.template_numbers USING (template_number) GROUP BY 1, 2, 3;
 -- fastest
