@@ -15,7 +15,7 @@ import (
 
 type exportCommand struct {
 	config.Database
-	To      string `required:"" env:"-" placeholder:"DIR" help:"Folder of the export. It is made if it is not there."`
+	To      string `required:"" env:"-" placeholder:"DIR|URL" help:"Folder of the export, which is made if it is not there, or s3://bucket/prefix in an object store."`
 	Through int64  `env:"-" placeholder:"OFFSET" help:"Export up to this offset. Default: up to the last one that is stored."`
 	Follow  bool   `env:"-" help:"Go on until stopped: each range is written when it is full and was compared with the ledger."`
 	Check   bool   `env:"-" help:"Read every file that is there first, and compare its SHA-256 with the manifest's."`

@@ -13,7 +13,7 @@ import (
 
 type importCommand struct {
 	config.Database
-	Dir string `arg:"" placeholder:"DIR" help:"Folder of the export."`
+	Dir string `arg:"" placeholder:"DIR|URL" help:"Folder of the export, or s3://bucket/prefix."`
 }
 
 // Help returns the text of the command's help above its flags.

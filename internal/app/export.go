@@ -20,7 +20,7 @@ const waitsForVerified = "waiting for updates that fill a range and were compare
 // Export says what is exported, and to where.
 type Export struct {
 	config.Database
-	To      string // a folder
+	To      string // a folder, or s3://bucket/prefix
 	Options export.Options
 	Check   bool // read every file that is there first
 	Follow  bool // go on until the context ends
@@ -36,7 +36,7 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 	defer db.Close()
 	place, err := export.Open(cfg.To, true)
 	if err != nil {
-		return err
+		return &config.UsageError{Err: err}
 	}
 	cfg.Options.Full = cfg.Follow
 	if !cfg.Follow {

@@ -19,7 +19,7 @@ import (
 // Import says what is imported, and into which database.
 type Import struct {
 	config.Database
-	From string // a folder
+	From string // a folder, or s3://bucket/prefix
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 }

@@ -42,9 +42,10 @@ func (c *catalog) load(ctx context.Context) error {
 			named[file.Name] = true
 			size, ok := found[file.Name]
 			if !ok {
-				return damaged(&m, file, "is missing")
-			}
-			if size != file.Bytes {
+				if err := c.find(ctx, &m, file); err != nil {
+					return err
+				}
+			} else if size != file.Bytes {
 				return damaged(&m, file, fmt.Sprintf("has %d bytes instead of %d", size, file.Bytes))
 			}
 		}
@@ -56,6 +57,15 @@ func (c *catalog) load(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// find looks for a file that is not in the list: that of an object store may come late.
+func (c *catalog) find(ctx context.Context, m *Manifest, file File) error {
+	content, err := c.open(ctx, m, file)
+	if err != nil {
+		return err
+	}
+	return content.Close()
 }
 
 func damaged(m *Manifest, file File, what string) error {

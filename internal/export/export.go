@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -24,9 +25,13 @@ type Options struct {
 	Wrote   func(Manifest) // is called for each range that was written
 }
 
-// Open opens a place by its name. Where write is set it is made if it is not there.
-func Open(name string, write bool) (Place, error) {
-	place, err := openFolder(name, write)
+// Open opens a place by its name: a folder, or a bucket as s3://bucket/prefix. Where write is set a folder is made if it is not there.
+func Open(name string, write bool) (place Place, err error) {
+	if strings.HasPrefix(name, scheme) {
+		place, err = openBucket(name, os.Getenv)
+	} else {
+		place, err = openFolder(name, write)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the place of the export: %w", err)
 	}

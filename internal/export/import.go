@@ -38,7 +38,7 @@ func BeginImport(ctx context.Context, place Place) (*Import, error) {
 		return nil, err
 	}
 	if len(i.done) == 0 {
-		return nil, &ledger.Problem{What: fmt.Sprintf("there is no manifest in %s", place), Do: "name the folder that was given to `indexer export --to`"}
+		return nil, &ledger.Problem{What: fmt.Sprintf("there is no manifest in %s", place), Do: "name what was given to `indexer export --to`"}
 	}
 	var end ledger.Offset
 	for n := range i.done {
@@ -233,7 +233,7 @@ func (i *Import) lasting(ctx context.Context, err error) error {
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("the export in %s can't be read", i.place), Err: err,
-		Do: "see that the folder can be read, and import again, which goes on where it was; where it can, export it again",
+		Do: "see that it can be read, and import again, which goes on where it was; where it can, export it again",
 	}
 }
 

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export/exporttest"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// Exporting, importing and pruning with an object store, which is accessed by variables of the process. So it does not run in parallel.
+func TestObjectStore(t *testing.T) {
+	l := grown(60)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	_, stderr := printed(t, config.ExitUsage, environ, "export", "--to", "s3://exports/ledger")
+	require.Contains(t, stderr, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	t.Setenv("AWS_ENDPOINT_URL", exporttest.Store(t, "exports", nil))
+	t.Setenv("AWS_ACCESS_KEY_ID", "someone")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "unspoken")
+
+	printed(t, config.ExitDone, environ, "export", "--to", "s3://exports/ledger", "--updates=20")
+	stdout, _ := printed(t, config.ExitDone, environ, "export", "--to", "s3://exports/ledger/", "--check")
+	require.Equal(t, "there is nothing new to export\n", stdout)
+	other := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
+	stdout, _ = printed(t, config.ExitDone, other, "import", "s3://exports/ledger")
+	require.Contains(t, stdout, fmt.Sprintf("imported %d updates; events are complete after offset 0 up to %d", l.Len(), l.End()))
+	require.Empty(t, sandbox.Diff(storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"])), storedRows(t, connect(t, other["INDEXER_DATABASE_URL"]))))
+	stdout, _ = printed(t, config.ExitDone, environ, "prune", "--exported", "s3://exports/ledger", fmt.Sprint("--before=", l.Offset(30)), "--apply")
+	require.Contains(t, stdout, fmt.Sprintf("events are complete, and what was active is known, from offset %d on\n", l.Offset(30)-1))
+	_, stderr = printed(t, config.ExitProblem, environ, "export", "--to", "s3://nowhere/ledger")
+	require.Contains(t, stderr, "make bucket nowhere")
+	require.NotContains(t, stderr, "unspoken")
+	_, stderr = printed(t, config.ExitProblem, other, "import", "s3://exports/elsewhere")
+	require.Contains(t, stderr, "there is no manifest in s3://exports/elsewhere")
+}

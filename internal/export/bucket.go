@@ -1,0 +1,241 @@
+package export
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	scheme = "s3://"
+	// partBytes is how much of a larger object is in memory, and sent again where that fails. An object has 10,000 parts at most: 80 GB.
+	partBytes = 8 << 20
+	// stalled is how long a connection may be without a byte.
+	stalled = 2 * time.Minute
+)
+
+// bucket is a place in an object store with the interface of S3. An object appears whole or not at all, and is safe, when the store says that it has it.
+type bucket struct {
+	client *minio.Client
+	name   string
+	prefix string // empty, or with a slash at its end
+	lock   lock
+}
+
+// openBucket takes credentials, region and endpoint from the variables that other programs take them from. It makes no request.
+func openBucket(name string, getenv func(string) string) (*bucket, error) {
+	b := &bucket{lock: newLock()}
+	b.name, b.prefix, _ = strings.Cut(strings.TrimPrefix(name, scheme), "/")
+	if b.prefix = strings.Trim(b.prefix, "/"); b.prefix != "" {
+		b.prefix += "/"
+	}
+	if b.name == "" {
+		return nil, fmt.Errorf("%s names no bucket: give %sbucket/prefix", name, scheme)
+	}
+	endpoint, err := url.Parse(cmp.Or(getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com"))
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
+		return nil, errors.New("AWS_ENDPOINT_URL has to be the address of the object store, such as https://s3.example.com")
+	}
+	key, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
+	if key == "" || secret == "" {
+		return nil, fmt.Errorf("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by which %s is accessed", name)
+	}
+	secure := endpoint.Scheme == "https"
+	transport, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, err
+	}
+	impatient(transport, stalled)
+	b.client, err = minio.New(endpoint.Host, &minio.Options{
+		Creds:  credentials.NewStaticV4(key, secret, getenv("AWS_SESSION_TOKEN")),
+		Secure: secure, Region: getenv("AWS_REGION"), Transport: transport,
+	})
+	return b, err
+}
+
+// impatient ends connections over which nothing came or went for so long.
+func impatient(transport *http.Transport, limit time.Duration) {
+	dial := transport.DialContext
+	transport.ResponseHeaderTimeout = limit
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return impatientConn{conn, limit}, nil
+	}
+}
+
+type impatientConn struct {
+	net.Conn
+	limit time.Duration
+}
+
+// Read reads what comes in time.
+func (c impatientConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+// Write writes what goes in time.
+func (c impatientConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
+}
+
+// String returns the place as it was given, without a slash at its end.
+func (b *bucket) String() string { return strings.TrimSuffix(scheme+b.name+"/"+b.prefix, "/") }
+
+// List: see Place.
+func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
+	found := map[string]int64{}
+	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
+		if object.Err != nil {
+			return nil, b.failed("list", "", object.Err)
+		}
+		found[strings.TrimPrefix(object.Key, b.prefix)] = object.Size
+	}
+	return found, nil
+}
+
+// Open: see Place. It copies the object into a file without a name, so that what is read is what was compared, whatever becomes of the object.
+func (b *bucket) Open(ctx context.Context, name string) (content Content, err error) {
+	file, err := os.CreateTemp("", "export-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+		}
+	}()
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, err
+	}
+	if err := b.copy(ctx, name, file); err != nil {
+		return nil, err
+	}
+	_, err = file.Seek(0, io.SeekStart)
+	return file, err
+}
+
+// copy copies an object. Where the connection is lost it goes on with the rest, of the same object.
+func (b *bucket) copy(ctx context.Context, name string, to *os.File) error {
+	var options minio.GetObjectOptions
+	var at int64
+	for failures := 0; ; {
+		object, info, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+name, options)
+		if err != nil {
+			return b.failed("read", name, err)
+		}
+		n, err := io.Copy(to, object)
+		object.Close()
+		if err == nil {
+			return nil
+		}
+		if at += n; n > 0 {
+			failures = 0
+		}
+		if failures++; failures == minio.MaxRetry || ctx.Err() != nil {
+			return b.failed("read", name, err)
+		}
+		if err := errors.Join(options.SetMatchETag(info.ETag), options.SetRange(at, 0)); err != nil {
+			return err
+		}
+	}
+}
+
+// Remove: see Place.
+func (b *bucket) Remove(ctx context.Context, name string) error {
+	ctx, done := b.lock.within(ctx)
+	defer done()
+	err := b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{})
+	return b.failed("remove", name, cmp.Or(b.lock.lost(), err))
+}
+
+// Write: see Place. A larger object goes in parts, which are removed if it is not finished.
+func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) error) error {
+	ctx, done := b.lock.within(ctx)
+	defer done()
+	reader, writer := io.Pipe()
+	uploaded := make(chan error, 1)
+	go func() {
+		err := b.upload(ctx, name, reader)
+		reader.CloseWithError(err) // there is nobody any more to fill it for
+		uploaded <- err
+	}()
+	filled := fill(writer)
+	if filled != nil {
+		filled = unfinished{filled}
+	}
+	writer.CloseWithError(filled)
+	err := <-uploaded
+	if reason := (unfinished{}); errors.As(err, &reason) {
+		return reason.error
+	}
+	return b.failed("write", name, cmp.Or(b.lock.lost(), err))
+}
+
+// unfinished is an error of filling a file: it is no end of the file, whatever it wraps.
+type unfinished struct{ error }
+
+func (b *bucket) upload(ctx context.Context, name string, content io.Reader) error {
+	first := new(bytes.Buffer)
+	size, err := io.CopyN(first, content, partBytes)
+	whole := errors.Is(err, io.EOF)
+	if err != nil && !whole {
+		return err
+	}
+	all := io.Reader(bytes.NewReader(first.Bytes())) // which can be sent again
+	if !whole {
+		size, all = -1, io.MultiReader(first, content)
+	}
+	_, err = b.client.PutObject(ctx, b.name, b.prefix+name, all, size, minio.PutObjectOptions{PartSize: partBytes})
+	return err
+}
+
+// failed says of a request what failed, and what to do where trying again does not help. The client has tried again where it may.
+func (b *bucket) failed(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	object := scheme + b.name + "/" + b.prefix + name
+	answer := minio.ToErrorResponse(err)
+	do := ""
+	switch {
+	case answer.Code == minio.NoSuchKey:
+		return fmt.Errorf("%s %s: %w", what, object, fs.ErrNotExist)
+	case answer.Code == minio.NoSuchBucket:
+		do = fmt.Sprintf("make bucket %s, or name another one; see AWS_ENDPOINT_URL", b.name)
+	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
+		do = "make room in the object store, or raise its quota, and run the command again"
+	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
+		do = "see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and this machine's clock, and what they may do in the bucket: list, get, put and delete objects, and list and abort uploads"
+	case answer.StatusCode == http.StatusMovedPermanently || answer.Code == minio.AuthorizationHeaderMalformed:
+		do = "set AWS_REGION to the bucket's region"
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s %s: %w", what, object, err)
+	default:
+		return fmt.Errorf("%s %s: %w; run the command again when the object store answers: it goes on where it was", what, object, err)
+	}
+	return &ledger.Problem{What: fmt.Sprintf("the object store refuses to %s %s (%s)", what, object, answer.Code), Err: err, Do: do}
+}

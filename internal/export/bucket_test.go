@@ -1,0 +1,340 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/export/exporttest"
+	"ledgerindexer/ledger"
+)
+
+// fault answers a request in the place of the object store, and reports whether it did.
+type fault func(w http.ResponseWriter, r *http.Request, store http.Handler) bool
+
+// objectStore is an object store with a bucket, behind what makes its faults.
+func objectStore(t *testing.T) (open func(name string) *bucket, faults *atomic.Pointer[fault]) {
+	t.Helper()
+	faults = new(atomic.Pointer[fault])
+	url := exporttest.Store(t, "there", func(store http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if f := faults.Load(); f == nil || !(*f)(w, r, store) {
+				store.ServeHTTP(w, r)
+			}
+		})
+	})
+	environ := map[string]string{"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+	return func(name string) *bucket {
+		b, err := openBucket(name, func(key string) string { return environ[key] })
+		require.NoError(t, err)
+		b.lock.renew, b.lock.free = 20*time.Millisecond, 100*time.Millisecond
+		return b
+	}, faults
+}
+
+func text(content string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, content)
+		return err
+	}
+}
+
+func contentOf(t *testing.T, place Place, name string) string {
+	t.Helper()
+	file, err := place.Open(t.Context(), name)
+	require.NoError(t, err)
+	defer file.Close()
+	content, err := io.ReadAll(file)
+	require.NoError(t, err)
+	return string(content)
+}
+
+// large is more than two parts of an object.
+var large = func() string {
+	content := make([]byte, 2*partBytes+1000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // it does not fail
+	return string(content)
+}()
+
+// A folder and a bucket answer alike.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	folder, err := openFolder(t.TempDir(), true)
+	require.NoError(t, err)
+	open, _ := objectStore(t)
+	open("s3://there").mustWrite(t, "elsewhere.json", "of others")
+	for name, place := range map[string]Place{"folder": folder, "bucket": open("s3://there/exports/ledger/"), "bucket without a prefix": open("s3://there")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			unlock, err := place.Lock(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, place.Write(t.Context(), "manifests/1.json", text("first")))
+			require.NoError(t, place.Write(t.Context(), "updates/1.parquet", text(large)))
+			open, err := place.Open(t.Context(), "manifests/1.json")
+			require.NoError(t, err)
+			defer open.Close()
+			require.NoError(t, place.Write(t.Context(), "manifests/1.json", text("second")))
+			part := make([]byte, 3)
+			_, err = open.ReadAt(part, 1)
+			require.NoError(t, err)
+			require.Equal(t, "irs", string(part), "what is open stays as it is")
+			require.Equal(t, "second", contentOf(t, place, "manifests/1.json"))
+			require.True(t, large == contentOf(t, place, "updates/1.parquet"))
+
+			for _, written := range []string{"some", large} {
+				for _, reason := range []error{errors.New("no more"), io.EOF, io.ErrUnexpectedEOF} {
+					err = place.Write(t.Context(), "updates/1.parquet", func(w io.Writer) error {
+						require.NoError(t, text(written)(w))
+						return fmt.Errorf("row 7: %w", reason)
+					})
+					require.ErrorIs(t, err, reason)
+					require.ErrorContains(t, err, "row 7")
+					err = place.Write(t.Context(), "updates/2.parquet", func(w io.Writer) error {
+						require.NoError(t, text(written)(w))
+						return reason
+					})
+					require.ErrorIs(t, err, reason)
+				}
+			}
+			_, err = place.Open(t.Context(), "updates/2.parquet")
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			require.True(t, large == contentOf(t, place, "updates/1.parquet"), "whole, or not at all")
+			found, err := place.List(t.Context())
+			require.NoError(t, err)
+			delete(found, lockName)
+			delete(found, "elsewhere.json")
+			for name := range found {
+				if strings.HasPrefix(name, "exports/") {
+					delete(found, name)
+				}
+			}
+			require.Equal(t, map[string]int64{"manifests/1.json": 6, "updates/1.parquet": int64(len(large))}, found)
+
+			require.NoError(t, place.Remove(t.Context(), "manifests/1.json"))
+			require.NoError(t, place.Remove(t.Context(), "manifests/1.json"), "it is gone already")
+			_, err = place.Open(t.Context(), "manifests/1.json")
+			require.ErrorIs(t, err, fs.ErrNotExist)
+			unlock()
+			unlock, err = place.Lock(t.Context())
+			require.NoError(t, err)
+			unlock()
+		})
+	}
+}
+
+func (b *bucket) mustWrite(t *testing.T, name, content string) {
+	t.Helper()
+	require.NoError(t, b.Write(t.Context(), name, text(content)))
+}
+
+// What trying again can help with is tried again; what fails for good says where, and what to do, and no secret.
+func TestFaultsOfAnObjectStore(t *testing.T) {
+	t.Parallel()
+	answer := func(status int, code string) fault {
+		return func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(status)
+			fmt.Fprintf(w, "<Error><Code>%s</Code><Message>so it is</Message></Error>", code)
+			return true
+		}
+	}
+	cut := func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		_, _ = io.CopyN(io.Discard, r.Body, 1000)
+		panic(http.ErrAbortHandler)
+	}
+	halve := func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+		store.ServeHTTP(&halved{w, 2}, r)
+		return true
+	}
+	once := func(method string, f fault) func() fault {
+		return func() fault {
+			var done atomic.Bool
+			return func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+				return r.Method == method && done.CompareAndSwap(false, true) && f(w, r, store)
+			}
+		}
+	}
+	always := func(method string, f fault) func() fault {
+		return func() fault {
+			return func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+				return r.Method == method && f(w, r, store)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		fault func() fault
+		parts []string // of the problem; none: it succeeds
+	}{
+		"a connection is cut while an object is sent": {once(http.MethodPut, cut), nil},
+		"too many requests":                           {once(http.MethodPut, answer(http.StatusServiceUnavailable, "SlowDown")), nil},
+		"too many requests of reading":                {once(http.MethodGet, answer(http.StatusServiceUnavailable, "SlowDown")), nil},
+		"a connection is cut while an object is read": {once(http.MethodGet, halve), nil},
+		"refused":      {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
+		"full":         {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
+		"quota":        {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
+		"other region": {always(http.MethodPut, answer(http.StatusMovedPermanently, "PermanentRedirect")), []string{"AWS_REGION"}},
+	} {
+		for what, content := range map[string]string{"small": "some", "large": large} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				t.Parallel()
+				open, faults := objectStore(t)
+				b := open("s3://there/x")
+				f := c.fault()
+				faults.Store(&f)
+				err := b.Write(t.Context(), "updates/1.parquet", text(content))
+				if c.parts == nil {
+					require.NoError(t, err)
+					require.True(t, content == contentOf(t, b, "updates/1.parquet"))
+					return
+				}
+				var problem *ledger.Problem
+				require.ErrorAs(t, err, &problem)
+				for _, part := range append(c.parts, "s3://there/x/updates/1.parquet") {
+					require.Contains(t, problem.Error()+problem.Do, part)
+				}
+				require.NotContains(t, problem.Error()+problem.Do, "secret")
+				faults.Store(nil)
+				found, err := b.List(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, found)
+				uploads, err := b.uploads(t.Context())
+				require.NoError(t, err)
+				require.Empty(t, uploads)
+			})
+		}
+	}
+}
+
+// halved cuts the connection after so many bytes of an answer.
+type halved struct {
+	http.ResponseWriter
+	left int
+}
+
+func (h *halved) Write(p []byte) (int, error) {
+	if len(p) < h.left {
+		h.left -= len(p)
+		return h.ResponseWriter.Write(p)
+	}
+	_, _ = h.ResponseWriter.Write(p[:h.left])
+	_ = http.NewResponseController(h.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// Objects that are missing, and what can't be accessed at all.
+func TestWhatABucketLacks(t *testing.T) {
+	t.Parallel()
+	open, faults := objectStore(t)
+	b := open("s3://nowhere/x")
+	for _, request := range []func() error{
+		func() error { _, err := b.List(t.Context()); return err },
+		func() error { return b.Write(t.Context(), "manifests/1.json", text("some")) },
+		func() error { _, err := b.Lock(t.Context()); return err },
+	} {
+		var problem *ledger.Problem
+		require.ErrorAs(t, request(), &problem)
+		require.Contains(t, problem.Do, "make bucket nowhere")
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stops := fault(func(http.ResponseWriter, *http.Request, http.Handler) bool {
+		stop()
+		panic(http.ErrAbortHandler)
+	})
+	faults.Store(&stops)
+	require.ErrorIs(t, open("s3://there/x").Write(stopped, "manifests/1.json", text("some")), context.Canceled)
+
+	given := map[string]string{"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+	for what, c := range map[string][2]string{"names no bucket": {"s3://", ""}, "AWS_ENDPOINT_URL": {"s3://there", "ftp://x"}, "set AWS_ACCESS_KEY_ID": {"s3://there", "http://x"}} {
+		_, err := openBucket(c[0], func(key string) string {
+			if key == "AWS_ENDPOINT_URL" {
+				return c[1]
+			}
+			if what == "set AWS_ACCESS_KEY_ID" {
+				return ""
+			}
+			return given[key]
+		})
+		require.ErrorContains(t, err, what)
+	}
+}
+
+// A store that stops in the middle of an answer is not waited for.
+func TestAConnectionThatStandsStill(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "a part")
+		_ = http.NewResponseController(w).Flush()
+		<-ended
+	}))
+	defer server.Close()
+	defer close(ended)
+	transport := &http.Transport{DialContext: new(net.Dialer).DialContext}
+	impatient(transport, 50*time.Millisecond)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+	require.NoError(t, err)
+	answer, err := transport.RoundTrip(request)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	_, err = io.ReadAll(answer.Body)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+// One export has a bucket's prefix at a time. One that was killed has it until nobody has seen its lock change for a while; if it was only away, it notices.
+func TestTheLockOfABucket(t *testing.T) {
+	t.Parallel()
+	open, _ := objectStore(t)
+	first, second := open("s3://there/x"), open("s3://there/x")
+	second.lock.free = time.Hour
+	unlock, err := first.Lock(t.Context())
+	require.NoError(t, err)
+	_, err = second.Lock(t.Context())
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, "another export writes to s3://there/x")
+	elsewhere, err := open("s3://there/y").Lock(t.Context())
+	require.NoError(t, err)
+	elsewhere()
+	unlock()
+	unlock, err = second.Lock(t.Context())
+	require.NoError(t, err)
+	unlock()
+
+	away := open("s3://there/x")
+	require.NoError(t, away.acquire(t.Context()))
+	id, err := minio.Core{Client: away.client}.NewMultipartUpload(t.Context(), "there", "x/updates/"+rangeName(0, 7)+".parquet", minio.PutObjectOptions{})
+	require.NoError(t, err)
+	uploads, err := first.uploads(t.Context())
+	require.NoError(t, err)
+	require.Len(t, uploads, 1)
+	require.Equal(t, id, uploads[0].UploadID)
+	unlock, err = first.Lock(t.Context())
+	require.NoError(t, err)
+	defer unlock()
+	uploads, err = first.uploads(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, uploads)
+	term, lose := context.WithCancelCause(t.Context())
+	away.lock.term = term
+	away.keep(term, lose)
+	require.ErrorContains(t, away.Write(t.Context(), "manifests/1.json", text("some")), "another export took the lock of s3://there/x")
+	require.ErrorContains(t, away.Remove(t.Context(), "manifests/1.json"), "another export took the lock of s3://there/x")
+	found, err := first.List(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, found, "manifests/1.json")
+	require.True(t, strings.HasPrefix(contentOf(t, first, lockName), first.lock.holder))
+}
