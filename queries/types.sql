@@ -13,9 +13,9 @@ WHERE w.package_id ~ '^[0-9a-f]{64}$'
 ORDER BY w.package_id LIMIT sqlc.arg(most);
 
 -- name: PackageCompletableList :many
--- Packages of which something was missing that is here now.
+-- Packages of which something was missing that is here now. What is damaged is as good as missing, and would be found missing again.
 SELECT c.package_id FROM package_contents c
-WHERE EXISTS (SELECT FROM package_contents o WHERE o.package_id = ANY (c.needs)) ORDER BY c.package_id;
+WHERE EXISTS (SELECT FROM package_contents o WHERE o.package_id = ANY (c.needs) AND encode(sha256(o.content), 'hex') = o.package_id) ORDER BY c.package_id;
 
 -- name: PackageIsCompletable :one
 SELECT EXISTS (

@@ -75,6 +75,10 @@ func TestPackagesAreStoredWithTheirTypes(t *testing.T) {
 	completable, err = l.CompletablePackages(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{nine.ID}, completable)
+	d.Exec("UPDATE indexer.package_contents SET content = 'damaged' WHERE package_id = $1", base.ID)
+	completable, err = l.CompletablePackages(ctx)
+	require.NoError(t, err)
+	require.Empty(t, completable, "it would lack the same again and again")
 	nine.Needs = nil
 	require.NoError(t, l.SavePackage(ctx, nine))
 	wanted()

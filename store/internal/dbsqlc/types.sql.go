@@ -52,10 +52,10 @@ func (q *Queries) PackageChoicesDelete(ctx context.Context, db DBTX, packageID s
 
 const packageCompletableList = `-- name: PackageCompletableList :many
 SELECT c.package_id FROM package_contents c
-WHERE EXISTS (SELECT FROM package_contents o WHERE o.package_id = ANY (c.needs)) ORDER BY c.package_id
+WHERE EXISTS (SELECT FROM package_contents o WHERE o.package_id = ANY (c.needs) AND encode(sha256(o.content), 'hex') = o.package_id) ORDER BY c.package_id
 `
 
-// Packages of which something was missing that is here now.
+// Packages of which something was missing that is here now. What is damaged is as good as missing, and would be found missing again.
 func (q *Queries) PackageCompletableList(ctx context.Context, db DBTX) ([]string, error) {
 	rows, err := db.Query(ctx, packageCompletableList)
 	if err != nil {
