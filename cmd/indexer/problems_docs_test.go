@@ -38,7 +38,6 @@ var documented = map[string]struct {
 	"ingest/transactions_pages.go": {2, []string{"the service serves the beginning of its history"}},
 
 	"internal/access/access.go":    {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
-	"internal/app/backfill.go":     {1, []string{"another process writes this database"}},
 	"internal/app/background.go":   {1, nil}, // of a task, which ends nothing
 	"internal/app/choose.go":       {1, []string{"the Scan service has neither updates of its network"}},
 	"internal/app/codegen.go":      {1, []string{"no typed view was made"}},
@@ -47,6 +46,7 @@ var documented = map[string]struct {
 	"internal/app/import.go":       {3, []string{"`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the database can't take", "`import`: what was imported"}},
 	"internal/app/indexer.go":      {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/indexes.go":      {1, []string{"no package is stored, or the types of a template"}},
+	"internal/app/job.go":          {1, []string{"another process writes this database"}},
 	"internal/app/page.go":         {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
 	"internal/app/past.go":         {1, []string{"what was stored before the scope was changed has to be read"}},
 	"internal/app/prune.go":        {1, []string{"`prune --network`: records"}},
