@@ -66,8 +66,7 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 	if err != nil {
 		return err
 	}
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // without a proxy, which is for the daemon's own requests
 	if err != nil {
 		return err
 	}

@@ -357,6 +357,8 @@ func TestHealthcheck(t *testing.T) {
 		require.Contains(t, stdout, "state of things\n")
 		require.Len(t, stdout, 4096)
 	}
+	proxied := start(t, map[string]string{"HTTP_PROXY": server.URL}, "healthcheck", "--listen=nowhere.invalid:80")
+	require.Equal(t, config.ExitFailed, proxied.wait(), "the proxy is for what the daemon asks, not for the daemon")
 	status.Store(http.StatusServiceUnavailable)
 	code, stdout, stderr := command(t, nil, "healthcheck", "--listen", address)
 	require.Equal(t, config.ExitFailed, code)
