@@ -2,6 +2,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -43,6 +44,7 @@ type Export struct {
 	catalog
 	database *store.Store
 	options  Options
+	end      ledger.Offset // the watermark when the export began, up to which it goes unless it is of full ranges; 0: not known yet
 }
 
 // Begin reads what was exported. Files that are missing or were cut, and a manifest that is damaged, are a *ledger.Problem. unlock is called when the export is done.
@@ -156,9 +158,10 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 		through = e.options.Through
 	}
 	if e.options.Full {
-		through = min(through, state.Verified)
+		return min(through, state.Verified), nil
 	}
-	return through, nil
+	e.end = cmp.Or(e.end, state.Watermark)
+	return min(through, e.end), nil // what comes meanwhile is for the next one: it would be range after range of a few updates, without end
 }
 
 // cut is where the next range ends. What a database brings from below its history is a range of its own.

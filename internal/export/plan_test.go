@@ -147,6 +147,21 @@ func TestWhereAnExportEnds(t *testing.T) {
 	}
 }
 
+// What comes while an export runs is for the next one, and what a reset took away meanwhile is for none.
+func TestAnExportOfABusyLedgerEnds(t *testing.T) {
+	t.Parallel()
+	e, follows := &Export{}, &Export{options: Options{Full: true}}
+	for _, c := range []struct{ watermark, through, followed ledger.Offset }{{100, 100, 100}, {200, 100, 200}, {90, 90, 90}, {150, 100, 150}} {
+		state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark}, Participant: "p", Scope: "s", Verified: c.watermark}
+		through, err := e.through(state)
+		require.NoError(t, err)
+		require.Equal(t, c.through, through)
+		through, err = follows.through(state)
+		require.NoError(t, err)
+		require.Equal(t, c.followed, through)
+	}
+}
+
 // A window counts as sealed as the range that was written last has it, and not at all where that has it no more.
 func TestWhichSealsAreImported(t *testing.T) {
 	t.Parallel()
