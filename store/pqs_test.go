@@ -269,6 +269,9 @@ func TestPQSSurface(t *testing.T) {
 func TestPQSActiveUsesIndexes(t *testing.T) {
 	t.Parallel()
 	d := newPQS(t)
+	d.Exec(`INSERT INTO indexer.active_contracts (activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id)
+		SELECT i, 0, 1000, 1, 1000 + i % 100, i FROM generate_series(1, 10000) i`) // of other templates
+	d.Exec("ANALYZE indexer.active_contracts")
 	d.Exec("SET enable_seqscan = off")
 	plan := d.plan("SELECT count(*) FROM active('asset:Main:Asset', 30)")
 	require.NotContains(t, plan, "Function Scan on active", "planned as a part of the query")
