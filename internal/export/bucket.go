@@ -199,15 +199,15 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) er
 type unfinished struct{ error }
 
 func (b *bucket) upload(ctx context.Context, name string, content io.Reader) error {
-	first := new(bytes.Buffer)
-	size, err := io.CopyN(first, content, partBytes)
-	whole := errors.Is(err, io.EOF)
+	first := make([]byte, partBytes)
+	n, err := io.ReadFull(content, first)
+	whole := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 	if err != nil && !whole {
 		return err
 	}
-	all := io.Reader(bytes.NewReader(first.Bytes())) // which can be sent again
+	all, size := io.Reader(bytes.NewReader(first[:n])), int64(n) // which can be sent again
 	if !whole {
-		size, all = -1, io.MultiReader(first, content)
+		all, size = io.MultiReader(all, content), -1
 	}
 	_, err = b.client.PutObject(ctx, b.name, b.prefix+name, all, size, minio.PutObjectOptions{PartSize: partBytes})
 	return err

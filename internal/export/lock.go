@@ -122,15 +122,18 @@ func (b *bucket) writeLock(ctx context.Context, seen string) (ok bool, err error
 	if answer.StatusCode != http.StatusPreconditionFailed && answer.StatusCode != http.StatusConflict && answer.Code != minio.NoSuchKey {
 		return false, b.failed("write", lockName, err)
 	}
-	// The answer to the first of several tries may have been lost.
+	// The answer to a try, or to a write before, may have been lost.
 	now, etag, err := b.readLock(ctx)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
+	case err != nil || !bytes.HasPrefix(now, []byte(b.lock.holder)):
+		return false, err
+	case !bytes.Equal(now, content):
+		return b.writeLock(ctx, etag)
 	}
-	if ok = err == nil && bytes.Equal(now, content); ok {
-		b.lock.etag, b.lock.until = etag, until
-	}
-	return ok, err
+	b.lock.etag, b.lock.until = etag, until
+	return true, nil
 }
 
 func (b *bucket) readLock(ctx context.Context) (content []byte, etag string, err error) {
