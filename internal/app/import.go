@@ -10,7 +10,6 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/typed"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
@@ -208,8 +207,7 @@ func (i *importing) begin(ctx context.Context) error {
 
 // packages stores the packages that the export has, with their types.
 func (i *importing) packages(ctx context.Context) error {
-	packages := typed.Packages{Content: func(id string) ([]byte, error) { return i.leader.PackageContent(ctx, id) }}
-	types := ingest.Types{Source: i.source, Sink: i.leader, Logger: i.logger, Read: packages.Read, Forget: packages.Forget}
+	types := newTypes(ctx, i.source, i.leader, i.logger)
 	ids := i.source.Packages()
 	i.done.Packages = len(ids)
 	return i.patiently(ctx, func(ctx context.Context) error { return types.StoreAll(ctx, ids) })

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
@@ -16,13 +17,16 @@ import (
 	"ledgerindexer/verify"
 )
 
+// newTypes returns the task that stores packages of a source with their types. It reads those that a package needs from the database.
+func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.UpdatesWriter, logger *slog.Logger) *ingest.Types {
+	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
+	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
+}
+
 // readTypes stores the packages that events name, and what they say of types, until ctx ends.
 func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake <-chan struct{}) {
-	packages := typed.Packages{Content: func(id string) ([]byte, error) { return leader.PackageContent(ctx, id) }}
-	types := ingest.Types{
-		Source: packageSource{u.Client}, Sink: leader, Wake: wake, Logger: u.logger, Watch: u.watchTask(ingest.TaskTypes), Outcome: u.metrics.PackageTypes,
-		Read: packages.Read, Forget: packages.Forget,
-	}
+	types := newTypes(ctx, packageSource{u.Client}, leader, u.logger)
+	types.Wake, types.Watch, types.Outcome = wake, u.watchTask(ingest.TaskTypes), u.metrics.PackageTypes
 	types.Run(ctx)
 }
 
