@@ -70,7 +70,7 @@ func loopResult(ctx context.Context, logger *slog.Logger, stream string, err err
 		return err
 	}
 	if !errors.Is(err, context.Canceled) {
-		logger.WarnContext(ctx, "stopping; what failed is read again at the next start", "stream", stream, "error", err)
+		logger.WarnContext(ctx, "stopping at what failed; it is read again when the stream starts again", "stream", stream, "error", err)
 	}
 	return nil
 }
