@@ -322,8 +322,11 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 
 // together are tables of which one at a time is damaged.
 var together = [][]string{
-	// Where a record's own row is lost, the rest of it is not looked at but written anew.
-	{"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions"},
+	// Where a record's own row is lost, the rest of it is not looked at but written anew, and what follows from it may be lost too.
+	{
+		"transactions", "transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions",
+		"party_transfers", "balance_totals", "latest_totals",
+	},
 }
 
 // several damages different tables.
