@@ -19,7 +19,9 @@ WHERE EXISTS (SELECT FROM package_contents o WHERE o.package_id = ANY (c.needs) 
 
 -- name: PackageIsCompletable :one
 SELECT EXISTS (
-    SELECT FROM package_contents c JOIN package_contents o ON o.package_id = ANY (c.needs) WHERE c.package_id = @package_id);
+    SELECT FROM package_contents c JOIN package_contents o ON o.package_id = ANY (c.needs) AND encode(sha256(o.content), 'hex') = o.package_id
+    WHERE c.package_id = @package_id
+);
 
 -- name: PackageContentGet :one
 SELECT content FROM package_contents WHERE package_id = @package_id;

@@ -242,7 +242,9 @@ func (q *Queries) PackageFieldsDelete(ctx context.Context, db DBTX, packageID st
 
 const packageIsCompletable = `-- name: PackageIsCompletable :one
 SELECT EXISTS (
-    SELECT FROM package_contents c JOIN package_contents o ON o.package_id = ANY (c.needs) WHERE c.package_id = $1)
+    SELECT FROM package_contents c JOIN package_contents o ON o.package_id = ANY (c.needs) AND encode(sha256(o.content), 'hex') = o.package_id
+    WHERE c.package_id = $1
+)
 `
 
 func (q *Queries) PackageIsCompletable(ctx context.Context, db DBTX, packageID string) (bool, error) {
