@@ -134,9 +134,13 @@ func (f *fill) run(ctx context.Context) (filled ingest.Filled, err error) {
 		stream: "backfill", logger: f.logger, show: f.cfg.Show,
 	}
 	err = j.run(ctx, func(ctx context.Context, leader *store.BackfillWriter, report func(ledger.Progress)) (err error) {
-		before := filled.Updates // by earlier terms
+		before := filled // by earlier terms
 		filled, err = f.term(ctx, leader, report)
-		filled.Updates += before
+		filled.Updates += before.Updates
+		filled.Changed += before.Changed
+		if before.Range.From < before.Range.To {
+			filled.Range = before.Range
+		}
 		return err
 	})
 	return filled, err

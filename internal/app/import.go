@@ -152,7 +152,7 @@ func (i *importing) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := i.begin(ctx); err != nil {
+	if err := i.patiently(ctx, i.begin); err != nil {
 		return err
 	}
 	loop := ingest.Files{
@@ -202,7 +202,7 @@ func (i *importing) begin(ctx context.Context) error {
 	if !pruned {
 		return nil
 	}
-	return i.patiently(ctx, func(ctx context.Context) error { return i.leader.ImportPruned(ctx, carried, to) })
+	return i.leader.ImportPruned(ctx, carried, to)
 }
 
 // packages stores the packages that the export has, with their types.

@@ -33,13 +33,13 @@ type writer interface {
 
 // run calls work in one term after the other, until it ends in another way than by the loss of the lead. work's context ends with the term.
 func (j job[W]) run(ctx context.Context, work func(ctx context.Context, leader W, report func(ledger.Progress)) error) error {
-	for {
-		err := j.term(ctx, work)
-		if !errors.Is(err, store.ErrNotLeader) {
-			return err
-		}
-		j.logger.WarnContext(ctx, "the lead was lost; continuing if nobody else has it", "stream", j.stream, "error", err)
+	retry := ingest.Retry{
+		Final: func(err error) bool { return !errors.Is(err, store.ErrNotLeader) },
+		Failed: func(err error, wait time.Duration) {
+			j.logger.WarnContext(ctx, "the lead was lost; continuing if nobody else has it", "stream", j.stream, "error", err, "wait", wait.String())
+		},
 	}
+	return retry.Do(ctx, func(ctx context.Context) error { return j.term(ctx, work) })
 }
 
 func (j job[W]) term(ctx context.Context, work func(ctx context.Context, leader W, report func(ledger.Progress)) error) error {
@@ -70,7 +70,9 @@ const leadPatience = 10 * time.Second
 func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error), do string) (none W, err error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
-		leader, ok, err := take(ctx)
+		looking, end := context.WithTimeout(ctx, lookFor)
+		leader, ok, err := take(looking)
+		end()
 		if err != nil || ok {
 			return leader, err
 		}

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -75,6 +78,37 @@ func TestBackfillsOutliveTheDatabase(t *testing.T) {
 	})
 	require.Empty(t, sandbox.Diff(truthFilled(l, truth, begun, at, []ledger.Range{{To: ledger.Offset(at)}}), relations(t, database)))
 }
+
+// A lead that is lost again and again is taken again with longer and longer waits: each term ends the sessions of the one before.
+func TestALeadThatIsLostAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		j := job[lostLead]{take: func(context.Context) (lostLead, bool, error) { return lostLead{}, true, nil }, logger: slog.New(slog.DiscardHandler)}
+		terms := 0
+		err := j.run(ctx, func(context.Context, lostLead, func(ledger.Progress)) error {
+			terms++
+			return store.ErrNotLeader
+		})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Greater(t, terms, 60)
+		require.Less(t, terms, 600)
+	})
+}
+
+// lostLead is the writer of a term that ends as it begins.
+type lostLead struct{}
+
+func (lostLead) Lost() <-chan struct{} {
+	lost := make(chan struct{})
+	close(lost)
+	return lost
+}
+
+func (lostLead) Err() error                                            { return store.ErrNotLeader }
+func (lostLead) RecordProgress(context.Context, ledger.Progress) error { return nil }
+func (lostLead) Close()                                                {}
 
 // leads reports whether a process has, or had, a role.
 func leads(t *testing.T, database string, role store.Role) (led bool) {

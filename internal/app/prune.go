@@ -107,7 +107,9 @@ func (x *indexer) prune(ctx context.Context) error {
 	if err != nil || plan.Empty() || plan.Rows() < plan.Copied {
 		return err
 	}
-	leader, ok, err := x.store.LeadBackfill(ctx)
+	looking, end := context.WithTimeout(ctx, lookFor)
+	defer end()
+	leader, ok, err := x.store.LeadBackfill(looking)
 	if err != nil {
 		return err
 	}
