@@ -166,7 +166,7 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 
 // cut is where the next range ends. What a database brings from below its history is a range of its own.
 func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, gap ledger.Range) (ledger.Offset, error) {
-	if gap.From == 0 && state.HistoryFloor > 0 && gap.To > state.HistoryFloor {
+	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
 	}
 	at, err := snapshot.Cut(ctx, gap.From, gap.To, e.options.Updates)

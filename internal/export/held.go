@@ -32,11 +32,14 @@ func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.
 	if err := c.load(ctx); err != nil {
 		return held, err
 	}
-	var state store.ExportState
+	compared := comparison{catalog: &c, database: database}
 	err = database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
-		state, err = snapshot.State(ctx)
+		if compared.state, err = snapshot.State(ctx); err == nil {
+			compared.relations, err = snapshot.Relations(ctx)
+		}
 		return err
 	})
+	state := compared.state
 	if err != nil || !state.Started || state.Incomplete {
 		return held, err
 	}
@@ -73,51 +76,78 @@ func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.
 		if state.HistoryFloor > m.CompleteFrom { // a part was pruned since
 			within.From = state.HistoryFloor
 		}
-		if err := c.holds(ctx, database, m, within); err != nil {
+		if err := compared.holds(ctx, m, within); err != nil {
 			return held, err
 		}
 	}
 	return held, nil
 }
 
-// holds compares the files of one manifest, in one snapshot of the database.
-func (c *catalog) holds(ctx context.Context, database *store.Store, m *Manifest, within ledger.Range) error {
-	return database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
-		relations, err := snapshot.Relations(ctx)
-		if err != nil {
-			return err
-		}
-		for _, file := range m.Files {
-			if err := c.holdsFile(ctx, snapshot, m, file, relations, within); err != nil {
-				return err
-			}
-		}
-		for _, relation := range relations {
-			if !slices.ContainsFunc(m.Files, func(file File) bool { return file.Relation == relation.Name }) {
-				return missing(m, relation.Name)
-			}
-		}
-		return nil
-	})
+// comparison compares files with a database.
+type comparison struct {
+	*catalog
+	database  *store.Store
+	relations []store.ExportRelation
+	state     store.ExportState // when it began
 }
 
-// holdsFile compares a file with its digest, and its rows with those of the database if it is one of the analysts' relations. The others are for imports, and
-// an export makes them of the same tables.
-func (c *catalog) holdsFile(ctx context.Context, snapshot *store.ExportSnapshot, m *Manifest, file File, relations []store.ExportRelation, within ledger.Range) error {
+// holds compares the files of one manifest.
+func (c *comparison) holds(ctx context.Context, m *Manifest, within ledger.Range) error {
+	for _, file := range m.Files {
+		if err := c.holdsFile(ctx, m, file, within); err != nil {
+			return err
+		}
+	}
+	for _, relation := range c.relations {
+		if !slices.ContainsFunc(m.Files, func(file File) bool { return file.Relation == relation.Name }) {
+			return missing(m, relation.Name)
+		}
+	}
+	return nil
+}
+
+// holdsFile compares a file with its digest, and its rows with those of the database if it is one of the analysts' relations. Of the others, which are
+// for imports, the rows follow from the same tables, but for offset checkpoints. The file is read first: that may take long, and no transaction waits.
+func (c *comparison) holdsFile(ctx context.Context, m *Manifest, file File, within ledger.Range) error {
 	content, err := c.open(ctx, m, file)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	n := slices.IndexFunc(relations, func(r store.ExportRelation) bool { return r.Name == file.Relation })
+	n := slices.IndexFunc(c.relations, func(r store.ExportRelation) bool { return r.Name == file.Relation })
 	if n < 0 {
 		return nil
 	}
-	relation := relations[n]
-	var stored, exported rowSum
-	if err := exported.addFile(content, file, relation.Place, within); err != nil {
+	var exported rowSum
+	if err := exported.addFile(content, file, c.relations[n].Place, within); err != nil {
 		return fmt.Errorf("read %s: %w", file.Name, err)
 	}
+	return c.database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
+		stored, err := sumOf(ctx, snapshot, c.relations[n], within)
+		if err != nil || stored.sum == exported.sum && stored.rows == exported.rows {
+			return err
+		}
+		now, err := snapshot.State(ctx)
+		if err != nil {
+			return err
+		}
+		if now.HistoryFloor != c.state.HistoryFloor || newest(now).Number != newest(c.state).Number {
+			return &ledger.Problem{
+				What: fmt.Sprintf("the database changed while it was compared with %s in %s: it was pruned, or rows were written again", file.Name, c.place),
+				Do:   "run it again, after `indexer export` where rows were written again",
+			}
+		}
+		return &ledger.Problem{
+			What: fmt.Sprintf("after offset %d up to %d %s in %s has %d rows, and the database %d, or others, though no change was noted",
+				within.From, within.To, file.Name, c.place, exported.rows, stored.rows),
+			Do: fmt.Sprintf("see which is right (`indexer verify`), then remove %s if nothing of its range was pruned, and export again", m.Name()),
+		}
+	})
+}
+
+// sumOf adds the rows of a relation that the database has of a range.
+func sumOf(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, within ledger.Range) (sum rowSum, err error) {
+	name := func(n int) string { return relation.Columns[n].Name }
 	var values []parquet.Value
 	err = snapshot.Rows(ctx, relation, within.From, within.To, func(row [][]byte) (err error) {
 		values = values[:0]
@@ -126,20 +156,10 @@ func (c *catalog) holdsFile(ctx context.Context, snapshot *store.ExportSnapshot,
 				return fmt.Errorf("column %s: %w", column.Name, err)
 			}
 		}
-		stored.add(values, func(n int) string { return relation.Columns[n].Name })
+		sum.add(values, name)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if stored.sum == exported.sum && stored.rows == exported.rows {
-		return nil
-	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("after offset %d up to %d %s in %s has %d rows, and the database %d, or others, though no change was noted",
-			within.From, within.To, file.Name, c.place, exported.rows, stored.rows),
-		Do: fmt.Sprintf("see which is right (`indexer verify`), then remove %s if nothing of its range was pruned, and export again", m.Name()),
-	}
+	return sum, err
 }
 
 // rowSum is a digest of rows in which their order does not count: the sum of their SHA-256. A value that is NULL, and so a column that a later release

@@ -310,7 +310,7 @@ func (i *Import) relation(ctx context.Context, m *Manifest, name, place string, 
 }
 
 func missing(m *Manifest, relation string) error {
-	return &ledger.Problem{What: fmt.Sprintf("%s names no file of %s", m.Name(), relation), Do: "use the release of the indexer that wrote it, or export again"}
+	return &ledger.Problem{What: fmt.Sprintf("%s names no file of %s", m.Name(), relation), Do: "use the release of the indexer that wrote it; or, if nothing of its range was pruned, remove it and export again"}
 }
 
 // Packages returns the ids of the packages.

@@ -147,6 +147,17 @@ func TestWhereAnExportEnds(t *testing.T) {
 	}
 }
 
+// What a database brings from below its history is one range, also where the export has what follows it already.
+func TestWhatIsCarriedIsOneRange(t *testing.T) {
+	t.Parallel()
+	state := store.ExportState{Extent: store.Extent{Started: true, HistoryFloor: 100, Watermark: 300}}
+	for _, to := range []ledger.Offset{100, 200, 300} {
+		at, err := (&Export{}).cut(t.Context(), nil, state, ledger.Range{To: to})
+		require.NoError(t, err)
+		require.Equal(t, ledger.Offset(100), at)
+	}
+}
+
 // What comes while an export runs is for the next one, and what a reset took away meanwhile is for none.
 func TestAnExportOfABusyLedgerEnds(t *testing.T) {
 	t.Parallel()
