@@ -117,12 +117,17 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 	if !u.Scope.Reassignments {
 		return nil // active says so
 	}
+	whole := true
 	err := u.compareActive(ctx, at, nil, func(d findings.Difference) error {
-		if u.Repairer != nil && strings.HasPrefix(d.Relation, "carried_") {
-			u.result.Remaining++
+		if strings.HasPrefix(d.Relation, "carried_") {
+			whole = false
+			if u.Repairer != nil {
+				u.result.Remaining++
+			}
 		}
 		return u.Found(d)
 	})
+	u.carriedWhole = whole && err == nil
 	if ingest.Lasting(err) {
 		u.note("the contracts that were active at offset %d, up to which everything was pruned: the participant does not show them there (%v)", at, err)
 		err = nil

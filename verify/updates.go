@@ -43,11 +43,12 @@ type Updates struct {
 	Progress  func(Progress)
 	Logger    *slog.Logger
 
-	result      UpdatesResult
-	end         *ledger.Offset // of the ledger; nil: the server does not report it
-	beyond      *ledger.Offset // the end if the watermark is beyond it; else nil
-	pruned      ledger.Offset
-	carriedRead bool
+	result       UpdatesResult
+	end          *ledger.Offset // of the ledger; nil: the server does not report it
+	beyond       *ledger.Offset // the end if the watermark is beyond it; else nil
+	pruned       ledger.Offset
+	carriedRead  bool
+	carriedWhole bool // what pruning kept here is what the participant shows there
 
 	undecided bool  // a note says that a fork can't be ruled out
 	changes   int64 // of the source when a fork was last looked for
@@ -344,17 +345,21 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledge
 }
 
 // derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or altered, it reads
-// their updates again before the repair. Derived rows without facts may be all that is left of facts that the participant has
-// pruned: then it does not repair.
+// their updates again before the repair. Derived rows without facts may be all that is left of facts that were pruned, here or by
+// the participant: then it does not repair.
 func (u *Updates) derived(ctx context.Context) error {
 	step := func(what string) { u.Progress(Progress{Step: what}) }
 	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
 	var doubtful suspects
 	var beyond ledger.Offset // the lowest of the updates beyond the watermark that can't be read again
+	pruned, err := u.prunedTo(ctx)
+	if err != nil {
+		return err
+	}
 	differences, named, remnants := 0, false, false
-	err := compare(func(d findings.Difference) error {
+	err = compare(func(d findings.Difference) error {
 		differences++
-		remnants = remnants || u.pruned > u.result.Bounds.Floor && remnant(d)
+		remnants = remnants || pruned > 0 && remnant(d)
 		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
 		switch {
 		case name && d.Kind != findings.Extra, d.Relation == "updates" && d.Kind == findings.Missing:
@@ -386,11 +391,26 @@ func (u *Updates) derived(ctx context.Context) error {
 	return u.repaired(ctx, compare, func() error {
 		if remnants {
 			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow from, which may be lost "+
-				"where the participant has pruned them, up to offset %d (`verify --offline` names damaged windows; restore a backup of the database)", u.pruned)
+				"where they were pruned, up to offset %d (`verify --all` compares what was kept with what the participant shows there; `verify --offline` names "+
+				"damaged windows; restore a backup of the database)", pruned)
 			return nil
 		}
 		return u.Repairer.RepairDerived(ctx, step)
 	})
+}
+
+// prunedTo is the offset up to which facts that are lost can't be read again, because they were pruned; 0: there are none.
+func (u *Updates) prunedTo(ctx context.Context) (ledger.Offset, error) {
+	begun, err := u.Database.FinishedSnapshot(ctx)
+	switch {
+	case err != nil:
+		return 0, err
+	case u.pruned > u.result.Bounds.Floor:
+		return u.pruned, nil
+	case begun != nil && begun.Pruned && !u.carriedWhole:
+		return begun.At, nil
+	}
+	return 0, nil
 }
 
 // remnant reports whether a difference in a derived table may mean that facts are lost.

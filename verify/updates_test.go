@@ -465,7 +465,7 @@ func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 	require.Equal(t, []string{"lifetimes 0"}, found)
 	require.NotContains(t, s.calls, "repair derived")
 	require.Positive(t, result.Remaining)
-	require.Contains(t, result.Notes[len(result.Notes)-1], "pruned them, up to offset 50")
+	require.Contains(t, result.Notes[len(result.Notes)-1], "were pruned, up to offset 50")
 }
 
 func TestWhatCannotBeComparedIsNoted(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,6 +158,16 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 		}, testLogger(t), func(d findings.Difference) { found = append(found, d.String()) })
 		require.NoError(t, err)
 		require.NotEmpty(t, found, damage)
+	}
+	// What follows from a row that is lost is all that is left of its contract: no repair removes it.
+	for _, all := range []bool{true, false} {
+		before := texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1")
+		result, err := RunVerify(t.Context(), Verify{
+			Database: config.Database{DatabaseURL: w.database}, Sources: config.Sources{LedgerURL: w.ledgerURL}, Verify: config.Verify{All: all, Repair: true},
+		}, testLogger(t), func(findings.Difference) {})
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(result.Notes, "\n"), "was not repaired")
+		require.Equal(t, before, texts(t, w.database, "SELECT a::text FROM indexer.active_contracts a ORDER BY 1"))
 	}
 }
 
