@@ -162,7 +162,7 @@ func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	return ids[:min(len(ids), q.batch)], nil
 }
 
-// work looks contracts up until the source fails, and stores the outcomes, also when the task has to end meanwhile. Contracts with more
+// work looks contracts up until one fails, and stores the outcomes, also when the task has to end meanwhile. Contracts with more
 // failures than the first are put off to the next call, so that outcomes are stored before a request that may take long and fail.
 func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err error) {
 	var lookups []ledger.Lookup
@@ -182,9 +182,7 @@ func (q *lookupQueue) work(ctx context.Context, ids []string) (putOff bool, err 
 		}
 		lookup, err := q.lookUp(ctx, id)
 		if err != nil {
-			if failure = err; unusable(err) { // of this contract only
-				continue
-			}
+			failure = err
 			break
 		}
 		lookups = append(lookups, lookup)
