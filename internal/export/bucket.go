@@ -158,6 +158,9 @@ func (b *bucket) copy(ctx context.Context, name string, to *os.File) error {
 		if failures++; failures == minio.MaxRetry || ctx.Err() != nil {
 			return b.failed("read", name, err)
 		}
+		if at == 0 { // it begins again: a range from 0 to 0 would be the first byte
+			continue
+		}
 		if err := errors.Join(options.SetMatchETag(info.ETag), options.SetRange(at, 0)); err != nil {
 			return err
 		}

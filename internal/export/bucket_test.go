@@ -156,9 +156,11 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 		_, _ = io.CopyN(io.Discard, r.Body, 1000)
 		panic(http.ErrAbortHandler)
 	}
-	halve := func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
-		store.ServeHTTP(&halved{w, 2}, r)
-		return true
+	cutAfter := func(bytes int) fault {
+		return func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+			store.ServeHTTP(&halved{w, bytes}, r)
+			return true
+		}
 	}
 	once := func(method string, f fault) func() fault {
 		return func() fault {
@@ -182,7 +184,8 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 		"a connection is cut while an object is sent": {once(http.MethodPut, cut), nil},
 		"too many requests":                           {once(http.MethodPut, answer(http.StatusServiceUnavailable, "SlowDown")), nil},
 		"too many requests of reading":                {once(http.MethodGet, answer(http.StatusServiceUnavailable, "SlowDown")), nil},
-		"a connection is cut while an object is read": {once(http.MethodGet, halve), nil},
+		"a connection is cut while an object is read": {once(http.MethodGet, cutAfter(2)), nil},
+		"a connection is cut before the first byte":   {once(http.MethodGet, cutAfter(0)), nil},
 		"refused":      {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
 		"full":         {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
 		"quota":        {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
