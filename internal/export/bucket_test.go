@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/export/exporttest"
@@ -345,4 +347,38 @@ func TestTheLockOfABucket(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, found, "manifests/1.json")
 	require.True(t, strings.HasPrefix(contentOf(t, first, lockName), first.lock.holder))
+}
+
+// An answer that comes late, of a lock that was written since, is no sign that nobody writes it.
+func TestALockThatIsReadSlowly(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []int64{1, 2} { // the look whose answer comes late
+		t.Run(fmt.Sprintf("look %d", slow), func(t *testing.T) {
+			t.Parallel()
+			open, faults := objectStore(t)
+			holder, other := open("s3://there/x"), open("s3://there/x")
+			other.lock.free = time.Second
+			require.NoError(t, holder.acquire(t.Context()))
+			var looks atomic.Int64
+			f := fault(func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+				if r.Method != http.MethodGet || looks.Add(1) != slow {
+					return false
+				}
+				answer := httptest.NewRecorder()
+				store.ServeHTTP(answer, r)
+				ok, err := holder.writeLock(r.Context(), holder.lock.etag)
+				assert.NoError(t, err)
+				assert.True(t, ok)
+				<-time.After(other.lock.free + other.lock.free/10)
+				maps.Copy(w.Header(), answer.Header())
+				_, _ = w.Write(answer.Body.Bytes())
+				return true
+			})
+			faults.Store(&f)
+			_, err := other.watchLock(t.Context())
+			var problem *ledger.Problem
+			require.ErrorAs(t, err, &problem)
+			require.Contains(t, problem.What, "another export writes to s3://there/x")
+		})
+	}
 }

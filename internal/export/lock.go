@@ -145,21 +145,25 @@ func (b *bucket) readLock(ctx context.Context) (content []byte, etag string, err
 	return content, info.ETag, b.failed("read", lockName, err)
 }
 
-// watchLock returns the lock's object once it has not changed for long enough; empty: it is gone. One that changes is a *ledger.Problem.
+// watchLock returns the lock's object once it has not changed for long enough; empty: it is gone. One that changes is a *ledger.Problem. It was seen from when
+// the first look was answered until the last one was asked for: how long an answer takes says nothing of who has the lock.
 func (b *bucket) watchLock(ctx context.Context) (etag string, err error) {
-	for began := time.Now(); ; {
+	var began time.Time
+	for {
+		asked := time.Now()
 		_, now, err := b.readLock(ctx)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", nil
 		case err != nil:
 			return "", err
-		case etag != "" && now != etag:
+		case etag == "":
+			etag, began = now, time.Now()
+		case now != etag:
 			return "", &ledger.Problem{What: fmt.Sprintf("another export writes to %s", b), Do: "wait until it is done, or stop it"}
-		case time.Since(began) > b.lock.free:
-			return now, nil
+		case asked.Sub(began) > b.lock.free:
+			return etag, nil
 		}
-		etag = now
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
