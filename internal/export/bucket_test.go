@@ -341,6 +341,9 @@ func TestTheLockOfABucket(t *testing.T) {
 	term, lose := context.WithCancelCause(t.Context())
 	away.lock.term = term
 	away.keep(term, lose)
+	after, done := away.lock.within(t.Context())
+	defer done()
+	require.Error(t, after.Err(), "nothing begins after the lock")
 	require.ErrorContains(t, away.Write(t.Context(), "manifests/1.json", text("some")), "another export took the lock of s3://there/x")
 	require.ErrorContains(t, away.Remove(t.Context(), "manifests/1.json"), "another export took the lock of s3://there/x")
 	found, err := first.List(t.Context())

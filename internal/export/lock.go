@@ -46,6 +46,9 @@ func (l *lock) within(ctx context.Context) (context.Context, func()) {
 		return ctx, cancel
 	}
 	stop := context.AfterFunc(l.term, cancel)
+	if l.term.Err() != nil { // AfterFunc may cancel a little later
+		cancel()
+	}
 	return ctx, func() { stop(); cancel() }
 }
 
