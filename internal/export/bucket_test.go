@@ -28,6 +28,16 @@ import (
 // fault answers a request in the place of the object store, and reports whether it did.
 type fault func(w http.ResponseWriter, r *http.Request, store http.Handler) bool
 
+// answer is what a store says that does not do what it is asked for.
+func answer(status int, code string) fault {
+	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "<Error><Code>%s</Code><Message>so it is</Message></Error>", code)
+		return true
+	}
+}
+
 // objectStore is an object store with a bucket, behind what makes its faults.
 func objectStore(t *testing.T) (open func(name string) *bucket, faults *atomic.Pointer[fault]) {
 	t.Helper()
@@ -146,14 +156,6 @@ func (b *bucket) mustWrite(t *testing.T, name, content string) {
 // What trying again can help with is tried again; what fails for good says where, and what to do, and no secret.
 func TestFaultsOfAnObjectStore(t *testing.T) {
 	t.Parallel()
-	answer := func(status int, code string) fault {
-		return func(w http.ResponseWriter, r *http.Request, _ http.Handler) bool {
-			_, _ = io.Copy(io.Discard, r.Body)
-			w.WriteHeader(status)
-			fmt.Fprintf(w, "<Error><Code>%s</Code><Message>so it is</Message></Error>", code)
-			return true
-		}
-	}
 	cut := func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
 		_, _ = io.CopyN(io.Discard, r.Body, 1000)
 		panic(http.ErrAbortHandler)
@@ -382,6 +384,48 @@ func TestALockThatIsReadSlowly(t *testing.T) {
 			var problem *ledger.Problem
 			require.ErrorAs(t, err, &problem)
 			require.Contains(t, problem.What, "another export writes to s3://there/x")
+		})
+	}
+}
+
+// A lock that can't be written is not one that another export has.
+func TestALockThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault fault
+		times int64
+		part  string // of the problem; empty: it is taken after that
+	}{
+		"a quota":                 {answer(http.StatusConflict, "QuotaExceeded"), 10, "quota"},
+		"credentials":             {answer(http.StatusForbidden, "AccessDenied"), 10, "AWS_ACCESS_KEY_ID"},
+		"another write":           {answer(http.StatusConflict, "ConditionalRequestConflict"), 2, ""},
+		"another operation":       {answer(http.StatusConflict, "OperationAborted"), 2, ""},
+		"one that is gone by now": {answer(http.StatusPreconditionFailed, "PreconditionFailed"), 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			open, faults := objectStore(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var n atomic.Int64
+			f := fault(func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+				if r.Method != http.MethodPut {
+					return false
+				}
+				if n.Add(1) == 10 {
+					cancel() // it would go on for ever
+				}
+				return n.Load() <= c.times && c.fault(w, r, store)
+			})
+			faults.Store(&f)
+			err := open("s3://there/x").acquire(ctx)
+			if c.part == "" {
+				require.NoError(t, err)
+				return
+			}
+			var problem *ledger.Problem
+			require.ErrorAs(t, err, &problem)
+			require.Contains(t, problem.Do, c.part)
 		})
 	}
 }

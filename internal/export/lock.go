@@ -99,9 +99,22 @@ func (b *bucket) acquire(ctx context.Context) error {
 		if err != nil || ok {
 			return err
 		}
+		if err := b.pause(ctx); err != nil { // who was faster may be gone when it is looked for
+			return err
+		}
 		if seen, err = b.watchLock(ctx); err != nil {
 			return err
 		}
+	}
+}
+
+// pause waits between two looks at the lock.
+func (b *bucket) pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(b.lock.renew / 4):
+		return nil
 	}
 }
 
@@ -121,8 +134,7 @@ func (b *bucket) writeLock(ctx context.Context, seen string) (ok bool, err error
 		b.lock.etag, b.lock.until = info.ETag, until
 		return true, nil
 	}
-	answer := minio.ToErrorResponse(err)
-	if answer.StatusCode != http.StatusPreconditionFailed && answer.StatusCode != http.StatusConflict && answer.Code != minio.NoSuchKey {
+	if !otherWrote(minio.ToErrorResponse(err)) {
 		return false, b.failed("write", lockName, err)
 	}
 	// The answer to a try, or to a write before, may have been lost.
@@ -137,6 +149,15 @@ func (b *bucket) writeLock(ctx context.Context, seen string) (ok bool, err error
 	}
 	b.lock.etag, b.lock.until = etag, until
 	return true, nil
+}
+
+// otherWrote says of an answer to a conditional write that the condition failed, or that another write was under way.
+func otherWrote(answer minio.ErrorResponse) bool {
+	switch answer.Code {
+	case minio.NoSuchKey, "ConditionalRequestConflict", "OperationAborted":
+		return true
+	}
+	return answer.StatusCode == http.StatusPreconditionFailed
 }
 
 func (b *bucket) readLock(ctx context.Context) (content []byte, etag string, err error) {
@@ -167,10 +188,8 @@ func (b *bucket) watchLock(ctx context.Context) (etag string, err error) {
 		case asked.Sub(began) > b.lock.free:
 			return etag, nil
 		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(b.lock.renew / 4):
+		if err := b.pause(ctx); err != nil {
+			return "", err
 		}
 	}
 }
