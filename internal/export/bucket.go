@@ -231,7 +231,7 @@ func (b *bucket) failed(what, name string, err error) error {
 		do = fmt.Sprintf("make bucket %s, or name another one; see AWS_ENDPOINT_URL", b.name)
 	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
 		do = "make room in the object store, or raise its quota, and run the command again"
-	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized:
+	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized || answer.Code == "ExpiredToken" || answer.Code == "InvalidToken":
 		do = "see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and this machine's clock, and what they may do in the bucket: list, get, put and delete objects, and list and abort uploads"
 	case answer.StatusCode == http.StatusMovedPermanently || answer.Code == minio.AuthorizationHeaderMalformed:
 		do = "set AWS_REGION to the bucket's region"

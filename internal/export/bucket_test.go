@@ -190,10 +190,11 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 		"too many requests of reading":                {once(http.MethodGet, answer(http.StatusServiceUnavailable, "SlowDown")), nil},
 		"a connection is cut while an object is read": {once(http.MethodGet, cutAfter(2)), nil},
 		"a connection is cut before the first byte":   {once(http.MethodGet, cutAfter(0)), nil},
-		"refused":      {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
-		"full":         {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
-		"quota":        {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
-		"other region": {always(http.MethodPut, answer(http.StatusMovedPermanently, "PermanentRedirect")), []string{"AWS_REGION"}},
+		"refused":       {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
+		"no such token": {always(http.MethodPut, answer(http.StatusBadRequest, "InvalidToken")), []string{"AWS_SESSION_TOKEN"}},
+		"full":          {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
+		"quota":         {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
+		"other region":  {always(http.MethodPut, answer(http.StatusMovedPermanently, "PermanentRedirect")), []string{"AWS_REGION"}},
 	} {
 		for what, content := range map[string]string{"small": "some", "large": large} {
 			t.Run(name+", "+what, func(t *testing.T) {
@@ -256,6 +257,10 @@ func TestWhatABucketLacks(t *testing.T) {
 		require.ErrorAs(t, request(), &problem)
 		require.Contains(t, problem.Do, "make bucket nowhere")
 	}
+	var expired *ledger.Problem // which the client tries again for a while
+	require.ErrorAs(t, b.failed("list", "", minio.ErrorResponse{StatusCode: http.StatusBadRequest, Code: "ExpiredToken"}), &expired)
+	require.Contains(t, expired.Do, "AWS_SESSION_TOKEN")
+
 	stopped, stop := context.WithCancel(t.Context())
 	stops := fault(func(http.ResponseWriter, *http.Request, http.Handler) bool {
 		stop()
