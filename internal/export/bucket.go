@@ -224,7 +224,10 @@ func (b *bucket) failed(what, name string, err error) error {
 	object := scheme + b.name + "/" + b.prefix + name
 	answer := minio.ToErrorResponse(err)
 	do := ""
+	var known *ledger.Problem
 	switch {
+	case errors.As(err, &known): // of the lock
+		return fmt.Errorf("%s %s: %w", what, object, err)
 	case answer.Code == minio.NoSuchKey:
 		return fmt.Errorf("%s %s: %w", what, object, fs.ErrNotExist)
 	case answer.Code == minio.NoSuchBucket:

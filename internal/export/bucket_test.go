@@ -434,3 +434,34 @@ func TestALockThatIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// A lock that can't be written any more is lost when its time is over, for the reason that the store gave.
+func TestALockThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	open, faults := objectStore(t)
+	lost := func(b *bucket) error {
+		t.Helper()
+		require.NoError(t, b.acquire(t.Context()))
+		f := fault(func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
+			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, lockName) && answer(http.StatusForbidden, "AccessDenied")(w, r, store)
+		})
+		faults.Store(&f)
+		defer faults.Store(nil)
+		term, lose := context.WithCancelCause(t.Context())
+		b.lock.term = term
+		b.keep(term, lose)
+		return b.Write(t.Context(), "manifests/1.json", text("some"))
+	}
+	refused := open("s3://there/x")
+	refused.lock.expire = 2 * time.Second
+	err := lost(refused)
+	require.ErrorContains(t, err, "the lock of s3://there/x could not be kept")
+	require.NotContains(t, err.Error(), "when the object store answers")
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.Do, "AWS_ACCESS_KEY_ID")
+
+	rare := open("s3://there/y") // it would be written again long after its time
+	rare.lock.renew, rare.lock.expire = time.Hour, 20*time.Millisecond
+	require.ErrorContains(t, lost(rare), "stood still")
+}

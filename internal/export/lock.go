@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -34,6 +35,8 @@ type lock struct {
 	until  time.Time       // nothing is written after it, unless the lock is written again
 	term   context.Context // ends where the lock is lost, with the reason; nil: it was never held
 }
+
+var errStoodStill = errors.New("this program stood still for so long")
 
 func newLock() lock {
 	return lock{renew: 20 * time.Second, expire: time.Minute, free: 90 * time.Second, holder: rand.Text()}
@@ -196,14 +199,20 @@ func (b *bucket) watchLock(ctx context.Context) (etag string, err error) {
 
 // keep writes the lock again and again, until the context ends, or the lock is lost.
 func (b *bucket) keep(ctx context.Context, lose func(error)) {
+	var failed error // the last reason why it could not be written, since it was
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(b.lock.renew):
+		case <-time.After(min(b.lock.renew, time.Until(b.lock.until))):
+		}
+		if !time.Now().Before(b.lock.until) {
+			lose(fmt.Errorf("the lock of %s could not be kept: %w", b, cmp.Or(failed, errStoodStill)))
+			return
 		}
 		try, done := context.WithDeadline(ctx, b.lock.until)
 		ok, err := b.writeLock(try, b.lock.etag)
+		late := try.Err() != nil
 		done()
 		switch {
 		case ctx.Err() != nil:
@@ -211,9 +220,10 @@ func (b *bucket) keep(ctx context.Context, lose func(error)) {
 		case err == nil && !ok:
 			lose(fmt.Errorf("another export took the lock of %s, which could not be written for long", b))
 			return
-		case err != nil && !time.Now().Before(b.lock.until):
-			lose(fmt.Errorf("the lock of %s could not be kept: %w", b, err))
-			return
+		case err == nil:
+			failed = nil
+		case failed == nil || !late: // that the time was over is no reason
+			failed = err
 		}
 	}
 }
