@@ -333,6 +333,11 @@ func TestTheLockOfABucket(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 	}
+	until := away.lock.until
+	away.lock.until = time.Now()
+	away.release()
+	require.True(t, strings.HasPrefix(contentOf(t, first, lockName), away.lock.holder), "after its time a lock may be another export's")
+	away.lock.until = until
 	id, err := minio.Core{Client: away.client}.NewMultipartUpload(t.Context(), "there", "x/updates/"+rangeName(0, 7)+".parquet", minio.PutObjectOptions{})
 	require.NoError(t, err)
 	uploads, err := first.uploads(t.Context())

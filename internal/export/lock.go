@@ -80,10 +80,7 @@ func (b *bucket) Lock(ctx context.Context) (unlock func(), err error) {
 		stop()
 		<-stopped
 		if term.Err() == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), b.lock.expire)
-			defer cancel()
-			// What can't be removed now is taken by the next export, a little later.
-			_ = b.client.RemoveObject(ctx, b.name, b.prefix+lockName, minio.RemoveObjectOptions{})
+			b.release()
 		}
 		lose(nil)
 		b.lock.term = nil
@@ -93,6 +90,13 @@ func (b *bucket) Lock(ctx context.Context) (unlock func(), err error) {
 		return nil, err
 	}
 	return unlock, nil
+}
+
+// release removes the lock, while nobody else can have taken it. What can't be removed by then is taken by the next export, a little later.
+func (b *bucket) release() {
+	ctx, cancel := context.WithDeadline(context.Background(), b.lock.until)
+	defer cancel()
+	_ = b.client.RemoveObject(ctx, b.name, b.prefix+lockName, minio.RemoveObjectOptions{})
 }
 
 // acquire takes the lock where nobody has it, or who had it does not write it any more.
