@@ -88,15 +88,15 @@ type impatientConn struct {
 
 // Read reads what comes in time.
 func (c impatientConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.limit)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(p)
 }
 
-// Write writes what goes in time.
+// Write writes what goes in time. Meanwhile an answer is waited for, which does not come before all has gone.
 func (c impatientConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Write(p)

@@ -306,6 +306,32 @@ func TestAConnectionThatStandsStill(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
+// patience is a connection that has which deadlines were set.
+type patience struct {
+	net.Conn
+	read, write bool
+}
+
+func (c *patience) Read(p []byte) (int, error)       { return len(p), nil }
+func (c *patience) Write(p []byte) (int, error)      { return len(p), nil }
+func (c *patience) SetReadDeadline(time.Time) error  { c.read = true; return nil }
+func (c *patience) SetWriteDeadline(time.Time) error { c.write = true; return nil }
+func (c *patience) SetDeadline(time.Time) error      { c.read, c.write = true, true; return nil }
+
+// While an object is sent its answer is waited for already: what goes is a sign of life as what comes is.
+func TestAConnectionThatStandsStillInOneDirection(t *testing.T) {
+	t.Parallel()
+	for name, use := range map[string]func(net.Conn) (int, error){
+		"sent": func(c net.Conn) (int, error) { return c.Write([]byte("a part")) },
+		"read": func(c net.Conn) (int, error) { return c.Read(make([]byte, 6)) },
+	} {
+		var deadlines patience
+		_, err := use(impatientConn{&deadlines, time.Minute})
+		require.NoError(t, err)
+		require.True(t, deadlines.read && deadlines.write, name)
+	}
+}
+
 // One export has a bucket's prefix at a time. One that was killed has it until nobody has seen its lock change for a while; if it was only away, it notices.
 func TestTheLockOfABucket(t *testing.T) {
 	t.Parallel()
