@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -330,6 +331,26 @@ func TestAConnectionThatStandsStillInOneDirection(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, deadlines.read && deadlines.write, name)
 	}
+}
+
+// In a bucket without a prefix there are the uploads of others.
+func TestUploadsOfABucket(t *testing.T) {
+	t.Parallel()
+	open, _ := objectStore(t)
+	b := open("s3://there")
+	ours := []string{packages + "/" + strings.Repeat("0f", 32), "updates/" + rangeName(0, 7) + ".parquet"}
+	others := []string{packages + "/linux.tar", packages + "/linux.part", packages + "/" + strings.Repeat("0f", 31), packages + "/x/" + strings.Repeat("0f", 32), "x/" + ours[1], "updates/7.parquet"}
+	for _, name := range slices.Concat(ours, others) {
+		_, err := minio.Core{Client: b.client}.NewMultipartUpload(t.Context(), "there", name, minio.PutObjectOptions{})
+		require.NoError(t, err)
+	}
+	uploads, err := b.uploads(t.Context())
+	require.NoError(t, err)
+	var found []string
+	for _, upload := range uploads {
+		found = append(found, upload.Key)
+	}
+	require.ElementsMatch(t, ours, found)
 }
 
 // One export has a bucket's prefix at a time. One that was killed has it until nobody has seen its lock change for a while; if it was only away, it notices.

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -250,15 +252,23 @@ func (b *bucket) abortUploads(ctx context.Context) error {
 // uploads are those of files of an export that are not finished.
 func (b *bucket) uploads(ctx context.Context) (list []minio.ObjectMultipartInfo, err error) {
 	for upload := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, true) {
-		name := strings.TrimPrefix(upload.Key, b.prefix)
-		_, ours := rangeOf(name)
 		switch {
 		case minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload: // rclone says so of a bucket that has none
 		case upload.Err != nil:
 			err = b.failed("list unfinished uploads of", "", upload.Err)
-		case ours || strings.HasPrefix(name, packages+"/"):
+		case uploaded(strings.TrimPrefix(upload.Key, b.prefix)):
 			list = append(list, upload)
 		}
 	}
 	return list, err
+}
+
+// uploaded says of a name that an export writes such files. A bucket has the uploads of others, too.
+func uploaded(name string) bool {
+	if id, ok := strings.CutPrefix(name, packages+"/"); ok {
+		sum, err := hex.DecodeString(id)
+		return err == nil && len(sum) == sha256.Size
+	}
+	_, ours := rangeOf(name)
+	return ours
 }
