@@ -117,29 +117,65 @@ func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 	return found, nil
 }
 
-// Open: see Place. It copies the object into a file without a name, so that what is read is what was compared, whatever becomes of the object.
-func (b *bucket) Open(ctx context.Context, name string) (content Content, err error) {
-	file, err := os.CreateTemp("", "export-*")
-	if err != nil {
+// Open: see Place. It copies the object, so that what is read is what was compared, whatever becomes of the object.
+func (b *bucket) Open(ctx context.Context, name string) (Content, error) {
+	to := new(copied)
+	if err := b.copy(ctx, name, to); err != nil {
+		to.file.Close() // also where there is none
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, err
+	if to.file == nil {
+		return inMemory{bytes.NewReader(to.memory.Bytes())}, nil
 	}
-	if err := b.copy(ctx, name, file); err != nil {
-		return nil, err
-	}
-	_, err = file.Seek(0, io.SeekStart)
-	return file, err
+	_, err := to.file.Seek(0, io.SeekStart)
+	return to.file, err
 }
 
+// copied is the copy of an object: of a small one in memory, of a larger one in a file without a name.
+type copied struct {
+	memory bytes.Buffer
+	file   *os.File
+}
+
+// noRoom is an error of the file: the object store can't cure it. Whatever it is, it does not say that there is no object.
+type noRoom struct{ error }
+
+// Write appends to the copy.
+func (c *copied) Write(p []byte) (int, error) {
+	if c.file == nil && c.memory.Len()+len(p) <= partBytes {
+		return c.memory.Write(p)
+	}
+	n, err := c.writeFile(p)
+	if err != nil {
+		return n, noRoom{err}
+	}
+	return n, nil
+}
+
+func (c *copied) writeFile(p []byte) (n int, err error) {
+	if c.file == nil {
+		if c.file, err = os.CreateTemp("", "export-*"); err != nil {
+			return 0, err
+		}
+		if err := os.Remove(c.file.Name()); err != nil {
+			return 0, err
+		}
+		if _, err := c.memory.WriteTo(c.file); err != nil {
+			return 0, err
+		}
+		c.memory = bytes.Buffer{}
+	}
+	return c.file.Write(p)
+}
+
+// inMemory is the content of a small object.
+type inMemory struct{ *bytes.Reader }
+
+// Close does nothing.
+func (inMemory) Close() error { return nil }
+
 // copy copies an object. Where the connection is lost it goes on with the rest, of the same object.
-func (b *bucket) copy(ctx context.Context, name string, to *os.File) error {
+func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 	var options minio.GetObjectOptions
 	var at int64
 	for failures := 0; ; {
@@ -151,6 +187,9 @@ func (b *bucket) copy(ctx context.Context, name string, to *os.File) error {
 		object.Close()
 		if err == nil {
 			return nil
+		}
+		if room := (noRoom{}); errors.As(err, &room) {
+			return fmt.Errorf("copy %s/%s: %w; make room in TMPDIR, the folder of temporary files, or name another one by it", b, name, room)
 		}
 		if at += n; n > 0 {
 			failures = 0

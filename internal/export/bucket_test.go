@@ -228,6 +228,35 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 	}
 }
 
+// A small object is read without a file; where a file fails the object store is not asked again.
+func TestReadingFromABucketWithoutRoom(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()+"/none")
+	open, faults := objectStore(t)
+	b := open("s3://there/x")
+	b.mustWrite(t, "manifests/1.json", "some")
+	b.mustWrite(t, "updates/1.parquet", large)
+	var reads atomic.Int64
+	f := fault(func(_ http.ResponseWriter, r *http.Request, _ http.Handler) bool {
+		if r.Method == http.MethodGet {
+			reads.Add(1)
+		}
+		return false
+	})
+	faults.Store(&f)
+	require.Equal(t, "some", contentOf(t, b, "manifests/1.json"))
+	_, noFolder := b.Open(t.Context(), "updates/1.parquet")
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for _, err := range []error{noFolder, b.copy(t.Context(), "updates/1.parquet", &copied{file: full})} {
+		require.ErrorContains(t, err, "copy s3://there/x/updates/1.parquet")
+		require.ErrorContains(t, err, "make room in TMPDIR")
+		require.NotContains(t, err.Error(), "object store")
+		require.NotErrorIs(t, err, fs.ErrNotExist, "the object is there")
+	}
+	require.EqualValues(t, 3, reads.Load())
+}
+
 // halved cuts the connection after so many bytes of an answer.
 type halved struct {
 	http.ResponseWriter
