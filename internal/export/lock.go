@@ -28,7 +28,7 @@ const lockName = ".lock"
 // If-None-Match).
 type lock struct {
 	renew  time.Duration // how often it is written again
-	expire time.Duration // after so long without it nothing is written any more
+	expire time.Duration // after so long without it nothing is written any more; while a machine is suspended its clock may stand still
 	free   time.Duration // who sees no change for so long takes it; longer than expire
 
 	holder string
