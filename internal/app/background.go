@@ -26,7 +26,7 @@ func newBackground() *background {
 }
 
 // startTasks implements origin: it starts the tasks that are configured; they end with ctx.
-func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
+func (u *participantUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background {
 	b := newBackground()
 	if u.cfg.LookupRate > 0 {
 		u.startLookups(ctx, b, leader, ingest.Lookups{Source: contracts{u.Client}, Parties: u.scope.Parties, Rate: u.rates.lookups})
@@ -40,7 +40,7 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 		b.running.Go(func() { u.readTypes(ctx, leader, b.named) })
 	}
 	u.startPruning(ctx, b, leader)
-	u.startSealing(ctx, b, leader, u)
+	u.startSealing(ctx, b, leader, past)
 	return b
 }
 

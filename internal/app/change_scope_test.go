@@ -288,6 +288,14 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 				w.requireHistoryAndScope(t, before, changedAt)
 			}
 			requireVerified(t, w.database, w.ledgerURL)
+			if name == "a party" { // history is sealed as it was read
+				run := indexerFor(w.database, w.ledgerURL, w.scope)
+				run.VerifyRate, run.UntilCurrent = 100_000, false
+				daemon := startIndexer(t, run)
+				waitUntil(t, w.database, allVerified)
+				require.NoError(t, daemon.finish())
+				require.Equal(t, []string{"equal"}, texts(t, w.database, "SELECT DISTINCT result FROM ledger.verifications"))
+			}
 			if name == "one for another" {
 				w.fill(t, -1, -1, false)
 				both := w.scope

@@ -7,6 +7,7 @@ import (
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
+	"ledgerindexer/verify"
 )
 
 // networkUpdates implements origin for the updates of a network, which a Scan service has. They are a ledger of their own, in a pair of
@@ -69,11 +70,11 @@ func (n *networkUpdates) ping(ctx context.Context) error {
 
 // startTasks implements origin. No package can be read. A Scan service has no look-ups, so all that are wanted get the answer that the
 // contract is not known, without a request: nothing waits for one for ever.
-func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter) *background {
+func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background {
 	b := newBackground()
 	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
 	n.startPruning(ctx, b, leader)
-	n.startSealing(ctx, b, leader, n)
+	n.startSealing(ctx, b, leader, past)
 	return b
 }
 

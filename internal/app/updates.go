@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
+	"ledgerindexer/verify"
 )
 
 // updates implements role for the updates of a ledger.
@@ -31,8 +32,8 @@ type origin interface {
 	source
 	// release returns the origin's release; empty: not known.
 	release(ctx context.Context) string
-	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx.
-	startTasks(ctx context.Context, leader *store.UpdatesWriter) *background
+	// startTasks starts what runs beside the updates while a leader reads them; it ends with ctx. past shows updates in the scope in which they are stored.
+	startTasks(ctx context.Context, leader *store.UpdatesWriter, past verify.UpdateSource) *background
 }
 
 func (u *updates) release(ctx context.Context) string { return u.origin.release(ctx) }
@@ -181,7 +182,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 				u.metrics.Committed(int64(watermark), 0)
 				u.setShownMetric(ctx, watermark)
 				if tasks == nil {
-					tasks = u.origin.startTasks(taskCtx, leader)
+					tasks = u.origin.startTasks(taskCtx, leader, stored)
 					s.note(ctx, leader.Leader, "")
 				}
 			},
