@@ -139,9 +139,9 @@ func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	if len(q.failed) >= mostFailed { // what fails in another way is never given up, so it need not be remembered
 		maps.DeleteFunc(q.failed, func(_ string, t *contractFailures) bool { return t.unusable == 0 })
 	}
-	limit := q.batch + len(q.failed)
-	if len(q.failed) >= mostFailed {
-		limit = len(q.failed)
+	limit := len(q.failed)
+	if limit < mostFailed {
+		limit += q.batch
 	}
 	ids, err := q.Sink.WantedLookups(ctx, limit)
 	if err != nil {
