@@ -65,9 +65,9 @@ var documented = map[string]struct {
 	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/folder.go":   {1, []string{"`export`: another export"}},
 	"internal/export/held.go":     {3, []string{"`prune --exported`: updates changed", "`prune --exported`: the database changed", "`prune --exported`: a file has"}},
-	"internal/export/import.go":   {12, []string{"`import`: there is no manifest", "`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the updates of a network", "`import`: the files can't be read"}},
+	"internal/export/import.go":   {11, []string{"`import`: there is no manifest", "`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the updates of a network", "`import`: the files can't be read"}},
 	"internal/export/lock.go":     {1, []string{"`export`: another export"}},
-	"internal/export/manifest.go": {2, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: a manifest is of another"}},
+	"internal/export/manifest.go": {3, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: a manifest is of another"}},
 	"internal/export/plan.go":     {5, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `import`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: updates changed"}},
 	"internal/export/rows.go":     {1, []string{"`export`, `import`, `prune --exported`: a manifest is of another"}},
 

@@ -99,8 +99,8 @@ func (c *comparison) holds(ctx context.Context, m *Manifest, within ledger.Range
 		}
 	}
 	for _, relation := range c.relations {
-		if !slices.ContainsFunc(m.Files, func(file File) bool { return file.Relation == relation.Name }) {
-			return missing(m, relation.Name)
+		if _, err := m.file(relation.Name); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -293,24 +293,20 @@ const offset = "ledger_offset"
 
 // relation opens a relation's file of a range.
 func (i *Import) relation(ctx context.Context, m *Manifest, name, place string, columns []string, after ledger.Offset) (*rows, error) {
-	n := slices.IndexFunc(m.Files, func(file File) bool { return file.Relation == name })
-	if n < 0 {
-		return nil, missing(m, name)
-	}
-	content, err := i.open(ctx, m, m.Files[n])
+	file, err := m.file(name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := i.openRows(m, content, m.Files[n], place, columns, after)
+	content, err := i.open(ctx, m, file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := i.openRows(m, content, file, place, columns, after)
 	if err != nil {
 		content.Close()
 		return nil, err
 	}
 	return r, nil
-}
-
-func missing(m *Manifest, relation string) error {
-	return &ledger.Problem{What: fmt.Sprintf("%s names no file of %s", m.Name(), relation), Do: "use the release of the indexer that wrote it; or, if nothing of its range was pruned, remove it and export again"}
 }
 
 // Packages returns the ids of the packages.

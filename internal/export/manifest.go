@@ -113,3 +113,15 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	}
 	return m, nil
 }
+
+// file returns the file of a relation. One that is missing is a *ledger.Problem.
+func (m *Manifest) file(relation string) (File, error) {
+	n := slices.IndexFunc(m.Files, func(file File) bool { return file.Relation == relation })
+	if n < 0 {
+		return File{}, &ledger.Problem{
+			What: fmt.Sprintf("%s names no file of %s", m.Name(), relation),
+			Do:   "use the release of the indexer that wrote it; or, if nothing of its range was pruned, remove it and export again",
+		}
+	}
+	return m.Files[n], nil
+}
