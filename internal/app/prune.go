@@ -107,9 +107,7 @@ func (x *indexer) prune(ctx context.Context) error {
 	if err != nil || plan.Empty() || plan.Rows() < plan.Copied {
 		return err
 	}
-	looking, end := context.WithTimeout(ctx, lookFor)
-	defer end()
-	leader, ok, err := x.store.LeadBackfill(looking)
+	leader, ok, err := leadSoon(ctx, x.store.LeadBackfill)
 	if err != nil {
 		return err
 	}
