@@ -33,7 +33,7 @@ type sealScript struct {
 	pruned, watermark ledger.Offset
 	page              ledger.Offset // how many offsets a request brings, at most
 	widest            ledger.Offset // that the server can look through in time; 0: any range
-	bytes             int64         // of a page
+	bytes             int64         // of an update
 	bad               map[int64]bool
 	lacking           bool             // what is bad is not stored at all
 	failures          map[string]int   // by what fails, how often
@@ -97,7 +97,7 @@ func (s *sealScript) ReadUpdates(ctx context.Context, after, to ledger.Offset) (
 		return ledger.Page{}, err
 	}
 	to = min(to, after+s.page)
-	return ledger.Page{From: after, To: to, Updates: make([]ledger.Update, to-after), Bytes: s.bytes}, nil
+	return ledger.Page{From: after, To: to, Updates: make([]ledger.Update, to-after), Bytes: s.bytes * int64(to-after)}, nil
 }
 
 func (s *sealScript) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
@@ -406,11 +406,21 @@ func TestAWindowThatIsTooWideForTheServer(t *testing.T) {
 
 // A window of large updates ends sooner, and the next one begins there.
 func TestLargeUpdatesMakeSmallWindows(t *testing.T) {
-	scriptedSeals(t, 1200, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
-		s.bytes = windowBytes / 2
+	scriptedSeals(t, 768, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
+		s.page, s.bytes = 128, windowBytes/256
 		s.follow(t, 100_000)
 		wait(time.Second)
-		require.Equal(t, []string{"0-400 equal", "400-800 equal", "800-1200 equal"}, s.of("updates"))
+		require.Equal(t, []string{"0-256 equal", "256-512 equal", "512-768 equal"}, s.of("updates"))
+	})
+}
+
+// Where one answer has all updates of a window, and they are large, the next windows have fewer, so that their answers are smaller.
+func TestLargeUpdatesInOneAnswer(t *testing.T) {
+	scriptedSeals(t, 1512, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
+		s.page, s.bytes = 2000, windowBytes/256
+		s.follow(t, 100_000)
+		wait(time.Second)
+		require.Equal(t, []string{"0-1000 equal", "1000-1256 equal", "1256-1512 equal"}, s.of("updates"))
 	})
 }
 

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,8 +10,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// windowBytes is the size in bytes of JSON at which a window ends.
-const windowBytes = 64 << 20
+// windowBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
+const windowBytes = 8 << 20
 
 // updateSeals seals a participant's updates.
 type updateSeals struct {
@@ -19,10 +20,11 @@ type updateSeals struct {
 	source   UpdateSource
 	database SealDatabase
 	sealer   Sealer
+	fit      int64 // updates of about windowBytes, by the window that was read last; 0: none was read yet
 }
 
 func (u *updateSeals) window(ctx context.Context) (*findings.Window, error) {
-	return u.database.NextWindow(ctx, findings.SealedUpdates, windowSize, u.again, u.known)
+	return u.database.NextWindow(ctx, findings.SealedUpdates, cmp.Or(min(u.fit, windowSize), windowSize), u.again, u.known)
 }
 
 func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
@@ -61,6 +63,9 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 		if !w.Again && (len(whole.Updates) >= windowSize || whole.Bytes >= windowBytes) {
 			break
 		}
+	}
+	if n := int64(len(whole.Updates)); n > 0 {
+		u.fit = max(1, windowBytes*n/max(1, whole.Bytes))
 	}
 	return whole, nil
 }
