@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"strings"
 	"sync/atomic"
 
 	"ledgerindexer/ledger"
@@ -51,6 +52,9 @@ func (c Config) Check() error {
 	if err != nil { // not wrapped: the parser's error may repeat a password
 		return fmt.Errorf("%s must be of the form http://host:port/prefix or https://host:port/prefix", flag("url"))
 	}
+	if CutOff(server) {
+		return fmt.Errorf("%s has an @ behind its host, as where a password has a / in it: %s", flag("url"), Escaped)
+	}
 	if _, isToken := ParseClaims(c.TokenFile); isToken { // not opened: the error would print the token
 		return fmt.Errorf("%s must be the name of a file that holds the token, and is a token", c.tokenFlag())
 	}
@@ -86,6 +90,15 @@ func (c Config) Check() error {
 			flag("oauth-token-url"), flag("oauth-client-id"), flag("oauth-client-secret-file"))
 	}
 	return nil
+}
+
+// Escaped says how a URL has a password.
+const Escaped = "characters such as @ / ? # in a password are written as %40 %2F %3F %23"
+
+// CutOff reports whether a URL has an @ behind its host. Its host, port and path are then probably parts of a user and a password, which have
+// one of / ? # in them.
+func CutOff(u *url.URL) bool {
+	return strings.Contains(u.EscapedPath()+u.RawQuery+u.EscapedFragment(), "@")
 }
 
 func (o OAuth) any() bool {

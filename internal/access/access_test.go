@@ -59,6 +59,7 @@ func TestCheckNamesTheFlags(t *testing.T) {
 			"--scan-url has a user in it and --scan-oauth-token-url is given",
 		},
 		"bad URL":           {Config{URL: "https://joe:hunter2@scan:port"}, "--scan-url must be of the form"},
+		"password with a /": {Config{URL: "https://joe:1/hunter2@scan"}, "--scan-url has an @ behind its host"},
 		"certificate alone": {Config{CertFile: "c.pem"}, "--scan-key-file is missing"},
 		"key alone":         {Config{KeyFile: "k.pem"}, "--scan-cert-file is missing"},
 		"certificate without TLS": {
@@ -81,6 +82,7 @@ func TestCheckNamesTheFlags(t *testing.T) {
 		"nothing":                      {},
 		"anonymous":                    {URL: "https://scan"},
 		"user":                         {URL: "http://joe:hunter2@scan"},
+		"user with marks":              {URL: "http://joe:1%2Fhunt@er2@scan/%40x"},
 		"token":                        {URL: "http://scan", TokenFile: "/run/token"},
 		"OAuth":                        oauth(),
 		"an endpoint over plain HTTP":  oauth(func(o *OAuth) { o.TokenURL = "http://keycloak:8080/token?policy=x" }),

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"ledgerindexer/internal/access"
 )
 
 // address parses the URL of a server and reports what is wrong with its form. It never repeats a text that it can't parse,
@@ -18,7 +20,9 @@ func address(s section, flag, text string) (u *url.URL, ok bool) {
 	case !strings.Contains(text, "://"):
 		s.problem("url", flag+" has no scheme", "write "+form)
 	case err != nil:
-		s.problem("url", flag+" can't be read as a URL", "write "+form+"; characters such as @ / # in a password are written as %40 %2F %23")
+		s.problem("url", flag+" can't be read as a URL", "write "+form+"; "+access.Escaped)
+	case access.CutOff(u): // before anything that repeats a part of it
+		s.problem("url", flag+" has an @ behind its host, as where a password has a / in it", "write "+form+"; "+access.Escaped)
 	case u.Scheme != "http" && u.Scheme != "https":
 		s.problem("url", flag+" has the scheme "+u.Scheme, "write "+form+": the indexer uses the API over HTTP, not gRPC or a web socket")
 	case u.Hostname() == "":

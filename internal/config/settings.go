@@ -94,7 +94,7 @@ func hidden(text string) string {
 			return parsed.Redacted()
 		}
 	}
-	if passwordInNoURL.MatchString(text) {
+	if err == nil && access.CutOff(parsed) || passwordInNoURL.MatchString(text) {
 		return "xxxxx"
 	}
 	return text
