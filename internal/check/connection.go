@@ -42,6 +42,9 @@ func (c *checker) connect(ctx context.Context, s section, e endpoint, path strin
 	defer cancel()
 	v = send(within, e.url.JoinPath(path), e.who.TLS())
 	c.reportURL(s, e)
+	if e.url.Scheme == "https" && e.access.CertFile != "" {
+		reportOwnCertificate(s, e)
+	}
 	if v.proxy != nil {
 		s.note("proxy", "the environment sets the proxy %s", v.proxy.Host)
 	}
@@ -132,6 +135,27 @@ func (c *checker) reportCertificate(s section, e endpoint, v *probe) {
 		return
 	}
 	s.ok("tls", "%s", text)
+}
+
+// reportOwnCertificate reports how long the client's certificate is valid. Whether the server accepts it comes later, if it requests one.
+func reportOwnCertificate(s section, e endpoint) {
+	own, err := e.who.TLS().GetClientCertificate(nil)
+	if err != nil { // it could just be read
+		reportUnusable(s, "certificate", err)
+		return
+	}
+	text := fmt.Sprintf("the client's own, %s: %s", e.access.CertFile, describe(own.Leaf))
+	do := "put a new one into " + e.flag("cert-file") + " and " + e.flag("key-file") + "; they are read again for each connection, so nothing has to be restarted"
+	switch now := time.Now(); {
+	case now.After(own.Leaf.NotAfter):
+		s.warn("certificate", fmt.Sprintf("%s; it expired %s ago", text, span(now.Sub(own.Leaf.NotAfter))), do)
+	case now.Before(own.Leaf.NotBefore):
+		s.warn("certificate", text+"; it is not valid yet: this machine's clock says "+now.UTC().Format(time.RFC3339), "set this machine's clock, or "+do)
+	case own.Leaf.NotAfter.Sub(now) < certificateSoon:
+		s.warn("certificate", fmt.Sprintf("%s; it expires in %s", text, span(own.Leaf.NotAfter.Sub(now))), do)
+	default:
+		s.ok("certificate", "%s", text)
+	}
 }
 
 // describe describes a certificate: subject, issuer and validity.

@@ -202,6 +202,42 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
+// The client's own certificate is looked at before the server refuses it.
+func TestTheClientsOwnCertificate(t *testing.T) {
+	t.Parallel()
+	ours := newAuthority(t, "Our Authority")
+	now := time.Now()
+	for name, c := range map[string]struct {
+		change func(*x509.Certificate)
+		level  Level
+		says   string
+	}{
+		"valid":         {nil, OK, "certificate of CN=participant.test, signed by CN=Our Authority"},
+		"expired":       {func(c *x509.Certificate) { c.NotBefore, c.NotAfter = now.Add(-99*time.Hour), now.Add(-73*time.Hour) }, Warning, "it expired 3 days ago"},
+		"soon expired":  {func(c *x509.Certificate) { c.NotAfter = now.Add(49 * time.Hour) }, Warning, "it expires in 2 days"},
+		"not valid yet": {func(c *x509.Certificate) { c.NotBefore = now.Add(48 * time.Hour) }, Warning, "it is not valid yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := access.Config{CAFile: file(t, "ca.pem", ours.pem)}
+			config.CertFile, config.KeyFile = files(t, ours.issue(c.change))
+			pool := x509.NewCertPool()
+			pool.AddCert(ours.cert)
+			url := secured(t, &tls.Config{Certificates: []tls.Certificate{ours.issue(nil)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
+			ledgerSide, scanSide, report := connecting(t, Config{LedgerURL: url, LedgerAccess: config})
+			require.Equal(t, string(c.level)+" ledger/certificate", ledgerSide[1])
+			require.Equal(t, string(c.level)+" scan/certificate", scanSide[1])
+			f := find(t, report, GroupLedger, "certificate")
+			require.Contains(t, f.Text, config.CertFile)
+			require.Contains(t, f.Text, c.says)
+			if c.level == Warning {
+				require.Contains(t, f.Do, "--ledger-cert-file")
+				require.Contains(t, find(t, report, GroupScan, "certificate").Do, "--scan-cert-file")
+			}
+		})
+	}
+}
+
 func TestFilesOfTLS(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]access.Config{
