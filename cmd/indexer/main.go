@@ -59,3 +59,6 @@ type runCommand struct{ app.Indexer }
 
 // Logged says that the final error is logged.
 func (*runCommand) Logged() {}
+
+// Reloads says that SIGHUP reads the configuration again.
+func (*runCommand) Reloads() {}

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"unicode"
 
 	"ledgerindexer/internal/terminal"
@@ -42,15 +45,22 @@ type opener interface {
 // Logged marks a command that reports in its log rather than on standard output. Its start and its final error are logged too.
 type Logged interface{ Logged() }
 
+// Reloads marks a command that reads its configuration again at SIGHUP. Others are ended by it.
+type Reloads interface{ Reloads() }
+
 // Execute is Program.Execute for a program that runs once.
 func Execute(
 	ctx context.Context, name, description string, grammar logging,
 	args, environ []string, stdout, stderr io.Writer,
 ) int {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // before anything else: until then it ends the process
+	defer signal.Stop(hangups)
 	program, err := NewProgram(name, description, grammar)
 	if err != nil {
 		return ExitCode(name, err, stderr)
 	}
+	program.hangups = hangups
 	return program.Execute(ctx, args, environ, stdout, stderr)
 }
 
@@ -59,6 +69,7 @@ type Program struct {
 	name    string
 	grammar logging
 	parser  *Parser
+	hangups chan os.Signal // SIGHUP; nil: it is not caught
 }
 
 // NewProgram returns the program whose flags and commands are grammar's.
@@ -85,14 +96,18 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 		var level slog.LevelVar
 		level.Set(p.grammar.Level())
 		logger := p.grammar.Logger(bar, &level)
-		_, logged := parsed.Selected().Target.Addr().Interface().(Logged)
+		command := parsed.Selected().Target.Addr().Interface()
+		if _, reloads := command.(Reloads); !reloads {
+			signal.Stop(p.hangups)
+		}
+		_, logged := command.(Logged)
 		if logged {
 			err = logStart(ctx, p.name, logger)
 		}
 		var db *store.Store
 		if err == nil {
 			err = parsed.BindSingletonProvider(func() (_ *store.Store, err error) {
-				db, err = parsed.Selected().Target.Addr().Interface().(opener).Open(ctx, logger)
+				db, err = command.(opener).Open(ctx, logger)
 				return db, err
 			})
 		}

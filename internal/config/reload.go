@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // Reload reads the configuration of a running command again, when it gets SIGHUP.
@@ -25,14 +22,11 @@ type Reload struct {
 // settings, applies those that can change while it runs, and returns their names; other changes are logged as a warning. A configuration
 // with an error changes nothing, and is logged as an error.
 func (r *Reload) OnHangup(ctx context.Context, logger *slog.Logger, apply func(command any) (applied []string)) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-signals:
+		case <-r.program.hangups:
 			r.again(ctx, logger, apply)
 		}
 	}
