@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -170,6 +171,25 @@ func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.Tra
 		}
 		from = through
 	}
+}
+
+// unpruned is a derivedHistory that offers nothing once updates that records follow from were pruned: it would have fewer records than are stored,
+// in other places.
+type unpruned struct{ *derivedHistory }
+
+var errPrunedMeanwhile = fmt.Errorf("updates that records follow from were pruned: %w", ledger.ErrNotOffered)
+
+// TransactionsAfter implements ingest.TransactionsSource.
+func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
+	records, err := u.derivedHistory.TransactionsAfter(ctx, after)
+	if err != nil {
+		return nil, err
+	}
+	bounds, _, err := u.store.Bounds(ctx)
+	if err == nil && bounds.PrunedTo > 0 {
+		err = errPrunedMeanwhile
+	}
+	return records, err
 }
 
 // NewestTransactions implements ingest.TransactionsSource.

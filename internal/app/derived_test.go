@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,12 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
+	"ledgerindexer/verify"
 )
 
 // derivedRelations reads the relations of the transaction history that follow from the updates of the network.
@@ -121,6 +124,44 @@ func renumbered(t *testing.T, databaseURL string, truth map[string][]sandbox.Row
 		}
 	}
 	return truth
+}
+
+// prunedMeanwhile prunes before its first records are read.
+type prunedMeanwhile struct {
+	ingest.TransactionsSource
+	prune func()
+}
+
+func (p *prunedMeanwhile) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
+	if p.prune != nil {
+		p.prune()
+		p.prune = nil
+	}
+	return p.TransactionsSource.TransactionsAfter(ctx, after)
+}
+
+// Records are not compared with updates some of which are pruned meanwhile: the rest would be taken for others, or for too many.
+func TestUpdatesArePrunedWhileTheirRecordsAreVerified(t *testing.T) {
+	t.Parallel()
+	_, scan := scanOf(83, 300, sandbox.ScanOptions{})
+	database := networkDatabase(t)
+	cfg := networkFor(database, serveScan(t, scan))
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg.Network = true
+	db, err := cfg.Open(t.Context(), testLogger(t))
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	source := &prunedMeanwhile{unpruned{newDerivedHistory(db, nil)}, func() {
+		before := store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.5)))}
+		_, err := RunPrune(t.Context(), cfg.Database, before, true, testLogger(t))
+		require.NoError(t, err)
+	}}
+	v := verification{db: newAudited(db), logger: testLogger(t), progress: func(verify.Progress) {}, found: func(d findings.Difference) error {
+		t.Error(d)
+		return nil
+	}}
+	require.NoError(t, v.history(t.Context(), source))
+	require.Equal(t, []string{"the records that follow from the updates, with the updates: some of these were pruned meanwhile"}, v.result.Notes)
 }
 
 // History that is filled in below makes records before all others: they are written again, as another generation.

@@ -331,7 +331,11 @@ func (v *verification) history(ctx context.Context, service ingest.TransactionsS
 	result, err := history.Run(ctx)
 	v.result.History = &result
 	v.result.Notes = append(v.result.Notes, result.Notes...)
-	if errors.Is(err, ledger.ErrNotOffered) {
+	switch {
+	case errors.Is(err, errPrunedMeanwhile):
+		v.note("the records that follow from the updates, with the updates: some of these were pruned meanwhile")
+		return nil
+	case errors.Is(err, ledger.ErrNotOffered):
 		v.note("the transaction history: the service has none")
 		return nil
 	}
@@ -354,7 +358,7 @@ func (v *verification) derivedHistory(ctx context.Context) error {
 	case outdated != "":
 		v.note("the records that follow from the updates, with the updates: %s, and `indexer run` has not derived them again yet", outdated)
 	default:
-		return v.history(ctx, derived)
+		return v.history(ctx, unpruned{derived})
 	}
 	return v.history(ctx, nil)
 }
