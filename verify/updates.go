@@ -345,8 +345,8 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledge
 }
 
 // derived compares the tables that follow from the facts. If facts or dictionary rows turn out to be missing or altered, it reads
-// their updates again before the repair. Derived rows without facts may be all that is left of facts that were pruned, here or by
-// the participant: then it does not repair.
+// their updates again before the repair, and so it does for rows that follow from nothing, where not everything was read again. Derived rows
+// without facts may be all that is left of facts that were pruned, here or by the participant: then it does not repair.
 func (u *Updates) derived(ctx context.Context) error {
 	step := func(what string) { u.Progress(Progress{Step: what}) }
 	compare := func(found Found) error { return u.Database.CompareDerived(ctx, step, found) }
@@ -356,7 +356,7 @@ func (u *Updates) derived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	differences, named, remnants := 0, false, false
+	differences, named, remnants, unread := 0, false, false, false
 	err = compare(func(d findings.Difference) error {
 		differences++
 		remnants = remnants || pruned > 0 && remnant(d)
@@ -364,6 +364,9 @@ func (u *Updates) derived(ctx context.Context) error {
 		switch {
 		case name && d.Kind != findings.Extra, d.Relation == "updates" && d.Kind == findings.Missing:
 			named = named || name
+			doubtful.add(d.Offset)
+		case d.Kind == findings.Extra && remnant(d) && pruned == 0 && !u.Selection.All: // what it follows from may be lost, and was not read again
+			unread = true
 			doubtful.add(d.Offset)
 		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned && (beyond == 0 || d.Offset < beyond):
 			beyond = d.Offset
@@ -393,6 +396,9 @@ func (u *Updates) derived(ctx context.Context) error {
 			u.note("what follows from the facts was not repaired: rows of contracts stand without the facts that they follow from, which may be lost "+
 				"where they were pruned, up to offset %d (`verify --all` compares what was kept with what the participant shows there; `verify --offline` names "+
 				"damaged windows; restore a backup of the database)", pruned)
+			return nil
+		}
+		if unread && doubtful.more { // a note says so
 			return nil
 		}
 		return u.Repairer.RepairDerived(ctx, step)

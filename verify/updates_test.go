@@ -609,6 +609,30 @@ func TestWhatIsSuspectIsReadAgain(t *testing.T) {
 	require.True(t, many.more)
 }
 
+// A row that follows from nothing may be all that is left of an event that is lost: what it followed from is read again before it goes.
+func TestWhatARowFollowsFromIsReadAgainBeforeItGoes(t *testing.T) {
+	t.Parallel()
+	extra := func(relation string, at ledger.Offset) findings.Difference {
+		return findings.Difference{Kind: findings.Extra, Relation: relation, Offset: at, Derived: true}
+	}
+	s := newScripted()
+	s.begun = &ledger.SnapshotProgress{At: 10}
+	s.derived = []findings.Difference{extra("active_contracts", 7), extra("lifetimes", 40), extra("active_contracts", 70)}
+	s.badOffsets[40], s.badOffsets[70] = true, true
+	result, _ := s.verify(t, true, Selection{From: offset(95)})
+	require.Equal(t, []string{"repair 39 to 40", "repair 69 to 70", "snapshot at 10", "carried at 10, 0 after 0", "repair derived"}, s.calls[:min(5, len(s.calls))])
+	require.Zero(t, result.Remaining)
+
+	s = newScripted()
+	for at := range ledger.Offset(mostDoubtful + 1) {
+		s.derived = append(s.derived, extra("active_contracts", 11+2*at))
+	}
+	result, _ = s.verify(t, true, Selection{From: offset(95)})
+	require.NotContains(t, s.calls, "repair derived", "some were not read again")
+	require.EqualValues(t, mostDoubtful+1, result.Remaining)
+	require.Contains(t, strings.Join(result.Notes, "\n"), "run `indexer verify --all --repair`")
+}
+
 // What is stored beyond all claims, and can't be read again, is not removed.
 func TestWhatCannotBeReadAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
