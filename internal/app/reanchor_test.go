@@ -53,69 +53,70 @@ func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
 	brief.Long(t, "reads several histories one after the other")
 	const size = 400
 	first := backedUp(size)
-	for name, options := range map[string]sandbox.ServerOptions{
-		"pages": {Version: "3.6"}, "lists": {Version: "3.4", ListLimit: 5000}, "strict": {StrictInterface: true, ListLimit: 60},
+	pages, lists := sandbox.ServerOptions{Version: "3.6"}, sandbox.ServerOptions{Version: "3.4", ListLimit: 5000}
+	strict := sandbox.ServerOptions{StrictInterface: true, ListLimit: 60}
+	cut := inTransit(t, first, 150)
+	for name, c := range map[string]struct {
+		options  sandbox.ServerOptions
+		restored *sandbox.Ledger
+	}{
+		"as many, at other offsets":     {strict, dealtAnew(cut, size, 0)},
+		"more":                          {lists, dealtAnew(cut, size, 90)},
+		"some lost, and more":           {pages, dealtAnew(cut, size-60, 200)},
+		"some lost, and fewer":          {pages, dealtAnew(cut, size-60, 10)},
+		"some lost, and the end untold": {strict, dealtAnew(cut, size-60, 10)},
+		"from the beginning":            {lists, dealtAnew(0, size, 30)},
+		"another history":               {pages, restored(cut, 300)},
 	} {
-		firstURL := serve(t, first, options)
-		cut := inTransit(t, first, 150)
-		for kind, restored := range map[string]*sandbox.Ledger{
-			"as many, at other offsets": dealtAnew(cut, size, 0),
-			"more":                      dealtAnew(cut, size, 90),
-			"some lost, and more":       dealtAnew(cut, size-60, 200),
-			"some lost, and fewer":      dealtAnew(cut, size-60, 10),
-			"from the beginning":        dealtAnew(0, size, 30),
-			"another history":           restored(cut, 300),
-		} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				t.Parallel()
-				brief.Sample(t)
-				scope := defaultScope()
-				scope.Shape = "ledger-effects"
-				restoredURL := serve(t, restored, options)
-				database := throwaway.Migrated(t, migrate)
-				require.NoError(t, RunIndexer(t.Context(), indexerFor(database, firstURL, scope), testLogger(t)))
-				before := relations(t, database)
-				err := RunIndexer(t.Context(), indexerFor(database, restoredURL, scope), testLogger(t))
-				var problem *ledger.Problem
-				require.ErrorAs(t, err, &problem, "it stops")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			options, restored, scope := c.options, c.restored, defaultScope()
+			scope.Shape = "ledger-effects"
+			firstURL, restoredURL := serve(t, first, options), serve(t, restored, options)
+			database := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, firstURL, scope), testLogger(t)))
+			before := relations(t, database)
+			err := RunIndexer(t.Context(), indexerFor(database, restoredURL, scope), testLogger(t))
+			var problem *ledger.Problem
+			require.ErrorAs(t, err, &problem, "it stops")
 
-				plan, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, false), testLogger(t))
-				require.NoError(t, err)
-				common, agreed := ledger.Offset(0), 0
-				for i := range first.Len() {
-					if i < restored.Len() && first.Offset(i) == restored.Offset(i) && first.UpdateID(i) == restored.UpdateID(i) && agreed == i {
-						common, agreed = ledger.Offset(first.Offset(i)), i+1
-					}
+			plan, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, false), testLogger(t))
+			require.NoError(t, err)
+			common, agreed := ledger.Offset(0), 0
+			for i := range first.Len() {
+				if i < restored.Len() && first.Offset(i) == restored.Offset(i) && first.UpdateID(i) == restored.UpdateID(i) && agreed == i {
+					common, agreed = ledger.Offset(first.Offset(i)), i+1
 				}
-				require.True(t, plan.Parted)
-				require.Equal(t, common, plan.To)
-				require.EqualValues(t, agreed, plan.Equal)
-				require.EqualValues(t, first.Len()-agreed, plan.Moved+plan.Kept+plan.Lost)
-				is := restored.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Version: options.Version}, restored.End())
-				require.EqualValues(t, len(is["updates"]), plan.Equal+plan.Moved+plan.Kept+plan.New)
-				require.Nil(t, plan.Reset)
-				require.Empty(t, sandbox.Diff(before, relations(t, database)), "nothing was changed")
+			}
+			require.True(t, plan.Parted)
+			require.Equal(t, common, plan.To)
+			require.EqualValues(t, agreed, plan.Equal)
+			require.EqualValues(t, first.Len()-agreed, plan.Moved+plan.Kept+plan.Lost)
+			is := restored.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects, Version: options.Version}, restored.End())
+			require.EqualValues(t, len(is["updates"]), plan.Equal+plan.Moved+plan.Kept+plan.New)
+			require.Nil(t, plan.Reset)
+			require.Empty(t, sandbox.Diff(before, relations(t, database)), "nothing was changed")
 
-				done, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
-				require.NoError(t, err)
-				require.Equal(t, plan.Parting, done.Parting)
-				require.GreaterOrEqual(t, done.Reset.From, ledger.Offset(lastUpdate(first)))
-				require.Equal(t, []string{fmt.Sprintf("reset %d", common)}, texts(t, database, "SELECT reason || ' ' || from_exclusive FROM ledger.rewrites"))
-				again, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
-				require.NoError(t, err)
-				require.False(t, again.Parted)
+			done, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
+			require.NoError(t, err)
+			require.Equal(t, plan.Parting, done.Parting)
+			require.GreaterOrEqual(t, done.Reset.From, ledger.Offset(lastUpdate(first)))
+			require.Equal(t, []string{fmt.Sprintf("reset %d", common)}, texts(t, database, "SELECT reason || ' ' || from_exclusive FROM ledger.rewrites"))
+			again, err := RunReanchor(t.Context(), reanchorFor(database, restoredURL, true), testLogger(t))
+			require.NoError(t, err)
+			require.False(t, again.Parted)
 
-				require.NoError(t, RunIndexer(t.Context(), indexerFor(database, restoredURL, scope), testLogger(t)))
-				require.Empty(t, sandbox.Diff(is, relations(t, database)))
-				fresh := throwaway.Migrated(t, migrate)
-				require.NoError(t, RunIndexer(t.Context(), indexerFor(fresh, restoredURL, scope), testLogger(t)))
-				for _, relation := range []string{"contract_lifetimes", "holdings", "holding_lifetimes", "token_events", "contracts", "events"} {
-					row := "to_jsonb(r) - 'template_number'" // which each database has of its own
-					require.Equal(t, rowsAs(t, fresh, row, []string{relation}), rowsAs(t, database, row, []string{relation}), relation)
-				}
-				requireVerified(t, database, restoredURL)
-			})
-		}
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(database, restoredURL, scope), testLogger(t)))
+			require.Empty(t, sandbox.Diff(is, relations(t, database)))
+			fresh := throwaway.Migrated(t, migrate)
+			require.NoError(t, RunIndexer(t.Context(), indexerFor(fresh, restoredURL, scope), testLogger(t)))
+			for _, relation := range []string{"contract_lifetimes", "holdings", "holding_lifetimes", "token_events", "contracts", "events"} {
+				row := "to_jsonb(r) - 'template_number'" // which each database has of its own
+				require.Equal(t, rowsAs(t, fresh, row, []string{relation}), rowsAs(t, database, row, []string{relation}), relation)
+			}
+			requireVerified(t, database, restoredURL)
+		})
 	}
 }
 
