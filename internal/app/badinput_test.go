@@ -63,6 +63,9 @@ func int64Of(t *testing.T, v any) int64 {
 // What can't be understood stops the stream with an error that names the offset, and nothing of it is committed.
 func TestBadInputStopsTheStream(t *testing.T) {
 	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 11})
+	l.Grow(200)
+	bad, database := contractOffsets(t, l)[0], throwaway.Migrated(t, migrate)
 	for name, c := range map[string]struct {
 		rewrite func(raw []byte) []byte
 		want    []string
@@ -81,22 +84,12 @@ func TestBadInputStopsTheStream(t *testing.T) {
 		"an unknown update without an offset": {func([]byte) []byte { return []byte(`{"update":{"Brand_New":{"value":{"updateId":"x"}}}}`) }, []string{"Brand_New", "offset"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			l := sandbox.NewLedger(sandbox.Options{Seed: 11})
-			l.Grow(200)
-			bad := contractOffsets(t, l)[0]
-			database := throwaway.Migrated(t, migrate)
 			err := RunIndexer(t.Context(), indexerFor(database, serve(t, l, rewriteAt(bad, c.rewrite)), defaultScope()), testLogger(t))
 			require.Error(t, err)
 			for _, part := range c.want {
 				require.Contains(t, err.Error(), part)
 			}
-			conn, err := pgx.Connect(t.Context(), database)
-			require.NoError(t, err)
-			defer conn.Close(t.Context())
-			var watermark int64
-			require.NoError(t, conn.QueryRow(t.Context(), "SELECT ledger.latest_offset()").Scan(&watermark))
+			watermark := watermarkOf(t, database)
 			require.Less(t, watermark, bad)
 			want := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.4"}, watermark)
 			require.Empty(t, sandbox.Diff(want, relations(t, database)), "what was committed is what came before")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/sandbox"
 )
 
@@ -19,8 +18,28 @@ import (
 // the service is mended nothing is lost.
 func TestBadInputOfANetworkStopsTheStream(t *testing.T) {
 	t.Parallel()
+	type rewriting = func(raw, before []byte) []byte // before is the update before it
+	var damage atomic.Pointer[rewriting]
+	var id string // of the update that is damaged
+	var before []byte
+	_, scan := scanOf(79, 400, sandbox.ScanOptions{PageLimit: 10, Rewrite: func(e sandbox.Element) []byte {
+		rewrite := damage.Load()
+		if rewrite == nil || !strings.HasPrefix(string(e.Raw), `{"update_id":"`+id) {
+			return e.Raw
+		}
+		return (*rewrite)(e.Raw, before)
+	}})
+	updates := scan.NetworkTruth()["updates"]
+	bad := len(updates) * 3 / 4
+	for updates[bad]["kind"] != "transaction" {
+		bad++
+	}
+	at := int64Of(t, updates[bad]["ledger_offset"])
+	database, url := networkDatabase(t), serveScan(t, scan)
+	before, id = item(t, url, fmt.Sprint(updates[bad-1]["update_id"])), fmt.Sprint(updates[bad]["update_id"])
+	cfg := networkFor(database, url)
 	for name, c := range map[string]struct {
-		rewrite func(raw, before []byte) []byte // before is the update before it
+		rewrite rewriting
 		want    string
 	}{
 		"an update in two pages": {func(raw, before []byte) []byte { return fmt.Appendf(nil, "%s,%s", before, raw) }, "updates must come in the order of migration id and record time"},
@@ -37,35 +56,15 @@ func TestBadInputOfANetworkStopsTheStream(t *testing.T) {
 		}, `names event "lost:0", which events_by_id does not have`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			var id atomic.Value // of the update that is damaged
-			id.Store("")
-			var before []byte
-			_, scan := scanOf(79, 400, sandbox.ScanOptions{PageLimit: 10, Rewrite: func(e sandbox.Element) []byte {
-				if id := id.Load().(string); id == "" || !strings.HasPrefix(string(e.Raw), `{"update_id":"`+id) {
-					return e.Raw
-				}
-				return c.rewrite(e.Raw, before)
-			}})
-			updates := scan.NetworkTruth()["updates"]
-			bad := len(updates) * 3 / 4
-			for updates[bad]["kind"] != "transaction" {
-				bad++
-			}
-			database, url := networkDatabase(t), serveScan(t, scan)
-			before = item(t, url, fmt.Sprint(updates[bad-1]["update_id"]))
-			id.Store(fmt.Sprint(updates[bad]["update_id"]))
-			err := RunIndexer(t.Context(), networkFor(database, url), testLogger(t))
-			require.ErrorContains(t, err, c.want)
-			at := int64Of(t, updates[bad]["ledger_offset"])
-			require.Zero(t, count(t, database, fmt.Sprintf("network_indexer.updates WHERE ledger_offset = %d OR update_id = '%s'", at, updates[bad]["update_id"])))
+			damage.Store(&c.rewrite)
+			require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), c.want)
+			require.Zero(t, count(t, database, fmt.Sprintf("network_indexer.updates WHERE ledger_offset = %d OR update_id = '%s'", at, id)))
 			require.Equal(t, 1, count(t, database, fmt.Sprint("network.latest_offset() w WHERE w < ", at)))
-			id.Store("")
-			require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
-			require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 		})
 	}
+	damage.Store(nil)
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 }
 
 // item is an update as the service sends it.

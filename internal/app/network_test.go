@@ -52,10 +52,7 @@ func TestTheUpdatesOfANetworkAreIndexed(t *testing.T) {
 	brief.Long(t, "indexes thousands of updates from a service that fails")
 	var requests atomic.Int64
 	faults := roughly(71, 15)
-	updates := 20_000
-	if brief.Run() {
-		updates = 5_000
-	}
+	const updates = 5_000
 	_, scan := scanOf(72, updates, sandbox.ScanOptions{Release: "0.7.1", Latency: time.Millisecond, Fault: func(r *http.Request) *sandbox.Fault {
 		if strings.HasPrefix(r.URL.Path, "/v2/updates") {
 			requests.Add(1)
