@@ -201,50 +201,6 @@ func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	require.Len(t, s.damaged(), 1)
 }
 
-// The snapshot that indexing began with is sealed too, beside the updates.
-func TestTheSnapshotIsSealed(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "runs the daemon several times")
-	for name, c := range map[string]struct {
-		prune  bool
-		damage string
-		want   string
-	}{
-		"equal":     {want: "equal"},
-		"pruned":    {prune: true, want: "not_shown"},
-		"altered":   {damage: "UPDATE indexer.carried_created SET payload = '{}' WHERE contract_id = (SELECT min(contract_id) FROM indexer.carried_created)", want: "different"},
-		"one extra": {damage: "INSERT INTO indexer.carried_created SELECT ledger_offset, 12345, snapshot_offset, 'another', template_ref FROM indexer.carried_created LIMIT 1", want: "different"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			brief.Sample(t)
-			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 64, ActiveShare: 0.5}), t: t, database: throwaway.Migrated(t, migrate)}
-			s.Grow(600)
-			at := quietOffset(t, s.Ledger)
-			ledgerURL := serve(t, s.Ledger, sandbox.ServerOptions{})
-			_, err := RunBackfill(t.Context(), backfillFor(s.database, ledgerURL, defaultScope(), at), testLogger(t), nil)
-			require.NoError(t, err)
-			s.cfg = indexerFor(s.database, ledgerURL, defaultScope())
-			s.index()
-			if c.prune {
-				require.NoError(t, s.Prune(at+1))
-			}
-			if c.damage != "" {
-				s.exec(c.damage)
-			}
-			s.sealUntil(allSealed+" AND EXISTS (SELECT FROM ledger.verifications WHERE stream = 'snapshot')", saidOf(c.want)...)
-			require.Equal(t, c.want, s.windows("snapshot"))
-			if c.want == "different" {
-				require.Contains(t, s.journal.wait(t, differs)["stream"], "snapshot")
-				return
-			}
-			require.Empty(t, s.damaged())
-			s.exec("DELETE FROM indexer.carried_created WHERE contract_id = (SELECT min(contract_id) FROM indexer.carried_created)")
-			require.Len(t, s.damaged(), 1)
-		})
-	}
-}
-
 // A participant that fails holds up neither the stream nor, once it answers again, the verification.
 func TestVerificationIsTriedAgain(t *testing.T) {
 	t.Parallel()
