@@ -47,7 +47,7 @@ func (p *programs) of(command string, flags []string) (program string, built fun
 	program = filepath.Join(p.folder, strings.Join(append([]string{command}, flags...), ""))
 	if p.built[program] == nil {
 		p.built[program] = sync.OnceValue(func() error {
-			args := slices.Concat([]string{"build"}, flags, []string{"-o", program, "ledgerindexer/cmd/" + command})
+			args := slices.Concat([]string{"build", "-ldflags=-s -w"}, flags, []string{"-o", program, "ledgerindexer/cmd/" + command})
 			out, err := exec.Command("go", args...).CombinedOutput() // not with a test's context: others wait for it too
 			if err != nil {
 				return fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, out)
