@@ -31,7 +31,6 @@ func (b *batch) to() ledger.Offset { return b.pages[len(b.pages)-1].To }
 
 func (b *batch) span() ledger.Range { return ledger.Range{From: b.pages[0].From, To: b.to()} }
 
-// full reports whether the batch is large enough for a transaction.
 func (b *batch) full() bool { return b.updates >= batchUpdates || b.bytes >= batchBytes }
 
 func (b *batch) take(f fetched) {

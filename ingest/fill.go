@@ -112,7 +112,6 @@ func (r *fillRun) try(ctx context.Context) error {
 	}
 }
 
-// work does all the steps once.
 func (r *fillRun) work(ctx context.Context) error {
 	if r.Check != nil {
 		if err := r.Check(ctx); err != nil {
@@ -150,7 +149,6 @@ func (r *fillRun) work(ctx context.Context) error {
 	return r.lowerStateFloor(ctx)
 }
 
-// fill reads and stores what is missing of the range.
 func (r *fillRun) fill(ctx context.Context) error {
 	if r.filled.Range.From >= r.filled.Range.To {
 		return nil
@@ -190,7 +188,6 @@ func (r *fillRun) fill(ctx context.Context) error {
 	})
 }
 
-// choose chooses the range to fill in.
 func (r *fillRun) choose(ctx context.Context, bounds ledger.Bounds) (ledger.Range, error) {
 	chosen := ledger.Range{To: bounds.Floor}
 	if r.To != nil {

@@ -261,7 +261,6 @@ func (c *forkCheck) confirmPage(ctx context.Context, page *ledger.Page) error {
 	return nil
 }
 
-// noteAccepted records a page that was accepted.
 func (c *forkCheck) noteAccepted(page *ledger.Page) {
 	from := page.From
 	if n := len(page.Updates); n > 0 {

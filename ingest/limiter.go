@@ -20,7 +20,6 @@ type limiter struct {
 
 func newLimiter(most int) limiter { return limiter{most: most, allowed: float64(most)} }
 
-// allows reports whether one more request may be sent.
 func (l *limiter) allows(inFlight int) bool { return inFlight < int(l.allowed) }
 
 // answered learns from the duration of an answer. full says that as many requests as allowed were in flight: only then more may

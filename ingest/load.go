@@ -72,7 +72,6 @@ type loader struct {
 	unreadFrom ledger.Offset // reading stopped from here on (unread says why); what lies below is still read and stored
 }
 
-// run is eventLoop.run.
 func (l *loader) run(ctx context.Context, next func(reading context.Context)) error {
 	l.least, l.wrote = leastRoom, time.Now()
 	defer func() { l.hold(-l.held) }() // what was not written is dropped
@@ -142,7 +141,6 @@ func (l *loader) roomFor(window ledger.Range) int64 {
 	return min(bytesInFlight, max(expected+expected/2, l.least))
 }
 
-// read reads one page of a window.
 func (l *loader) read(ctx context.Context, window ledger.Range, room int64) (page ledger.Page, err error) {
 	read := l.source.ReadUpdates // without a limit, if the whole budget is reserved
 	if room < bytesInFlight {

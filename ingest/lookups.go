@@ -107,7 +107,6 @@ func unusable(err error) bool {
 	return errors.As(err, &undecodable) || errors.As(err, &useless)
 }
 
-// lookupQueue is the state of a run of Lookups.
 type lookupQueue struct {
 	*Lookups
 	task  *task
@@ -133,7 +132,6 @@ func (q *lookupQueue) failures(id string) int {
 	return 0
 }
 
-// next returns the contracts to look up now.
 func (q *lookupQueue) next(ctx context.Context) ([]string, error) {
 	q.looked = time.Now()
 	if len(q.failed) >= mostFailed { // what fails in another way is never given up, so it need not be remembered

@@ -36,7 +36,6 @@ type Meter struct {
 	fromGenesis bool // the work reads updates, and began at the beginning of the ledger
 }
 
-// progressSample is how far the work had come at a time.
 type progressSample struct {
 	taken               time.Time
 	position, unitsDone int64

@@ -99,10 +99,8 @@ func (w *orderedCommit) run(write func(CommitOrder) error) {
 	}
 }
 
-// First implements CommitOrder.
 func (w *orderedCommit) First() bool { return w.before == nil }
 
-// Begin implements CommitOrder.
 func (w *orderedCommit) Begin(ctx context.Context) error {
 	if w.First() {
 		return nil
@@ -117,10 +115,8 @@ func (w *orderedCommit) Begin(ctx context.Context) error {
 	}
 }
 
-// Began implements CommitOrder.
 func (w *orderedCommit) Began() { close(w.begun) }
 
-// Wait implements CommitOrder.
 func (w *orderedCommit) Wait(ctx context.Context) error {
 	w.moved()
 	if w.First() {

@@ -42,7 +42,6 @@ func (r *Ranges) Read(ctx context.Context, logger *slog.Logger, read ReadRange, 
 	return page, err
 }
 
-// ask sends one request, and learns from its failure.
 func (r *Ranges) ask(ctx context.Context, read ReadRange, asked ledger.Range) (ledger.Page, error) {
 	began := time.Now()
 	page, err := read(ctx, asked.From, asked.To)
@@ -87,7 +86,6 @@ type inRanges struct {
 	logger *slog.Logger
 }
 
-// ReadUpdates implements UpdateReader.
 func (s inRanges) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
 	return s.ranges.Read(ctx, s.logger, s.UpdateReader.ReadUpdates, ledger.Range{From: after, To: to})
 }

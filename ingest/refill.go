@@ -42,7 +42,6 @@ func (r *fillRun) refill(ctx context.Context) error {
 	return nil
 }
 
-// refilling reads in one scope.
 type refilling struct {
 	*fillRun
 	source  ScopedSource
@@ -82,7 +81,6 @@ func (r *refilling) updates(ctx context.Context, all ledger.Range, did func(to l
 	}
 }
 
-// snapshot reads the carried snapshot again.
 func (r *refilling) snapshot(ctx context.Context, at ledger.Offset) error {
 	r.Logger.InfoContext(ctx, "reading the carried snapshot again, because the scope was changed", "stream", "backfill", "offset", int64(at))
 	for before, next := int64(0), (ledger.Token{}); ; {

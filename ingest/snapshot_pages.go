@@ -97,7 +97,6 @@ func (p *snapshotPages) gather(page *ledger.SnapshotPage) {
 	p.batch.Next, p.batch.Last = page.Next, page.Last
 }
 
-// begin begins to write the batch.
 func (p *snapshotPages) begin(ctx context.Context) {
 	page, from, before := p.batch, p.from, p.order.last
 	write := p.order.add()
@@ -126,7 +125,6 @@ func (p *snapshotPages) begin(ctx context.Context) {
 	}
 }
 
-// store writes a batch.
 func (p *snapshotPages) store(
 	ctx context.Context, from ledger.SnapshotProgress, order CommitOrder, page *ledger.SnapshotPage,
 ) error {
@@ -143,7 +141,6 @@ func (p *snapshotPages) store(
 	return nil
 }
 
-// hasIncomplete reports whether a page has incomplete reassignments.
 func hasIncomplete(page *ledger.SnapshotPage) bool {
 	for i := range page.Entries {
 		if page.Entries[i].Unassigned != nil || page.Entries[i].Assigned != nil {

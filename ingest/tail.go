@@ -29,7 +29,6 @@ type tail struct {
 	caughtUp bool
 }
 
-// newTail returns a tail from the watermark on.
 func newTail(r *updatesRun, meter *Meter, at ledger.Offset) *tail {
 	return &tail{
 		updatesRun: r, meter: meter, at: at,
@@ -92,7 +91,6 @@ func (t *tail) arrived(next fetched) {
 	t.load.pages = append(t.load.pages, next)
 }
 
-// written records that a batch is committed.
 func (t *tail) written(ctx context.Context, b batch) {
 	if len(b.pages) > 0 {
 		t.at = b.to()

@@ -124,7 +124,6 @@ func (t *task) runEvery(ctx context.Context, interval time.Duration, do func(ctx
 
 func (t *task) failing() bool { return t.reason != "" }
 
-// worked reports a success.
 func (t *task) worked(ctx context.Context) {
 	t.retry.Worked()
 	if t.failing() {
@@ -136,7 +135,6 @@ func (t *task) worked(ctx context.Context) {
 	t.Note(ctx, "")
 }
 
-// failed reports a failure.
 func (t *task) failed(ctx context.Context, err error, again time.Duration) {
 	level := slog.LevelDebug // the failure is logged already
 	if !t.failing() {

@@ -36,7 +36,6 @@ func (p *pace) startTrail(ctx context.Context) (context.Context, Trail) {
 	return p.tracer.Follow(ctx)
 }
 
-// endTrail ends a trail, if there is one.
 func (p *pace) endTrail(trail Trail, work Work, err error, before ...Trail) {
 	if trail != nil {
 		work.Attempt = p.retry.tries + 1

@@ -348,7 +348,6 @@ type transactionsTarget struct {
 	passed bool // then one with another event id was committed: records that share an id are adjacent
 }
 
-// take records what was committed.
 func (t *transactionsTarget) take(records []ledger.Transaction) {
 	for i := range records {
 		t.pass(records[i].Cursor(), records[i].Fingerprint)

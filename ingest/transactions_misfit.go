@@ -115,7 +115,6 @@ func (r *transactionsRun) isBehind(ctx context.Context, newest, page []ledger.Tr
 	return err == nil && !refused && len(behind) == 0, err
 }
 
-// nameOf names a mark in messages.
 func (r *transactionsRun) nameOf(index int) string {
 	if index < 0 {
 		return "the beginning"
@@ -224,7 +223,6 @@ type rereads struct {
 	last   time.Time // when the last one began or ended
 }
 
-// due reports whether another one may begin.
 func (p *rereads) due() bool {
 	passed := time.Since(p.last)
 	if passed >= 2*longestRereadWait {

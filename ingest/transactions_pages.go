@@ -278,7 +278,6 @@ func eventIDs(records []ledger.Transaction) []string {
 	return slices.Compact(ids)
 }
 
-// sameRecords reports whether two pages hold the same records.
 func sameRecords(a, b []ledger.Transaction) bool {
 	return slices.EqualFunc(a, b, func(a, b ledger.Transaction) bool {
 		return a.EventID == b.EventID && a.Fingerprint() == b.Fingerprint()

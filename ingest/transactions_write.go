@@ -23,7 +23,6 @@ type transactionsWrite struct {
 	stored ledger.TransactionsPosition // after them, when the write is done
 }
 
-// take adds the new records of a page to the batch.
 func (r *transactionsRun) take(f TransactionPage) error {
 	fresh, err := r.pages.Take(f, func(id string) bool { return r.pending[id] })
 	if err != nil {

@@ -148,7 +148,6 @@ func (t *Types) StoreAll(ctx context.Context, ids []string) error {
 	}
 }
 
-// get asks for a package, and stores it.
 func (t *Types) get(ctx context.Context, id string, warned map[string]bool) error {
 	var content []byte
 	err := withTimeout(ctx, packagePatience, func(ctx context.Context) (err error) {

@@ -65,7 +65,6 @@ func (c *Client) newListing(opts ListOptions, yield func(ledger.JSON) error) *li
 	return &listing{opts: opts, size: jsonhttp.NewSize(c.listLimit), yield: yield}
 }
 
-// next returns the bounds of the next call.
 func (l *listing) next() ListOptions {
 	bounded := ListOptions{Limit: l.size.Ask(), StreamIdleTimeout: l.opts.StreamIdleTimeout}
 	if l.opts.Limit > 0 {

@@ -27,7 +27,6 @@ func readAs(parties []string) right {
 	return right{anyParty: len(parties) == 0, parties: parties}
 }
 
-// scopeRight returns the right to read the client's scope.
 func (c *Client) scopeRight() right { return readAs(c.scope.Parties) }
 
 // missing returns the part of a right that a user lacks.

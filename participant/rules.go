@@ -54,7 +54,6 @@ func (r *rules) text(field, text string) {
 	r.must(utf8.ValidString(text), field, "must be UTF-8 text, and is %s", shown(text))
 }
 
-// id checks an identifier.
 func (r *rules) id(field, id string) {
 	r.must(id != "", field, "must not be empty")
 	r.text(field, id)
@@ -89,7 +88,6 @@ func (r *rules) formats(name string, given bool, filter *TransactionFilter, verb
 	}
 }
 
-// hasTemplates reports whether there is a template filter.
 func (f *TransactionFilter) hasTemplates() bool {
 	isTemplate := func(c CumulativeFilter) bool { return c.Template != nil }
 	for _, filters := range f.FiltersByParty {

@@ -95,5 +95,4 @@ func wantedContracts(scope ledger.Scope) Filters {
 	return Filters{Cumulative: list}
 }
 
-// set sorts a list and removes duplicates.
 func set(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -73,7 +73,6 @@ func (p *longestList) complete(began, n, limit int) bool {
 	return n == 0 || n < limit && n < p.elements && began == p.generation
 }
 
-// observe notes that a list call returned n elements.
 func (p *longestList) observe(began, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +81,6 @@ func (p *longestList) observe(began, n int) {
 	}
 }
 
-// restart forgets the maximum.
 func (p *longestList) restart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,6 @@ func (r SnapshotRequest) check() error {
 	return must.err
 }
 
-// needs returns the right that the request needs.
 func (r SnapshotRequest) needs() right {
 	if r.EventFormat != nil {
 		return needs(r.EventFormat.FiltersByParty, r.EventFormat.FiltersForAnyParty)

@@ -38,7 +38,6 @@ type bulkRequest struct {
 	Token string `json:"next_page_token,omitzero"`
 }
 
-// bulkRef is a bulk file in a service's list.
 type bulkRef struct {
 	URL    string `json:"url"`
 	Digest string `json:"digest"` // sha256 of the file, in hexadecimal digits
@@ -116,7 +115,6 @@ func (u *Updates) download(ctx context.Context, folder, key, digest string) erro
 	return retryBriefly(ctx, func() error { return u.downloadOnce(ctx, folder, key, digest) })
 }
 
-// listFiles lists the files that are written.
 func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 	q := purpose{method: http.MethodPost, path: pathBulkUpdates}
 	r := bulkRequest{Start: beginning, End: time.Now().UTC().Format(recordTimeForm), Size: MaxPage}

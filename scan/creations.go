@@ -197,7 +197,6 @@ func (s *creationSearch) find(ctx context.Context, migrationID int64, c *ledger.
 	}
 }
 
-// read makes the page one that has the updates after an offset.
 func (s *creationSearch) read(ctx context.Context, at ledger.Offset) error {
 	if s.created != nil && at >= s.after && at < s.to {
 		return nil

@@ -89,7 +89,6 @@ type Files struct {
 	last  ledger.Offset // of the last update
 }
 
-// file is a bulk file.
 type file struct {
 	path, key, digest string
 	start, end        string // of its folder
@@ -249,7 +248,6 @@ type lineEnds struct {
 	first, last, open []byte
 }
 
-// Write implements io.Writer.
 func (l *lineEnds) Write(p []byte) (int, error) {
 	n := len(p)
 	end := bytes.LastIndexByte(p, '\n')

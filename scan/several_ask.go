@@ -18,7 +18,6 @@ type reply[T any] struct {
 	value T
 }
 
-// senders returns the services that replies came from.
 func senders[T any](replies []reply[T]) (list []*peer) {
 	for _, r := range replies {
 		list = append(list, r.from)
@@ -26,7 +25,6 @@ func senders[T any](replies []reply[T]) (list []*peer) {
 	return list
 }
 
-// urls names the services that replies came from.
 func urls[T any](replies []reply[T]) string {
 	var list []string
 	for _, r := range replies {

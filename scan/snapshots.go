@@ -142,7 +142,6 @@ func (u *Updates) askSnapshot(ctx context.Context, r snapshotRequest) (page ledg
 	}
 }
 
-// check compares an answer with the request.
 func (r *snapshotRequest) check(page *ledger.NetworkSnapshotPage) error {
 	var err error
 	switch taken := page.RecordTime.Time.UTC().Format(recordTimeForm); {

@@ -334,7 +334,6 @@ func (u *Updates) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 	return update, a.Body, nil
 }
 
-// note records the offset of an update that was served.
 func (u *Updates) note(offset ledger.Offset) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

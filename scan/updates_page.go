@@ -25,7 +25,6 @@ type updatesAfter struct {
 	RecordTime  string `json:"after_record_time"`
 }
 
-// updatesPage is an answer.
 type updatesPage struct {
 	updates []ledger.Update
 	full    bool // it has as many as were asked for, so that more may follow
@@ -94,7 +93,6 @@ func (u *Updates) learn(page *updatesPage) {
 	u.each = each
 }
 
-// ask sends one request.
 func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset, n int, maxBytes int64, party string) (updatesPage, error) {
 	r := updatesRequest{PageSize: n}
 	if after > 0 {

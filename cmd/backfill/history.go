@@ -15,10 +15,8 @@ import (
 
 type historyCommand struct{ app.Fill }
 
-// Logged says that the final error is logged.
 func (*historyCommand) Logged() {}
 
-// Help returns the text of the command's help above its flags.
 func (*historyCommand) Help() string {
 	return "Reads the updates from before indexing began and stores those that are missing. The flags of the scope must be the " +
 		"daemon's. It can be stopped and started at any time, with any ranges, while the indexer runs or not. When the updates " +
@@ -26,7 +24,6 @@ func (*historyCommand) Help() string {
 		"offset at which indexing began or, with --with-snapshot, from --from on."
 }
 
-// Run fills in updates, and prints how far they reach.
 func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunFill(ctx, c.Fill, logger)

@@ -21,7 +21,6 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// grammar is the command line.
 type grammar struct {
 	Snapshot   snapshotCommand   `cmd:"" default:"withargs" help:"Seed a database from a snapshot of the active contracts (the default)."`
 	History    historyCommand    `cmd:"" help:"Fill in the updates from before indexing began, also while the indexer runs."`
@@ -39,10 +38,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 
 type snapshotCommand struct{ app.Backfill }
 
-// Logged says that the last words belong into the log.
 func (*snapshotCommand) Logged() {}
 
-// Run seeds the database.
 func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	stored, err := app.RunBackfill(ctx, c.Backfill, logger, nil)

@@ -19,17 +19,14 @@ type networkCommands struct {
 
 type networkSnapshotCommand struct{ app.NetworkBackfill }
 
-// Logged says that the last words belong into the log.
 func (*networkSnapshotCommand) Logged() {}
 
-// Help returns the text of the command's help above its flags.
 func (*networkSnapshotCommand) Help() string {
 	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to --at-offset. " +
 		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there. With --files it reads " +
 		"all updates from the service's bulk files instead, from the beginning of the history on, which takes no request for any of them."
 }
 
-// Run seeds the database.
 func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	if c.Files.Files != "" {
@@ -50,17 +47,14 @@ func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, o
 
 type networkHistoryCommand struct{ app.NetworkFill }
 
-// Logged says that the final error is logged.
 func (*networkHistoryCommand) Logged() {}
 
-// Help returns the text of the command's help above its flags.
 func (*networkHistoryCommand) Help() string {
 	return "Reads the updates of a network from before indexing began and stores those that are missing. It can be stopped and started " +
 		"at any time, with any ranges, while the indexer runs or not. When the updates are stored from the beginning on, the active " +
 		"contracts are known at every offset."
 }
 
-// Run fills in updates, and prints how far they reach.
 func (c *networkHistoryCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	filled, err := app.RunNetworkFill(ctx, c.NetworkFill, logger)

@@ -24,14 +24,12 @@ type grantCommand struct {
 	WithTransactionHistory bool     `env:"-" help:"With --parties: let the role see the transaction history too, which is about the whole network."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*grantCommand) Help() string {
 	return "Lets a role read what analysts read: the schema of --views-schema, typed views, and the schema of pqs enable, those that come later included. " +
 		"With --parties the database itself shows the role only what these parties may see, see docs/access.md. " +
 		"What was granted to the role before is replaced. The indexer may run meanwhile. Use the role that runs it, which owns the tables."
 }
 
-// Validate refuses parties that can't be.
 func (c *grantCommand) Validate() error {
 	for _, party := range c.Parties {
 		if party == "" || len(party) > longestParty || strings.ContainsRune(party, 0) {
@@ -47,7 +45,6 @@ func (c *grantCommand) Validate() error {
 	return c.Database.Validate()
 }
 
-// Run grants.
 func (c *grantCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	granted, err := db.Grant(ctx, store.Reader{Role: c.Role, AllParties: c.AllParties, Parties: c.Parties, History: c.WithTransactionHistory})
 	if err != nil {
@@ -77,7 +74,6 @@ type revokeCommand struct {
 	Role string `arg:"" help:"Role of the database."`
 }
 
-// Run revokes.
 func (c *revokeCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	revoked, err := db.Revoke(ctx, c.Role)
 	if err != nil {

@@ -35,7 +35,6 @@ type checkCommand struct {
 	JSON bool        `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Run checks everything and prints the report.
 func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config.Output) error {
 	start, err := ingest.ParseStart(c.Of.Daemon.Start)
 	if err != nil {

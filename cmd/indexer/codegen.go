@@ -11,7 +11,6 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// codegenCommand writes types for programs.
 type codegenCommand struct {
 	viewsChosen
 	Go         bool   `env:"-" xor:"language" required:"" help:"Write Go: structs that pgx.RowToStructByName fills."`
@@ -20,12 +19,10 @@ type codegenCommand struct {
 	Out        string `env:"-" placeholder:"FILE" type:"path" help:"File to write, or to replace. Default: standard output."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*codegenCommand) Help() string {
 	return "There is a type for each view that `indexer views create` made, with a field for each column. The same views give the same text. See docs/types.md."
 }
 
-// Validate refuses flags that say nothing together.
 func (c *codegenCommand) Validate() error {
 	if c.TypeScript && c.Package != "" {
 		return errors.New("--package is for --go")
@@ -33,7 +30,6 @@ func (c *codegenCommand) Validate() error {
 	return c.viewsChosen.Validate()
 }
 
-// Run writes the types.
 func (c *codegenCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	text, err := app.GenerateTypes(ctx, app.Codegen{Views: c.views(), Package: c.Package, TypeScript: c.TypeScript}, logger)
 	if err != nil {

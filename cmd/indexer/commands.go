@@ -17,7 +17,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// Run indexes until it is stopped.
 func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *terminal.Bar, reload *config.Reload) error {
 	c.Show = bar.Show
 	c.Changes = func(ctx context.Context, apply func(now app.Indexer) (applied []string)) {
@@ -28,7 +27,6 @@ func (c *runCommand) Run(ctx context.Context, logger *slog.Logger, bar *terminal
 
 type migrateCommand struct{ config.Database }
 
-// Run migrates the schema.
 func (c *migrateCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	db, err := store.Open(c.Store(logger))
 	if err != nil {

@@ -22,7 +22,6 @@ type contractCommand struct {
 	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Validate refuses invalid arguments.
 func (c *contractCommand) Validate() error {
 	if c.ID == "" {
 		return errors.New("the contract's id is empty")

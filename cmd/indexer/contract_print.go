@@ -49,7 +49,6 @@ func (f *contractFacts) print(l labelled) {
 	}
 }
 
-// names formats a list of names.
 func names(list []string) string {
 	const most = 20
 	var short []string

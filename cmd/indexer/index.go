@@ -12,14 +12,12 @@ import (
 	"ledgerindexer/internal/terminal"
 )
 
-// indexCommand makes indexes of fields, and of templates and choices.
 type indexCommand struct {
 	Create indexCreate `cmd:"" help:"Make an index of a field of a template's payload, an interface's view or a choice's argument, or of a template's past or its keys, or a choice's exercises."`
 	List   indexList   `cmd:"" help:"List the indexes that were made, and their size."`
 	Drop   indexDrop   `cmd:"" help:"Drop an index."`
 }
 
-// indexChosen names an index.
 type indexChosen struct {
 	config.Database
 	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
@@ -32,7 +30,6 @@ func (c *indexChosen) index() app.Index {
 	return app.Index{Database: c.Database, Template: c.Template, Choice: c.Choice, Path: c.Path, Key: c.Key}
 }
 
-// Validate refuses names that are empty.
 func (c *indexChosen) Validate() error {
 	if err := c.index().Validate(); err != nil {
 		return err
@@ -45,14 +42,12 @@ type indexCreate struct {
 	Anyway bool `env:"-" help:"Index a text field also where most of its values are the same."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*indexCreate) Help() string {
 	return "The index is built partition by partition, while indexing continues; partitions that come have it from the beginning. A command that was " +
 		"cut off is repeated: it continues where it ended. Typed views use the index, and queries of ledger.created_events with the same expression: see " +
 		"docs/types.md. It slows writing a little."
 }
 
-// Run makes the index, and prints what it costs.
 func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	cfg := c.index()
 	cfg.Anyway = c.Anyway
@@ -106,7 +101,6 @@ func withType(r app.IndexReport) string {
 
 type indexList struct{ config.Database }
 
-// Run lists the indexes.
 func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.ListIndexes(ctx, c.Database, logger)
 	if err != nil {
@@ -129,7 +123,6 @@ func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 
 type indexDrop struct{ indexChosen }
 
-// Run drops the index.
 func (c *indexDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	r, dropped, err := app.DropIndex(ctx, c.index(), logger)
 	if err != nil {

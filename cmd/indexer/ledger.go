@@ -29,7 +29,6 @@ type ledgerList struct {
 	IdleTimeout time.Duration `env:"-" placeholder:"TIME" help:"How long the server waits for another one before it answers, up to 15s. Default: what the server is configured to."`
 }
 
-// Validate refuses invalid limits.
 func (l ledgerList) Validate() error {
 	switch {
 	case l.Limit != nil && *l.Limit < 1:
@@ -59,7 +58,6 @@ type ledgerUpdates struct {
 	Trees        bool   `env:"-" help:"Ask for transactions as trees, which servers up to 3.5 have, in the deprecated form."`
 }
 
-// Validate refuses what can't be asked for.
 func (c *ledgerUpdates) Validate() error {
 	switch {
 	case c.From < 0:
@@ -80,7 +78,6 @@ func (c *ledgerUpdates) Validate() error {
 	return cmp.Or(c.Ledger.Validate(), c.Scope.Validate(), c.ledgerList.Validate())
 }
 
-// Run prints updates.
 func (c *ledgerUpdates) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	return withLedger(c.Ledger, c.Scope, logger, func(client *participant.Client) error {
 		request := participant.UpdatesRequest{
@@ -114,7 +111,6 @@ type ledgerContracts struct {
 	AfterToken string `env:"-" placeholder:"TOKEN" help:"Go on after the entry with this streamContinuationToken, with the same offset and format."`
 }
 
-// Validate refuses what can't be asked for.
 func (c *ledgerContracts) Validate() error {
 	switch {
 	case c.AtOffset != nil && *c.AtOffset < 0:
@@ -125,7 +121,6 @@ func (c *ledgerContracts) Validate() error {
 	return cmp.Or(c.Ledger.Validate(), c.Contracts.Validate(), c.ledgerList.Validate())
 }
 
-// Run prints the contracts that are active.
 func (c *ledgerContracts) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	scope := config.Scope{Contracts: c.Contracts, Shape: string(ledger.ShapeACSDelta)}
 	return withLedger(c.Ledger, scope, logger, func(client *participant.Client) error {
@@ -164,7 +159,6 @@ type ledgerContract struct {
 	Parties []string `sep:"," placeholder:"PARTY" help:"Parties to ask as, one of which must be a stakeholder. Default: any party, which needs the right to read as any."`
 }
 
-// Validate refuses what can't be asked for.
 func (c *ledgerContract) Validate() error {
 	if c.ID == "" {
 		return errors.New("the contract's id is empty")
@@ -172,7 +166,6 @@ func (c *ledgerContract) Validate() error {
 	return cmp.Or(c.Ledger.Validate(), config.Contracts{Parties: c.Parties}.Validate())
 }
 
-// Run prints the creation event.
 func (c *ledgerContract) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	scope := config.Scope{Contracts: config.Contracts{Parties: c.Parties}, Shape: string(ledger.ShapeACSDelta)}
 	return withLedger(c.Ledger, scope, logger, func(client *participant.Client) error {
@@ -192,7 +185,6 @@ type ledgerUpdate struct {
 	Verbose      bool `env:"-" help:"Ask for the labels of record fields and the like."`
 }
 
-// Validate refuses what can't be asked for.
 func (c *ledgerUpdate) Validate() error {
 	switch {
 	case c.ID == "":
@@ -203,7 +195,6 @@ func (c *ledgerUpdate) Validate() error {
 	return cmp.Or(c.Ledger.Validate(), c.Scope.Validate())
 }
 
-// Run prints an update.
 func (c *ledgerUpdate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	return withLedger(c.Ledger, c.Scope, logger, func(client *participant.Client) error {
 		formats, err := participant.FormatsOf(c.Scope.Domain(), c.Verbose)

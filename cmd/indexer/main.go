@@ -16,7 +16,6 @@ func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
-// grammar is the command line.
 type grammar struct {
 	Run         runCommand         `cmd:"" help:"Index the ledger's updates, the transaction history, or both, until stopped."`
 	Check       checkCommand       `cmd:"" help:"Check ledger, token, rights, Scan and database, and say what is wrong and what to do."`
@@ -57,7 +56,6 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 
 type runCommand struct{ app.Indexer }
 
-// Logged says that the final error is logged.
 func (*runCommand) Logged() {}
 
 // Reloads says that SIGHUP reads the configuration again.

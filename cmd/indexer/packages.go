@@ -55,7 +55,6 @@ type packagesList struct {
 	NamePrefix []string `env:"-" sep:"none" placeholder:"PREFIX" help:"Only packages whose name begins with it; may be repeated."`
 }
 
-// Run prints what is vetted.
 func (c *packagesList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	client, err := c.client(logger)
 	if err != nil {

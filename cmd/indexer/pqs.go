@@ -14,13 +14,11 @@ type pqsCommand struct {
 	Disable pqsDisable `cmd:"" help:"Remove the schema."`
 }
 
-// pqsFlags select the schema.
 type pqsFlags struct {
 	config.Database
 	PQSSchema string `name:"pqs-schema" default:"pqs" env:"-" placeholder:"NAME" help:"Schema with the names of the Participant Query Store. Each pair of --tables-schema and --views-schema needs another one. Default: ${default}."`
 }
 
-// Validate refuses names that can't be those of schemas.
 func (f pqsFlags) Validate() error {
 	if err := f.Database.Validate(); err != nil {
 		return err
@@ -33,14 +31,12 @@ func (f pqsFlags) Validate() error {
 
 type pqsEnable struct{ pqsFlags }
 
-// Help returns the text of the command's help above its flags.
 func (*pqsEnable) Help() string {
 	return "Makes functions and views with the names, arguments and columns of the Participant Query Store (PQS) over what is indexed, so that " +
 		"queries written for it run with this schema in the search path. What an earlier release made is replaced; rights that were granted stay. " +
 		"Run it again after each upgrade."
 }
 
-// Run makes the schema.
 func (c *pqsEnable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	if err := db.EnablePQS(ctx, c.PQSSchema); err != nil {
 		return err
@@ -52,7 +48,6 @@ func (c *pqsEnable) Run(ctx context.Context, db *store.Store, out config.Output)
 
 type pqsDisable struct{ pqsFlags }
 
-// Run removes the schema.
 func (c *pqsDisable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	removed, err := db.DisablePQS(ctx, c.PQSSchema)
 	if err != nil {

@@ -23,14 +23,12 @@ type pruneCommand struct {
 	before *store.PruneBefore
 }
 
-// Help returns the text of the command's help above its flags.
 func (*pruneCommand) Help() string {
 	return "Removes the updates that are older, and what follows from them, for good, and gives their room on the disk back. " +
 		"What was active then stays, with its creation: the database is as if indexing had begun with a snapshot there. " +
 		"Without --apply it says what would go. The indexer may run meanwhile. The transaction history is not pruned."
 }
 
-// Validate refuses an invalid --before, and a command that says nothing of what is to go.
 func (c *pruneCommand) Validate() error {
 	if c.Before == "" && c.Exported == "" {
 		return errors.New("give --before, --exported, or both")
@@ -53,7 +51,6 @@ func (c *pruneCommand) prune(ctx context.Context, logger *slog.Logger) (plan sto
 	return plan, held, err
 }
 
-// Run prints what goes, and prunes.
 func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	plan, held, err := c.prune(ctx, logger)
 	if err != nil {

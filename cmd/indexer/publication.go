@@ -15,7 +15,6 @@ type publicationCommand struct {
 	Schema  publicationSchema  `cmd:"" help:"Print the statements that make the tables of a subscriber."`
 }
 
-// publicationFlags select the publication.
 type publicationFlags struct {
 	config.Database
 	Publication string `default:"ledger" env:"-" placeholder:"NAME" help:"Name of the publication. A second one, of the watermark, has _watermark behind it. Default: ${default}."`
@@ -23,13 +22,11 @@ type publicationFlags struct {
 
 type publicationEnable struct{ publicationFlags }
 
-// Help returns the text of the command's help above its flags.
 func (*publicationEnable) Help() string {
 	return "Publishes the inserts of every event, of snapshots and of names, so that a subscriber has them all and keeps what is pruned here, and the " +
 		"watermark. docs/replication.md says how a subscriber is made, and what it has to expect. Run it again after each upgrade."
 }
 
-// Run makes the publications.
 func (c *publicationEnable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	if err := db.EnablePublication(ctx, c.Publication); err != nil {
 		return err
@@ -41,7 +38,6 @@ func (c *publicationEnable) Run(ctx context.Context, db *store.Store, out config
 
 type publicationDisable struct{ publicationFlags }
 
-// Run removes the publications.
 func (c *publicationDisable) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	removed, err := db.DisablePublication(ctx, c.Publication)
 	if err != nil {
@@ -57,7 +53,6 @@ func (c *publicationDisable) Run(ctx context.Context, db *store.Store, out confi
 
 type publicationSchema struct{ config.Database }
 
-// Run prints the statements.
 func (c *publicationSchema) Run(ctx context.Context, db *store.Store, out config.Output) error {
 	statements, err := db.SubscriberSchema(ctx)
 	if err != nil {

@@ -18,14 +18,12 @@ type reanchorCommand struct {
 	Since string `env:"-" placeholder:"OFFSET|DATE|AGE" help:"Compare from this offset, date or time on (2026-01-31, 2026-01-31T12:00:00Z), or from this long before the last update that is stored (7d, 36h): when the backup was taken, or earlier. Default: from the first update that is stored."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*reanchorCommand) Help() string {
 	return "For a participant that was restored from a backup and has given updates other offsets: compares which updates it shows, by their synchronizer, " +
 		"record time and id, and at which offsets, with those that are stored, and says where they part, what moved, and what only one of them has. " +
 		"With --apply everything after the last offset in common is removed, in one transaction, and the indexer reads it again from there. Stop the indexer before."
 }
 
-// Validate refuses an invalid --since.
 func (c *reanchorCommand) Validate() error {
 	if c.Since != "" {
 		since, err := config.ParseBefore(c.Since)
@@ -37,7 +35,6 @@ func (c *reanchorCommand) Validate() error {
 	return c.Database.Validate()
 }
 
-// Run prints where participant and database part, and goes back to there.
 func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
 	done, err := app.RunReanchor(ctx, c.Reanchor, logger)

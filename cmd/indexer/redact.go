@@ -20,7 +20,6 @@ type redactCommand struct {
 	Apply    bool   `env:"-" help:"Erase it. Without this flag nothing is changed."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*redactCommand) Help() string {
 	return "Erases the content of a contract or of an update for good, wherever it is stored: payload, key, arguments, results, blob, interface views, " +
 		"raw copies, and what follows from them. Ids, parties, templates, choices, times and offsets stay. What is read again is stored without it, " +
@@ -28,7 +27,6 @@ func (*redactCommand) Help() string {
 		"The write-ahead log, backups, and copies that were made elsewhere are not changed."
 }
 
-// Validate refuses a reason and ids that say nothing.
 func (c *redactCommand) Validate() error {
 	if strings.TrimSpace(c.Reason) == "" {
 		return errors.New("--reason is empty")
@@ -39,7 +37,6 @@ func (c *redactCommand) Validate() error {
 	return c.Database.Validate()
 }
 
-// Run prints what is erased, and erases it.
 func (c *redactCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	what := audit.Redaction{ContractID: c.Contract, UpdateID: c.Update}
 	report, err := app.RunRedact(ctx, c.Database, what, c.Reason, c.Apply, logger)

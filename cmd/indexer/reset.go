@@ -16,14 +16,12 @@ type resetCommand struct {
 	ToOffset int64 `required:"" env:"-" placeholder:"OFFSET" help:"The last offset that stays. It becomes the watermark, from which the indexer resumes."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*resetCommand) Help() string {
 	return "Removes the updates with a greater offset from every relation, with what was derived from them, in one transaction. " +
 		"What they brought is read from the participant again when the indexer runs, as long as it is not pruned there. " +
 		"The transaction history is not touched. Stop the indexer first; nothing is asked before it is done."
 }
 
-// Validate refuses an invalid offset.
 func (c *resetCommand) Validate() error {
 	if c.ToOffset < 0 {
 		return errors.New("--to-offset must be at least 0")

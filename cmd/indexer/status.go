@@ -24,7 +24,6 @@ type statusCommand struct {
 // ledgerPatience is how long status waits for the ledger.
 const ledgerPatience = 10 * time.Second
 
-// Run prints the state of the database.
 func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.Store, out config.Output) error {
 	from, err := db.Status(ctx)
 	if err != nil {

@@ -22,7 +22,6 @@ type updateCommand struct {
 	JSON bool `name:"json" env:"-" help:"Print JSON."`
 }
 
-// Validate refuses an invalid id.
 func (c *updateCommand) Validate() error {
 	if c.ID == "" {
 		return errors.New("the update's id is empty")
@@ -39,7 +38,6 @@ func (c *updateCommand) Validate() error {
 	return c.Scan().Validate()
 }
 
-// result is the result of comparing the ledger with the database.
 type result string
 
 const (
@@ -81,7 +79,6 @@ type updateStored struct {
 	rows []audit.UpdateRow
 }
 
-// Run compares an update of the ledger with what is stored.
 func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.Store, out config.Output) error {
 	scope, indexed, err := db.Scope(ctx)
 	if err != nil {

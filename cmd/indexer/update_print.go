@@ -102,7 +102,6 @@ func (s *updateStored) parts() ([]part, error) {
 	return list, nil
 }
 
-// String describes a part.
 func (p part) String() string {
 	switch p.Relation {
 	case "updates":
@@ -215,7 +214,6 @@ func (r *updateReport) printParts(out io.Writer) error {
 	return w.Flush()
 }
 
-// place returns the position of a part.
 type place struct {
 	offset   ledger.Offset
 	nodeID   int64 // -1: nowhere in particular

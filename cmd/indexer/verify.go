@@ -65,7 +65,6 @@ type relationDifference struct {
 
 const resultRepaired result = "repaired"
 
-// Run compares the database with the ledger.
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	r := verifyReport{Differences: []findings.Difference{}, Relations: []relationDifference{}, Notes: []string{}}
 	counts := map[relationDifference]int64{}

@@ -9,7 +9,6 @@ import (
 	"ledgerindexer/internal/config"
 )
 
-// viewsCommand makes typed views for analysts.
 type viewsCommand struct {
 	Create  viewsCreate  `cmd:"" help:"Make a view with typed columns for templates, interfaces and choice arguments."`
 	Refresh viewsRefresh `cmd:"" help:"Add the columns that came with new versions of packages to the views that there are."`
@@ -17,7 +16,6 @@ type viewsCommand struct {
 	Drop    viewsDrop    `cmd:"" help:"Drop views that were made."`
 }
 
-// viewsSchema is where views lie.
 type viewsSchema struct {
 	config.Database
 	Schema string `default:"typed" env:"-" placeholder:"NAME" help:"Schema of the typed views, made where it is missing. Default: ${default}."`
@@ -25,7 +23,6 @@ type viewsSchema struct {
 
 func (s viewsSchema) views() app.Views { return app.Views{Database: s.Database, Schema: s.Schema} }
 
-// viewsChosen names what views are of.
 type viewsChosen struct {
 	viewsSchema
 	Template []string `env:"-" sep:"none" placeholder:"NAME" help:"Template or interface, with the arguments of its choices: package-name:Module:Entity, or less where that names one; may be repeated."`
@@ -38,7 +35,6 @@ func (c *viewsChosen) views() app.Views {
 	return v
 }
 
-// Validate refuses a command that names nothing, or both some and all.
 func (c *viewsChosen) Validate() error {
 	if err := c.views().Validate(); err != nil {
 		return err
@@ -51,14 +47,12 @@ type viewsCreate struct {
 	Infer bool `env:"-" help:"Also of templates and interfaces whose package is not there: infer types from the values that are stored."`
 }
 
-// Help returns the text of the command's help above its flags.
 func (*viewsCreate) Help() string {
 	return "A view has a row for each creation event of a template, each view of an interface, or each exercise of a choice, over all versions of " +
 		"the package, and a column for each field, of its exact type. Views that are there are replaced in place: no column goes or gets another " +
 		"type. Indexing continues meanwhile. See docs/types.md."
 }
 
-// Run makes the views, and prints what became of each.
 func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	cfg := c.views()
 	cfg.Infer = c.Infer
@@ -69,7 +63,6 @@ func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 
 type viewsRefresh struct{ viewsSchema }
 
-// Run replaces the views, and prints what changed.
 func (c *viewsRefresh) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.RefreshViews(ctx, c.views(), logger)
 	if err == nil && len(reports) == 0 {
@@ -84,7 +77,6 @@ type viewsList struct {
 	Schema string `env:"-" placeholder:"NAME" help:"Only the views in this schema."`
 }
 
-// Run lists the views.
 func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.ListViews(ctx, app.Views{Database: c.Database, Schema: c.Schema}, logger)
 	if err != nil {
@@ -107,7 +99,6 @@ func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 
 type viewsDrop struct{ viewsChosen }
 
-// Run drops the views.
 func (c *viewsDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.DropViews(ctx, c.views(), logger)
 	for _, r := range reports {

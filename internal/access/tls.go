@@ -64,7 +64,6 @@ func addCertificates(pool *x509.CertPool, text string) error {
 	return nil
 }
 
-// certificate reads the client's certificate and key.
 func (a *Access) certificate() (*tls.Certificate, error) {
 	chain, err := readFile(a.Flag("cert-file"), a.cfg.CertFile)
 	if err != nil {

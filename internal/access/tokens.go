@@ -193,7 +193,6 @@ func (f *flight) wait(ctx context.Context) (string, error) {
 	}
 }
 
-// fetch requests a token from the endpoint.
 func (t *tokens) fetch() (token, error) {
 	secret, err := t.access.clientSecret()
 	if err != nil {

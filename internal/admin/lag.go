@@ -87,13 +87,11 @@ func newLags(m *Metrics) lags {
 	}
 }
 
-// Describe implements prometheus.Collector.
 func (l lags) Describe(to chan<- *prometheus.Desc) {
 	to <- l.offsets
 	to <- l.seconds
 }
 
-// Collect implements prometheus.Collector.
 func (l lags) Collect(to chan<- prometheus.Metric) {
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// audited is a store together with the comparisons of its database.
 type audited struct {
 	*store.Store
 	*audit.Stored
@@ -28,7 +27,6 @@ func newFillSink(db *store.Store, leader *store.BackfillWriter) fillSink {
 	return fillSink{leader, audit.New(db), audit.NewRefiller(db, leader), db}
 }
 
-// EarlierScope is store.Store.EarlierScope.
 func (s fillSink) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
 	return s.db.EarlierScope(ctx)
 }

@@ -58,7 +58,6 @@ func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.L
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
-// requireScan refuses a configuration without a Scan service.
 func requireScan(cfg config.Scan) error {
 	if len(cfg.ScanURL) == 0 {
 		return &config.UsageError{Err: errors.New("--scan-url is missing")}
@@ -66,7 +65,6 @@ func requireScan(cfg config.Scan) error {
 	return nil
 }
 
-// refuseNetworkSchemas refuses the pair of schemas of a network.
 func refuseNetworkSchemas(schemas config.Schemas) error {
 	if schemas.OfNetwork() {
 		return &config.UsageError{Err: errors.New("these schemas are for the updates of a network: fill them with `backfill network`")}

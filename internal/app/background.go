@@ -89,7 +89,6 @@ func (c contracts) ContractByID(ctx context.Context, id string, queryingParties 
 	return contract, body, err
 }
 
-// report returns a TaskReport for a task beside a leader's stream.
 func (x *indexer) report(task string, leader *store.Leader) ingest.TaskReport {
 	return ingest.TaskReport{Name: task, Sink: leader, Logger: x.logger, Watch: x.watchTask(task)}
 }

@@ -33,7 +33,6 @@ func newDerivedHistory(db *store.Store, ready <-chan struct{}) *derivedHistory {
 	return &derivedHistory{store: db, ready: ready}
 }
 
-// newDerivedTransactions returns the role that writes the records of a network's pair of schemas.
 func newDerivedTransactions(n *indexer, history *derivedHistory) *transactions {
 	return &transactions{indexer: n, service: history, derived: history}
 }
@@ -143,7 +142,6 @@ func updateOf(cursor ledger.TransactionsCursor) string {
 	return id
 }
 
-// TransactionsAfter implements ingest.TransactionsSource.
 func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	from := ledger.Offset(0)
 	if after != "" {
@@ -179,7 +177,6 @@ type unpruned struct{ *derivedHistory }
 
 var errPrunedMeanwhile = fmt.Errorf("updates that records follow from were pruned: %w", ledger.ErrNotOffered)
 
-// TransactionsAfter implements ingest.TransactionsSource.
 func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	records, err := u.derivedHistory.TransactionsAfter(ctx, after)
 	if err != nil {
@@ -192,7 +189,6 @@ func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.Transactio
 	return records, err
 }
 
-// NewestTransactions implements ingest.TransactionsSource.
 func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -117,7 +117,6 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, logger *slo
 	return scan.OpenFiles(folder)
 }
 
-// checkFilesOf refuses bulk files of another network.
 func checkFilesOf(files *scan.Files, party string) error {
 	if files == nil || files.Party() == party {
 		return nil

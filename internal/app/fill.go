@@ -127,7 +127,6 @@ type fill struct {
 	db     *store.Store
 }
 
-// run works as the leader.
 func (f *fill) run(ctx context.Context) (filled ingest.Filled, err error) {
 	j := job[*store.BackfillWriter]{
 		db: f.db, role: store.RoleBackfill, take: f.db.LeadBackfill, busy: "wait until it is done; one history backfill at a time fills in a database",

@@ -75,7 +75,6 @@ type updatesSink struct {
 	hosting *hosting
 }
 
-// Append implements ingest.UpdateSink.
 func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	err := s.UpdatesWriter.Append(ctx, scope, pages)
 	if err == nil {
@@ -84,7 +83,6 @@ func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []led
 	return err
 }
 
-// WriteAhead implements ingest.UpdateSink.
 func (s updatesSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	err := s.UpdatesWriter.WriteAhead(ctx, scope, pages)
 	if err == nil {

@@ -51,7 +51,6 @@ type indexer struct {
 	tracer  *tracing.Tracer // nil: nothing is traced
 }
 
-// daemon is what all streams share.
 type daemon struct {
 	health *admin.Health
 	rates  rates
@@ -191,7 +190,6 @@ func (x *indexer) addStreams() (checks []admin.Check, closeAll func(), err error
 	return checks, closeAll, nil
 }
 
-// open opens the store of a pair of schemas.
 func (x *indexer) open(schemas store.Schemas) (err error) {
 	x.schemas = schemas
 	cfg := config.StoreOf(x.cfg.DatabaseURL, schemas, x.logger)
@@ -296,7 +294,6 @@ func (x *indexer) alone() bool {
 	return len(x.streams) == 1
 }
 
-// prepareSchemas prepares the schemas of streams.
 func prepareSchemas(ctx context.Context, streams []*stream) error {
 	prepared := map[*indexer]bool{}
 	for _, s := range streams {

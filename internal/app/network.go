@@ -40,7 +40,6 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 	return &networkUpdates{x, from}, nil
 }
 
-// streams returns those of the updates, and of the records that follow from them.
 func (n *networkUpdates) streams() []*stream {
 	network := &stream{
 		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer, origin: n},
@@ -56,13 +55,11 @@ func (n *networkUpdates) streams() []*stream {
 	}}
 }
 
-// Close closes the service's connections and the store.
 func (n *networkUpdates) Close() {
 	n.Network.Close()
 	waitOrAbandon(n.store.Close)
 }
 
-// ping asks for the service's release.
 func (n *networkUpdates) ping(ctx context.Context) error {
 	_, err := n.Version(ctx)
 	return reachable(err)
@@ -81,7 +78,6 @@ func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWr
 // lookupsAtOnce is how many look-ups that need no request are answered per second.
 const lookupsAtOnce = 1000
 
-// release implements origin.
 func (n *networkUpdates) release(ctx context.Context) string {
 	release, _ := n.Version(ctx) // ping says what is wrong
 	return release

@@ -18,7 +18,6 @@ import (
 	"ledgerindexer/store"
 )
 
-// newPage returns the status page of all streams.
 func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *statuspage.Page {
 	cfg := statuspage.Config{Build: build, Holder: config.Holder(), Health: x.health, Journal: journal, Hosts: x.cfg.PageHosts}
 	streams := x.streams
@@ -49,7 +48,6 @@ func (x *indexer) newPage(build version.Build, journal *statuspage.Journal) *sta
 	return statuspage.New(cfg)
 }
 
-// onPage returns the stream as the status page shows it.
 func (s *stream) onPage() statuspage.Stream {
 	shown := statuspage.Stream{Title: s.title, Kind: s.name(), Source: s.source, Lag: func() admin.Lag { return s.metrics.Lag(s.name()) }}
 	if s.work != nil {
@@ -100,7 +98,6 @@ func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, fla
 	return nil
 }
 
-// listenAt listens on the address that a flag gives.
 func listenAt(ctx context.Context, flag, address string) (net.Listener, error) {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", address)

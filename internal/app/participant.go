@@ -26,13 +26,11 @@ func newParticipantUpdates(x *indexer) (*participantUpdates, error) {
 	return &participantUpdates{x, from, start}, nil
 }
 
-// ping asks for the ledger's end.
 func (u *participantUpdates) ping(ctx context.Context) error {
 	_, err := u.LedgerEnd(ctx)
 	return reachable(err)
 }
 
-// release implements origin.
 func (u *participantUpdates) release(context.Context) string {
 	if server := u.server.Load(); server != nil {
 		return server.Version
@@ -40,7 +38,6 @@ func (u *participantUpdates) release(context.Context) string {
 	return ""
 }
 
-// ofScope opens a source of another scope.
 func (u *participantUpdates) ofScope(scope ledger.Scope) (source, error) {
 	return newParticipantSource(u.cfg.Ledger(), u.cfg.Pace, scope, u.logger, observed(u.metrics))
 }

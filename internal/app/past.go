@@ -35,7 +35,6 @@ func (p *past) Close() {
 	}
 }
 
-// Changes implements source.
 func (p *past) Changes() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +54,6 @@ func (p *past) at(ctx context.Context, after ledger.Offset) (from source, scope 
 	return from, stored.Hash(), upTo, err
 }
 
-// in returns a source that reads in a scope.
 func (p *past) in(ctx context.Context, scope ledger.Scope) (source, error) {
 	hash := scope.Hash()
 	p.mu.Lock()
@@ -118,7 +116,6 @@ func (p *past) ReadUpdates(ctx context.Context, after, to ledger.Offset) (ledger
 	return page, err
 }
 
-// UpdateOfScope implements source.
 func (p *past) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
 	update, text, err := p.source.UpdateOfScope(ctx, updateID)
 	if err != nil || update.Offset == 0 {

@@ -59,7 +59,6 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 	}
 }
 
-// setVerifiedMetrics sets the metrics of how far the database was verified.
 func (x *indexer) setVerifiedMetrics(ctx context.Context) {
 	verified, err := x.store.Verified(ctx)
 	if err != nil {

@@ -54,13 +54,11 @@ func newTransactions(x *indexer) (*transactions, error) {
 	return &transactions{indexer: x, service: service}, nil
 }
 
-// ping asks for the service's release.
 func (h *transactions) ping(ctx context.Context) error {
 	_, err := h.service.Version(ctx)
 	return reachable(err)
 }
 
-// release implements role.
 func (h *transactions) release(ctx context.Context) string {
 	release, _ := h.service.Version(ctx) // ping says what is wrong
 	return release
@@ -124,7 +122,6 @@ func (h *transactions) take(ctx context.Context) (*store.Leader, func(context.Co
 	return writer.Leader, func(ctx context.Context, s *stream) (bool, error) { return h.run(ctx, s, writer) }, true, nil
 }
 
-// run reads the history.
 func (h *transactions) run(ctx context.Context, s *stream, leader *store.TransactionsWriter) (done bool, err error) {
 	t := &transactionsTerm{transactions: h, stream: s, report: h.report(s.name(), leader.Leader)}
 	if h.absent == nil { // else the state stays until the service has answered
@@ -217,7 +214,6 @@ func (h *transactions) problem(err error) *ledger.Problem {
 	return &ledger.Problem{What: what, Do: do, Err: err}
 }
 
-// transactionsTerm reports the reading of the history in one term.
 type transactionsTerm struct {
 	*transactions
 	stream *stream
@@ -310,7 +306,6 @@ type transactionsSink struct {
 	of *transactions
 }
 
-// TransactionsPosition implements ingest.TransactionsSink.
 func (s transactionsSink) TransactionsPosition(ctx context.Context) (at ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	if s.of.derived != nil {
 		return s.of.store.DerivedPosition(ctx)
@@ -318,7 +313,6 @@ func (s transactionsSink) TransactionsPosition(ctx context.Context) (at ledger.T
 	return s.TransactionsWriter.TransactionsPosition(ctx)
 }
 
-// AppendTransactions implements ingest.TransactionsSink.
 func (s transactionsSink) AppendTransactions(
 	ctx context.Context, at ledger.TransactionsPosition, order ingest.CommitOrder, batch ledger.TransactionsBatch,
 ) (ledger.TransactionsPosition, error) {

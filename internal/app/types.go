@@ -72,7 +72,6 @@ func (v *verification) types(ctx context.Context) error {
 	return nil
 }
 
-// typesComparison compares stored packages.
 type typesComparison struct {
 	db       audited
 	packages typed.Packages

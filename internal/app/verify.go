@@ -57,7 +57,6 @@ func (v *Verification) Remaining(repaired bool) int64 {
 	return n
 }
 
-// verification is a running verification.
 type verification struct {
 	cfg      Verify
 	logger   *slog.Logger
@@ -277,7 +276,6 @@ func (v *verification) updates(ctx context.Context) error {
 	return err
 }
 
-// open returns the source of the updates in the database.
 func (v *verification) open(scope ledger.Scope) (source, error) {
 	if v.cfg.OfNetwork() {
 		return newNetwork(v.cfg.Scan(), v.logger, observation{})

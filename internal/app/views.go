@@ -195,7 +195,6 @@ func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.S
 	return db, nil
 }
 
-// viewsWork makes views.
 type viewsWork struct {
 	cfg      Views
 	db       *store.Store
@@ -371,7 +370,6 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	return c.Make(ctx, made, view.SQL(w.db.ViewsSchema()))
 }
 
-// publishedBy returns the columns of a view that was made.
 func publishedBy(v store.TypedView) (columns []typed.Column, err error) {
 	if err := json.Unmarshal(v.Columns, &columns); err != nil {
 		return nil, fmt.Errorf("the columns of view %s.%s: %w", v.Schema, v.Name, err)

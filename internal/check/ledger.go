@@ -17,7 +17,6 @@ import (
 	"ledgerindexer/participant"
 )
 
-// ledgerState is what is known of the participant.
 type ledgerState struct {
 	endpoint endpoint
 	probed   *probe              // nil: it could not be tried
@@ -192,7 +191,6 @@ func (c *checker) survey(ctx context.Context) {
 	wg.Wait()
 }
 
-// offers returns the surveyed operations.
 func (l *ledgerState) offers() []participant.Offer {
 	s := l.survey
 	return []participant.Offer{s.UpdatesPage, s.Updates, s.UpdatesFlats, s.SnapshotPage, s.Snapshot, s.LedgerEnd, s.PrunedOffsets,

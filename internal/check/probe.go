@@ -167,7 +167,6 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isHTML reports whether an answer is a web page.
 func (v *probe) isHTML() bool {
 	return strings.Contains(strings.ToLower(v.header.Get("Content-Type")), "html") ||
 		strings.HasPrefix(strings.ToLower(strings.TrimSpace(v.body)), "<!doctype html") || strings.HasPrefix(strings.TrimSpace(v.body), "<html")

@@ -45,7 +45,6 @@ func (c *checker) chooseHistory(ctx context.Context, s section, client *scan.Cli
 	}
 }
 
-// begun returns what the database began with.
 func (c *checker) begun(ctx context.Context) (begun config.Histories) {
 	if c.cfg.DatabaseURL == "" {
 		return begun
@@ -63,7 +62,6 @@ func (c *checker) begun(ctx context.Context) (begun config.Histories) {
 	return begun
 }
 
-// scanState is what is known of the Scan service.
 type scanState struct {
 	reads     bool   // it serves something that is to be read
 	without   bool   // it is a Scan without a transaction history, which is to be read

@@ -137,7 +137,6 @@ func reportRights(s section, server store.ServerFacts, facts store.SchemaFacts) 
 	return true
 }
 
-// sqlName quotes a name for SQL.
 func sqlName(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // reportIdentity compares the stored participant id with that of the participant.

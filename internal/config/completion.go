@@ -48,7 +48,6 @@ complete -c PROGRAM -f -a '(__PROGRAM_words)'
 `,
 }
 
-// Run prints the script.
 func (completionScript) Run(parsed *kong.Context, out Output) error {
 	_, err := fmt.Fprint(out, strings.ReplaceAll(completionScripts[parsed.Selected().Name], "PROGRAM", parsed.Model.Name))
 	return err
@@ -58,7 +57,6 @@ type completionWords struct {
 	Words []string `arg:"" optional:""`
 }
 
-// Run prints what the last word may become.
 func (c completionWords) Run(parsed *kong.Context, out Output) error {
 	for _, word := range complete(parsed.Model.Node, c.Words) {
 		fmt.Fprintln(out, word)

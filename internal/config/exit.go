@@ -127,7 +127,6 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 	return ExitCode(p.name, err, stderr)
 }
 
-// logStart logs which build is running.
 func logStart(ctx context.Context, name string, logger *slog.Logger) error {
 	build, err := version.Read()
 	if err == nil {

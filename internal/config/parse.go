@@ -193,7 +193,6 @@ func refuseSecrets(args []string) error {
 	return nil
 }
 
-// variableOf returns the environment variable of a flag.
 func variableOf(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
@@ -280,7 +279,6 @@ var settings = sync.OnceValues(func() ([]*kong.Flag, error) {
 	return flags, nil
 })
 
-// variables returns the environment variables of all commands.
 func variables() ([]string, error) {
 	flags, err := settings()
 	if err != nil {

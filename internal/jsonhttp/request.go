@@ -300,7 +300,6 @@ type mediaType struct {
 	meter func(maxBytes int64) checker
 }
 
-// checker checks what was read so far.
 type checker interface{ check(body []byte) error }
 
 func contentOf(r Request) mediaType {
@@ -310,7 +309,6 @@ func contentOf(r Request) mediaType {
 	return mediaType{"application/json", isJSON, func(maxBytes int64) checker { return newMeter(maxBytes) }}
 }
 
-// unchecked is the checker of bytes that may be anything.
 type unchecked struct{}
 
 func (unchecked) check([]byte) error { return nil }

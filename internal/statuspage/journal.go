@@ -75,7 +75,6 @@ func (r *recording) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn || r.next.Enabled(ctx, level)
 }
 
-// Handle implements slog.Handler.
 func (r *recording) Handle(ctx context.Context, record slog.Record) error {
 	if record.Level >= slog.LevelWarn {
 		r.journal.add(r.notice(record))
@@ -86,12 +85,10 @@ func (r *recording) Handle(ctx context.Context, record slog.Record) error {
 	return r.next.Handle(ctx, record)
 }
 
-// WithAttrs implements slog.Handler.
 func (r *recording) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &recording{next: r.next.WithAttrs(attrs), journal: r.journal, attrs: append(slices.Clip(r.attrs), attrs...)}
 }
 
-// WithGroup implements slog.Handler.
 func (r *recording) WithGroup(name string) slog.Handler {
 	return &recording{next: r.next.WithGroup(name), journal: r.journal, attrs: r.attrs}
 }

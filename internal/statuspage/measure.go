@@ -37,7 +37,6 @@ func (p *Page) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// measure takes a sample of each stream.
 func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -94,7 +93,6 @@ func (m *measured) rate(kind string, heads store.Heads, updates int64, now time.
 	return Measured(float64(updates) / seconds)
 }
 
-// measureSize measures what a ledger takes on disk.
 func (p *Page) measureSize(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -108,7 +106,6 @@ func (p *Page) measureSize(ctx context.Context, l Ledger, m *measured) {
 	m.sizes.add(sized{time.Now(), sizes.Ledger})
 }
 
-// release notes the releases of the sources.
 func (p *Page) release(ctx context.Context, l Ledger, m *measured) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

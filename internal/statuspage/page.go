@@ -113,7 +113,6 @@ type Page struct {
 	read    []reading
 }
 
-// measured is what was measured of a ledger.
 type measured struct {
 	heads   store.Heads
 	headsAt time.Time // zero: not known

@@ -37,7 +37,6 @@ func styleHash() string {
 // refreshAfter is after how many seconds a browser asks for the page again.
 const refreshAfter = 15
 
-// view is what the template shows.
 type view struct {
 	Style   template.CSS
 	Refresh int // seconds; 0: never
@@ -90,7 +89,6 @@ type noticeView struct {
 	Kind string
 }
 
-// render writes the page as HTML.
 func render(d Data, refresh bool) ([]byte, error) {
 	v := view{Style: template.CSS(pageCSS), Data: d, Now: clock(d.GeneratedAt), Up: terminal.Brief(d.GeneratedAt.Sub(d.Program.StartedAt))}
 	if refresh {

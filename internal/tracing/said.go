@@ -21,16 +21,13 @@ func listen(logger *slog.Logger) {
 // said is a logr.LogSink that leaves out all values.
 type said struct{ logger *slog.Logger }
 
-// Init implements logr.LogSink.
 func (said) Init(logr.RuntimeInfo) {}
 
 // Enabled implements logr.LogSink. The SDK's warnings have level 1; what it does has higher ones.
 func (said) Enabled(level int) bool { return level <= 1 }
 
-// Info implements logr.LogSink.
 func (s said) Info(_ int, what string, _ ...any) { s.Error(nil, what) }
 
-// Error implements logr.LogSink.
 func (s said) Error(err error, what string, _ ...any) {
 	attributes := []any{"what", what}
 	var ofURL *url.Error
@@ -45,8 +42,6 @@ func (s said) Error(err error, what string, _ ...any) {
 	s.logger.Warn("OpenTelemetry can't use something, such as an OTEL_* variable, and does without", attributes...)
 }
 
-// WithValues implements logr.LogSink.
 func (s said) WithValues(...any) logr.LogSink { return s }
 
-// WithName implements logr.LogSink.
 func (s said) WithName(string) logr.LogSink { return s }

@@ -178,7 +178,6 @@ type exporter struct {
 	lost    int  // spans, since it fails
 }
 
-// ExportSpans implements [sdk.SpanExporter].
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	switch {

@@ -78,7 +78,6 @@ func (m *node) sql() string {
 	return "text"
 }
 
-// node is a member in the tree of members.
 type node struct {
 	Seen
 	path    []string
@@ -173,7 +172,6 @@ func (m *node) objects(list []*node) []*node {
 
 func (m *node) columns() int { return len(m.parts(nil)) }
 
-// parts appends the columns of a member.
 func (m *node) parts(list []part) []part {
 	switch {
 	case m.record && m.variant:

@@ -84,7 +84,6 @@ func goHead(pkg string, imports map[string]bool) []byte {
 	return head.Bytes()
 }
 
-// text is a literal of Go.
 func text(s string) string {
 	if strconv.CanBackquote(strings.ReplaceAll(s, "\n", "")) {
 		return "`" + s + "`"
