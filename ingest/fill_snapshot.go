@@ -25,8 +25,7 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 	}
 	changes := r.Source.Changes()
 	snapshot, err := r.Snapshot.run(ctx, &at)
-	var refused *ledger.Problem
-	if errors.As(err, &refused) && !r.restarted && snapshot.Entries > 0 {
+	if _, ok := errors.AsType[*ledger.Problem](err); ok && !r.restarted && snapshot.Entries > 0 {
 		r.restarted = true
 		r.Logger.WarnContext(ctx, "the unfinished snapshot can't be continued: reading it from the beginning", "stream", "backfill", "offset", int64(at), "error", err)
 		if err := r.Snapshot.Sink.DropSnapshot(ctx); err != nil {
@@ -54,8 +53,8 @@ func (r *fillRun) carry(ctx context.Context, bounds ledger.Bounds) error {
 // notCarried replaces the cure of a snapshot that can't be read by the one for a Fill, which can do without it. The result is no
 // ledger.ErrPruned, because a participant answers in the same way while a reassignment is in flight.
 func notCarried(at ledger.Offset, err error) error {
-	var p *ledger.Problem
-	if !errors.As(err, &p) {
+	p, ok := errors.AsType[*ledger.Problem](err)
+	if !ok {
 		return err
 	}
 	do := p.Do + "; or leave out --with-snapshot"

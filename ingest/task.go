@@ -152,8 +152,7 @@ func (t *task) failed(ctx context.Context, err error, again time.Duration) {
 // Reason returns an error as a text that the database can hold, with its cure if it has one.
 func Reason(err error) string {
 	text := err.Error()
-	var problem *ledger.Problem
-	if errors.As(err, &problem) && problem.Do != "" {
+	if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Do != "" {
 		text += "; what to do: " + problem.Do
 	}
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")

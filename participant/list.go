@@ -349,8 +349,7 @@ func (c *Client) listAtOnce(ctx context.Context, req SnapshotRequest, opts ListO
 }
 
 func (c *Client) explainList(ctx context.Context, err error, req SnapshotRequest) error {
-	var e *Error
-	if req.StreamContinuationToken != "" && errors.As(err, &e) && e.aboutToken() {
+	if e, ok := errors.AsType[*Error](err); ok && req.StreamContinuationToken != "" && e.aboutToken() {
 		return badToken.of(err)
 	}
 	return c.explain(ctx, err, purpose{about: aboutSnapshot, need: req.needs(), offset: req.ActiveAtOffset})

@@ -50,8 +50,7 @@ func (c *Client) wholeSnapshot(ctx context.Context, at ledger.Offset) (ledger.Sn
 
 // tooLargeForOne explains the refusal of a whole snapshot.
 func tooLargeForOne(err error) error {
-	var e *Error
-	if errors.As(err, &e) && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
+	if e, ok := errors.AsType[*Error](err); ok && (e.Status == http.StatusRequestEntityTooLarge || errors.Is(e, jsonhttp.ErrTooLarge)) {
 		return snapshotTooLarge.of(err)
 	}
 	return err

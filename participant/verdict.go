@@ -113,7 +113,7 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 	if e.Status == 0 {
 		return c.judgeConnection(e)
 	}
-	if strange := (*jsonhttp.NotJSONError)(nil); errors.As(e, &strange) {
+	if strange, ok := errors.AsType[*jsonhttp.NotJSONError](e); ok {
 		return judgeNotJSON(strange)
 	}
 	switch q.about {
@@ -156,8 +156,8 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 // is a configuration error: retrying would only hide a wrong flag. Later it is retried, because one of the certificates may
 // be being replaced, and our files are read again. An expired one is always retried: the server's operator renews it.
 func (c *Client) judgeConnection(e *Error) ruling {
-	var refused *access.TLSError
-	if !errors.As(e, &refused) {
+	refused, ok := errors.AsType[*access.TLSError](e)
+	if !ok {
 		return tryAgain
 	}
 	if refused.Configured && !c.http.Answered() {
@@ -194,8 +194,8 @@ func (c *Client) judgeRefusal(ctx context.Context, err error, q purpose) error {
 
 // answeredBefore reports whether the error's operation has been answered before.
 func (c *Client) answeredBefore(err error) bool {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		return false
 	}
 	_, before := c.answered.Load(e.Operation)

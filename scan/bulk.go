@@ -121,8 +121,7 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 	for {
 		asked := request{operation: "bulk-updates", path: pathBulkUpdates, body: r, maxBytes: u.client.maxBody}
 		a, err := u.client.do(ctx, asked)
-		var refused *Error
-		if errors.As(err, &refused) && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
+		if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
 			err = fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
 		} else if err != nil {
 			err = u.client.explain(err, q)

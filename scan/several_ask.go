@@ -190,7 +190,7 @@ func (s *Several) noteOutcome(ctx context.Context, m *peer, err error) {
 		return
 	}
 	rest := min(longestRest, firstRest<<min(m.failures, 10))
-	if asks := (*Error)(nil); errors.As(err, &asks) {
+	if asks, ok := errors.AsType[*Error](err); ok {
 		rest = max(rest, min(asks.Wait(), longestRest))
 	}
 	m.failures++

@@ -24,8 +24,8 @@ type purpose struct {
 
 // explain gives an error its meaning and cure. It returns an error unchanged that is not an *Error.
 func (c *Client) explain(err error, q purpose) error {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		return err
 	}
 	var strange *jsonhttp.NotJSONError
@@ -77,8 +77,8 @@ func (c *Client) explain(err error, q purpose) error {
 // explainConnection explains a request without an answer. A certificate that does not fit is a configuration error as long
 // as the server has never answered. Once it has answered, its certificate or ours is being replaced, and that passes.
 func (c *Client) explainConnection(err error) error {
-	var refused *access.TLSError
-	if !errors.As(err, &refused) {
+	refused, ok := errors.AsType[*access.TLSError](err)
+	if !ok {
 		return err
 	}
 	if refused.Configured && !c.http.Answered() {

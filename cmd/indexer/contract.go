@@ -98,8 +98,7 @@ func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, db *stor
 		r.Ledger.Parties = append([]string{}, scope.Parties...)
 	}
 	failed := c.askLedger(ctx, logger, db, scope, &r.Ledger)
-	var usage *config.UsageError
-	if errors.As(failed, &usage) {
+	if _, ok := errors.AsType[*config.UsageError](failed); ok {
 		return failed
 	}
 	history, err := db.ContractHistory(ctx, c.ID)

@@ -59,8 +59,7 @@ const noAnswer = "no answer (see the error)"
 
 // errorText returns an error with its cure, if it has one.
 func errorText(err error) string {
-	var problem *ledger.Problem
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*ledger.Problem](err); ok {
 		return fmt.Sprintf("%v; what to do: %s", err, problem.Do)
 	}
 	return err.Error()

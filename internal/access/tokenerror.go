@@ -59,13 +59,12 @@ func (e *TokenError) Wait() time.Duration { return e.retryAfter }
 // request.
 func (t *tokens) explain(err error) error {
 	a, e := t.access, &TokenError{Endpoint: t.endpoint}
-	var answer *oauth2.RetrieveError
-	if !errors.As(err, &answer) {
+	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	if !ok {
 		if cause := context.Cause(t.ctx); cause != nil {
 			err = cause
 		}
-		var outer *url.Error // has the whole URL in its text
-		if errors.As(err, &outer) {
+		if outer, ok := errors.AsType[*url.Error](err); ok { // has the whole URL in its text
 			err = outer.Err
 		}
 		if errors.Is(err, context.DeadlineExceeded) {

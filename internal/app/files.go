@@ -47,7 +47,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	of := identityOf(files.Party())
 	check := func(ctx context.Context) error {
 		err := db.CheckIdentity(ctx, of.id, of.scope)
-		if problem := (*ledger.Problem)(nil); errors.As(err, &problem) && problem.Err == nil {
+		if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Err == nil {
 			return otherNetwork(err, db.Address(), "the bulk files", "--files")
 		}
 		return err

@@ -135,6 +135,7 @@ func refuseOther(ctx context.Context, db *store.Store, place export.Place, sourc
 	return err
 }
 
+// importing is an import that goes on.
 type importing struct {
 	db     *store.Store
 	place  export.Place
@@ -204,6 +205,7 @@ func (i *importing) begin(ctx context.Context) error {
 	return i.leader.ImportPruned(ctx, carried, to)
 }
 
+// packages stores the packages that the export has, with their types.
 func (i *importing) packages(ctx context.Context) error {
 	types := newTypes(ctx, i.source, i.leader, i.logger)
 	ids := i.source.Packages()

@@ -273,7 +273,7 @@ func (x *indexer) failure() error {
 		case len(x.streams) > 1:
 			err = fmt.Errorf("%s: %w", s.title, err)
 		}
-		if problem := (*ledger.Problem)(nil); errors.As(err, &problem) {
+		if problem, ok := errors.AsType[*ledger.Problem](err); ok {
 			do = append(do, s.title+": "+problem.Do)
 		}
 		if all != nil {

@@ -197,8 +197,7 @@ func (i Index) Validate() error {
 
 // typesUnknown says what to do where the types of a subject are not known. Another error stays as it is.
 func typesUnknown(err error) error {
-	var unknown *typed.UnknownError
-	if !errors.As(err, &unknown) {
+	if _, ok := errors.AsType[*typed.UnknownError](err); !ok {
 		return err
 	}
 	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it again by itself. `indexer views create --infer` makes a view without it"}

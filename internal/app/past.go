@@ -77,8 +77,8 @@ func (p *past) in(ctx context.Context, scope ledger.Scope) (source, error) {
 
 // unread is the error of reading in an earlier scope, such as one with a party that the user may not read as any more.
 func unread(scope ledger.Scope, err error) error {
-	var problem *ledger.Problem
-	if !errors.As(err, &problem) {
+	problem, ok := errors.AsType[*ledger.Problem](err)
+	if !ok {
 		return fmt.Errorf("read in scope %s: %w", scope.Canonical(), err)
 	}
 	return &ledger.Problem{

@@ -329,8 +329,7 @@ func (c *checker) reportReady(ctx context.Context, s section) {
 
 // explained returns the finding's text and cure for an error of a client.
 func explained(err error) (what, do string) {
-	var p *ledger.Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*ledger.Problem](err); ok {
 		return p.Error(), p.Do
 	}
 	if timedOut(err) {

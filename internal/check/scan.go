@@ -255,8 +255,8 @@ func (c *checker) reportNoHistory(s section) {
 // explainedScan returns the finding's text and cure for an error of the Scan client.
 func explainedScan(err error) (what, do string) {
 	what, do = explained(err)
-	var answer *scan.Error
-	if !errors.As(err, &answer) {
+	answer, ok := errors.AsType[*scan.Error](err)
+	if !ok {
 		return what, do
 	}
 	switch answer.Status {

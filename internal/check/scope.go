@@ -85,8 +85,7 @@ func (c *checker) reportUnreadable(ctx context.Context, s section, err error) {
 		s.problem("reading", what, do)
 		return
 	}
-	var p *ledger.Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*ledger.Problem](err); ok {
 		what = p.What // the server's message does not mention rights
 	}
 	if len(c.cfg.Scope.Parties) == 0 {

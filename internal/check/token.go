@@ -63,8 +63,7 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 // reportUnusable reports the flag or file that prevents the creation of a client.
 func reportUnusable(s section, topic string, err error) {
 	do := "correct the flag or the file that is named"
-	var p *ledger.Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*ledger.Problem](err); ok {
 		do = p.Do
 	}
 	s.problem(topic, err.Error(), do)

@@ -287,8 +287,7 @@ func (d Database) Validate() error {
 // *ledger.Problem where a file that it names, such as of certificates, can't be read.
 func CheckDatabaseURL(text string) error {
 	_, err := pgconn.ParseConfig(text)
-	var file *fs.PathError
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*fs.PathError](err); ok {
 		return &ledger.Problem{
 			What: "a file that --database-url names can't be read", Err: file,
 			Do: "put it there, readable for this user, or correct sslrootcert, sslcert or sslkey in --database-url, and start again",

@@ -27,8 +27,7 @@ func Failed(operation string, a Answer, err error) Failure {
 // Unusable returns the Failure of an answer with status 200 that could not be used.
 func Unusable(operation string, err error) Failure {
 	f := Failure{Operation: operation, Status: http.StatusOK, Err: err}
-	var strange *NotJSONError
-	if errors.As(err, &strange) {
+	if strange, ok := errors.AsType[*NotJSONError](err); ok {
 		f.Body = strange.Begin
 	}
 	return f

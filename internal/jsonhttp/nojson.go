@@ -48,8 +48,7 @@ func (c *Client) Unusable(a Answer) error {
 		return fmt.Errorf("%w after %d bytes: the JSON has no end", ErrCutOff, len(a.Body))
 	}
 	what := fmt.Sprintf("the answer is not JSON, though its content type is %q", c.clean(a.ContentType))
-	var at *jsontext.SyntacticError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		what += fmt.Sprintf(", at byte %d", at.ByteOffset)
 		if at.JSONPointer != "" {
 			what += " in " + c.clean(string(at.JSONPointer))
@@ -105,8 +104,7 @@ func (q question) name() string { return q.method + " " + q.path }
 
 // endRepetition forgets an earlier answer that was not JSON, unless the same bytes came again.
 func (c *Client) endRepetition(a Answer, err error) {
-	var recorded *NotJSONError
-	if errors.As(err, &recorded) {
+	if _, ok := errors.AsType[*NotJSONError](err); ok {
 		return
 	}
 	for _, key := range a.asked.keys() {

@@ -264,8 +264,7 @@ func (c *Client) transportError(caller, within context.Context, r Request, err e
 	case errors.Is(cause, ErrSlow):
 		return fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.AnswerTimeout)
 	}
-	var outer *url.Error
-	if errors.As(err, &outer) {
+	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
 	if text := err.Error(); c.access.Redact(text) != text {

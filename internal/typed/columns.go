@@ -133,8 +133,7 @@ func (p *Packages) Shape(s *Subject) (Shape, error) {
 			continue
 		}
 		t, err := p.Resolver().Resolve(d.expr)
-		var content *contentError
-		if errors.As(err, &content) {
+		if _, ok := errors.AsType[*contentError](err); ok {
 			return Shape{}, err
 		}
 		if err != nil {

@@ -61,8 +61,7 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 	all := map[key]*Subject{}
 	for _, id := range ids {
 		decoded, err := p.Decode(id)
-		var content *contentError
-		if errors.As(err, &content) {
+		if _, ok := errors.AsType[*contentError](err); ok {
 			return nil, err
 		}
 		if err != nil {
