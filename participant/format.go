@@ -146,28 +146,23 @@ func (f UpdateFormat) MarshalJSONTo(enc *jsontext.Encoder) error {
 
 // MarshalJSONTo writes the variant that is set.
 func (f CumulativeFilter) MarshalJSONTo(enc *jsontext.Encoder) error {
-	var variant struct {
-		Wildcard  *valued[WildcardFilter]  `json:"WildcardFilter,omitzero"`
-		Template  *valued[TemplateFilter]  `json:"TemplateFilter,omitzero"`
-		Interface *valued[InterfaceFilter] `json:"InterfaceFilter,omitzero"`
-		Empty     *struct{}                `json:"Empty,omitzero"`
-	}
 	switch {
 	case f.Wildcard != nil:
-		variant.Wildcard = &valued[WildcardFilter]{*f.Wildcard}
+		return writeVariant(enc, "identifierFilter", "WildcardFilter", f.Wildcard)
 	case f.Template != nil:
-		variant.Template = &valued[TemplateFilter]{*f.Template}
+		return writeVariant(enc, "identifierFilter", "TemplateFilter", f.Template)
 	case f.Interface != nil:
-		variant.Interface = &valued[InterfaceFilter]{*f.Interface}
-	default:
-		variant.Empty = &struct{}{}
+		return writeVariant(enc, "identifierFilter", "InterfaceFilter", f.Interface)
 	}
-	return json.MarshalEncode(enc, struct {
-		IdentifierFilter any `json:"identifierFilter"`
-	}{variant})
+	return writeVariant(enc, "identifierFilter", "Empty", nil)
 }
 
-// valued is the object {"value": …} that the API puts between a variant's name and its members.
-type valued[T any] struct {
-	Value T `json:"value"`
+// writeVariant writes one of several variants as the API does: {"member":{"variant":{"value":…}}}. value is nil for a variant
+// without members.
+func writeVariant(enc *jsontext.Encoder, member, variant string, value any) error {
+	members := map[string]any{}
+	if value != nil {
+		members["value"] = value
+	}
+	return json.MarshalEncode(enc, map[string]map[string]any{member: {variant: members}})
 }

@@ -120,22 +120,13 @@ func (r *rules) time(at string, t *time.Time) {
 
 // MarshalJSONTo writes the variant that is set.
 func (c VettingChange) MarshalJSONTo(enc *jsontext.Encoder) error {
-	var variant struct {
-		Vet   *valued[Vet]   `json:"Vet,omitzero"`
-		Unvet *valued[Unvet] `json:"Unvet,omitzero"`
-		Empty *struct{}      `json:"Empty,omitzero"`
-	}
 	switch {
 	case c.Vet != nil:
-		variant.Vet = &valued[Vet]{*c.Vet}
+		return writeVariant(enc, "operation", "Vet", c.Vet)
 	case c.Unvet != nil:
-		variant.Unvet = &valued[Unvet]{*c.Unvet}
-	default:
-		variant.Empty = &struct{}{}
+		return writeVariant(enc, "operation", "Unvet", c.Unvet)
 	}
-	return json.MarshalEncode(enc, struct {
-		Operation any `json:"operation"`
-	}{variant})
+	return writeVariant(enc, "operation", "Empty", nil)
 }
 
 // MarshalJSONTo writes the times in the servers' form.
@@ -157,20 +148,11 @@ func instant(t *time.Time) string {
 
 // MarshalJSONTo writes the variant that is set.
 func (s ExpectedSerial) MarshalJSONTo(enc *jsontext.Encoder) error {
-	var variant struct {
-		Prior   *valued[int32] `json:"Prior,omitzero"`
-		NoPrior *struct{}      `json:"NoPrior,omitzero"`
-		Empty   *struct{}      `json:"Empty,omitzero"`
-	}
 	switch {
 	case s.Prior != nil:
-		variant.Prior = &valued[int32]{*s.Prior}
+		return writeVariant(enc, "serial", "Prior", s.Prior)
 	case s.NoPrior:
-		variant.NoPrior = &struct{}{}
-	default:
-		variant.Empty = &struct{}{}
+		return writeVariant(enc, "serial", "NoPrior", nil)
 	}
-	return json.MarshalEncode(enc, struct {
-		Serial any `json:"serial"`
-	}{variant})
+	return writeVariant(enc, "serial", "Empty", nil)
 }
