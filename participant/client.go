@@ -44,7 +44,7 @@ type Client struct {
 	access *access.Access
 	log    *slog.Logger
 	http   *jsonhttp.Client
-	format formats
+	format *Formats // of the scope
 
 	maxBody   int64
 	wholeBody int64
@@ -73,7 +73,7 @@ type Client struct {
 
 // New checks the configuration and returns a client; it sends nothing. The files of Access must exist and be usable.
 func New(cfg Config, scope ledger.Scope) (*Client, error) {
-	format, err := newFormats(scope)
+	format, err := encodedFormats(scope)
 	if err != nil {
 		return nil, err
 	}

@@ -183,13 +183,13 @@ func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
 	end := ledger.Offset(1)
 	switch path {
 	case pathUpdatesPage:
-		r.body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: c.format.update}
+		r.body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: &c.format.Update}
 	case pathSnapshotPage:
-		r.body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: c.format.event}
+		r.body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: &c.format.Event}
 	case pathSnapshot:
-		r.query, r.body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: c.format.event}
+		r.query, r.body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
 	default:
-		r.query, r.body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: c.format.update}
+		r.query, r.body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
 	}
 	_, err := c.do(ctx, r)
 	return present(err)

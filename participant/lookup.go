@@ -104,7 +104,7 @@ func (c *Client) UpdateByID(ctx context.Context, updateID string, format UpdateF
 
 // UpdateOfScope is UpdateByID in the format of the client's scope, so the update is as the update stream returns it.
 func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error) {
-	return c.UpdateByID(ctx, updateID, *c.format.update)
+	return c.UpdateByID(ctx, updateID, c.format.Update)
 }
 
 // lookUp requests one contract or update by its id. It checks the participant's identity before it returns any result,

@@ -290,7 +290,7 @@ func TestUpdatesOfEveryServer(t *testing.T) {
 			require.NoError(t, err)
 			page.Updates, page.To = append(page.Updates, next.Updates...), next.To
 		}
-		format := c.format.update
+		format := &c.format.Update
 		list := func(req UpdatesRequest, opts ListOptions) []ledger.Update {
 			t.Helper()
 			req.BeginExclusive = begin
@@ -386,7 +386,7 @@ func TestActiveContractsOfEveryServer(t *testing.T) {
 			return decodedEntries(t, got)
 		}
 		c.listLimit = 4 // a list takes several calls
-		got := list(SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, ListOptions{})
+		got := list(SnapshotRequest{ActiveAtOffset: end, EventFormat: &c.format.Event}, ListOptions{})
 		tokens := make([]string, len(got))
 		for i, e := range got {
 			tokens[i] = e.Token
@@ -394,9 +394,9 @@ func TestActiveContractsOfEveryServer(t *testing.T) {
 		require.Equal(t, want, withoutTokens(got))
 		old := list(SnapshotRequest{ActiveAtOffset: end, Filter: anyFilter, Verbose: new(true)}, ListOptions{Limit: 5})
 		require.Equal(t, want[:5], withoutTokens(old))
-		require.Empty(t, list(SnapshotRequest{EventFormat: c.format.event}, ListOptions{}), "nothing is active at the beginning")
+		require.Empty(t, list(SnapshotRequest{EventFormat: &c.format.Event}, ListOptions{}), "nothing is active at the beginning")
 
-		rest := SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event, StreamContinuationToken: "anVuaw=="}
+		rest := SnapshotRequest{ActiveAtOffset: end, EventFormat: &c.format.Event, StreamContinuationToken: "anVuaw=="}
 		if r.name == "3.4" {
 			_, err = contractsOf(t, c, rest, ListOptions{})
 			require.ErrorIs(t, err, ledger.ErrNotOffered, "it would begin anew")
@@ -430,10 +430,10 @@ func TestListsBeyondTheServersLimit(t *testing.T) {
 			whole := allUpdates(t, c, l.End())
 			require.True(t, len(whole) > 20)
 			for _, opts := range []ListOptions{{}, {Limit: 20}} {
-				updates, err := updatesOf(t, c, UpdatesRequest{EndInclusive: &end, UpdateFormat: c.format.update}, opts)
+				updates, err := updatesOf(t, c, UpdatesRequest{EndInclusive: &end, UpdateFormat: &c.format.Update}, opts)
 				require.NoError(t, err)
 				require.Equal(t, whole[:cmp.Or(opts.Limit, len(whole))], decodedList(t, updates, 0))
-				entries, err := contractsOf(t, c, SnapshotRequest{ActiveAtOffset: end, EventFormat: c.format.event}, opts)
+				entries, err := contractsOf(t, c, SnapshotRequest{ActiveAtOffset: end, EventFormat: &c.format.Event}, opts)
 				switch {
 				case version != "3.4":
 					require.NoError(t, err)

@@ -178,7 +178,7 @@ func TestScopeIsWhatTheServerShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.JSONEq(t, test.theirs.UpdateFormat(), string(mustFormats(t, test.ours).update.encoded))
+			require.JSONEq(t, test.theirs.UpdateFormat(), string(mustFormats(t, test.ours).Update.encoded))
 			c := discovered(t, srv.URL, test.ours)
 			page, err := c.ReadUpdates(t.Context(), 0, ledger.Offset(l.End()))
 			require.NoError(t, err)
@@ -188,8 +188,8 @@ func TestScopeIsWhatTheServerShows(t *testing.T) {
 	}
 }
 
-func mustFormats(t *testing.T, scope ledger.Scope) formats {
-	f, err := newFormats(scope)
+func mustFormats(t *testing.T, scope ledger.Scope) *Formats {
+	f, err := encodedFormats(scope)
 	require.NoError(t, err)
 	return f
 }

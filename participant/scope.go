@@ -9,13 +9,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// formats is the scope in the form of the API. Its JSON is encoded once: with thousands of parties encoding is costly, and
-// equal scopes must give equal bytes.
-type formats struct {
-	event  *EventFormat
-	update *UpdateFormat
-}
-
 // Formats is a scope in the form of the API.
 type Formats struct {
 	Event  EventFormat
@@ -57,23 +50,20 @@ func (f Formats) Filter() *TransactionFilter {
 	return &TransactionFilter{FiltersByParty: f.Event.FiltersByParty, FiltersForAnyParty: f.Event.FiltersForAnyParty}
 }
 
-// newFormats translates the scope for reading. The deprecated filter and verbose are never sent.
-func newFormats(scope ledger.Scope) (formats, error) {
+// encodedFormats translates the scope for reading. The deprecated filter and verbose are never sent. The JSON is encoded once: with
+// thousands of parties encoding is costly, and equal scopes must give equal bytes.
+func encodedFormats(scope ledger.Scope) (*Formats, error) {
 	f, err := FormatsOf(scope, false)
 	if err != nil {
-		return formats{}, err
+		return nil, err
 	}
-	if f.Event.encoded, err = json.Marshal(f.Event); err != nil {
-		return formats{}, notText(err)
+	if f.Event.encoded, err = json.Marshal(f.Event); err == nil {
+		f.Update.encoded, err = json.Marshal(f.Update)
 	}
-	if f.Update.encoded, err = json.Marshal(f.Update); err != nil {
-		return formats{}, notText(err)
+	if err != nil {
+		return nil, fmt.Errorf("--parties, --templates and --interfaces must be UTF-8 text: %w", err)
 	}
-	return formats{event: &f.Event, update: &f.Update}, nil
-}
-
-func notText(err error) error {
-	return fmt.Errorf("--parties, --templates and --interfaces must be UTF-8 text: %w", err)
+	return &f, nil
 }
 
 // wantedContracts returns the filters for one party (or any). An interface filter brings its views, but not the contract's

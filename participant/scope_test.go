@@ -47,19 +47,19 @@ func TestFormatsSayTheScope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := newFormats(test.scope)
+			got, err := encodedFormats(test.scope)
 			require.NoError(t, err)
-			require.JSONEq(t, test.event, string(got.event.encoded))
-			require.JSONEq(t, strings.ReplaceAll(test.update, "EVENT", test.event), string(got.update.encoded))
+			require.JSONEq(t, test.event, string(got.Event.encoded))
+			require.JSONEq(t, strings.ReplaceAll(test.update, "EVENT", test.event), string(got.Update.encoded))
 		})
 	}
 }
 
 func TestEqualScopesGiveEqualFormats(t *testing.T) {
 	t.Parallel()
-	one, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"a", "b", "c"}, Templates: []string{"#x:X:X", "#y:Y:Y"}})
+	one, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"a", "b", "c"}, Templates: []string{"#x:X:X", "#y:Y:Y"}})
 	require.NoError(t, err)
-	other, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"c", "b", "a", "b"}, Templates: []string{"#y:Y:Y", "#x:X:X"}})
+	other, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: []string{"c", "b", "a", "b"}, Templates: []string{"#y:Y:Y", "#x:X:X"}})
 	require.NoError(t, err)
 	require.Equal(t, one, other)
 }

@@ -129,7 +129,7 @@ func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token s
 	const operation = "snapshot-page"
 	a, err := c.do(ctx, request{
 		operation: operation, path: pathSnapshotPage,
-		body: snapshotPageRequest{ActiveAt: at, EventFormat: c.format.event, MaxPageSize: size, Token: token},
+		body: snapshotPageRequest{ActiveAt: at, EventFormat: &c.format.Event, MaxPageSize: size, Token: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err
@@ -181,7 +181,7 @@ func (c *Client) snapshotEntries(
 	const operation = "snapshot"
 	a, err := c.do(ctx, request{
 		operation: operation, path: pathSnapshot, query: query, limit: maxBytes,
-		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: c.format.event, StreamContinuationToken: token},
+		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: &c.format.Event, StreamContinuationToken: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err

@@ -64,7 +64,7 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 	if err != nil {
 		return nil, err
 	}
-	all, err := newFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: c.scope.Parties, Reassignments: true, Topology: true})
+	all, err := encodedFormats(ledger.Scope{Shape: ledger.ShapeACSDelta, Parties: c.scope.Parties, Reassignments: true, Topology: true})
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 	a, err := c.do(ctx, request{
 		operation: operation, path: s.TailPath, limit: c.wholeBody,
 		query: url.Values{"limit": {strconv.Itoa(n + 1)}},
-		body:  UpdatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: all.update},
+		body:  UpdatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: &all.Update},
 	})
 	var e *Error
 	switch {

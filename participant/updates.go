@@ -139,7 +139,7 @@ func (c *Client) readList(
 	a, err := c.do(ctx, request{
 		operation: operation, path: path, limit: maxBytes,
 		query: url.Values{"limit": {strconv.Itoa(limit)}},
-		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: c.format.update},
+		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -173,7 +173,7 @@ func (c *Client) readPage(
 	const operation = "updates-page"
 	a, err := c.do(ctx, request{
 		operation: operation, path: path, limit: maxBytes,
-		body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: c.format.update},
+		body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -238,7 +238,7 @@ func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, lim
 	a, err := c.do(ctx, request{
 		operation: operation, path: path, longPoll: true,
 		query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
-		body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: c.format.update},
+		body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err
