@@ -19,22 +19,17 @@ import (
 type Error struct {
 	jsonhttp.Failure
 
-	Code           string            // the server's error code, such as PARTICIPANT_PRUNED_DATA_ACCESSED; may be empty
-	Cause          string            // the server's message; may be empty
-	Context        map[string]string // details from the server, such as earliest_offset; may be nil
-	Resources      []Resource        // what the error is about; may be nil
-	Category       int               // the server's error category, 1 to 14; -1: withheld; 0: not sent
-	GRPCCode       int               // the gRPC status code; 0: not sent
-	CorrelationID  string            // identifies the request in the server's log; may be empty
-	TraceID        string            // of distributed tracing; may be empty
-	DefiniteAnswer *bool             // whether the request was certainly not carried out; nil: not sent
-	RetryInfo      time.Duration     // the wait that the error object asks for; 0: not sent
+	Code          string            // the server's error code, such as PARTICIPANT_PRUNED_DATA_ACCESSED; may be empty
+	Cause         string            // the server's message; may be empty
+	Context       map[string]string // details from the server, such as earliest_offset; may be nil
+	Category      int               // the server's error category, 1 to 14; -1: withheld; 0: not sent
+	GRPCCode      int               // the gRPC status code; 0: not sent
+	CorrelationID string            // identifies the request in the server's log; may be empty
+	TraceID       string            // of distributed tracing; may be empty
+	RetryInfo     time.Duration     // the wait that the error object asks for; 0: not sent
 
 	token string // describes the refused token; empty: none was refused
 }
-
-// Resource is something that an error is about, such as {UPDATE_ID, the id}.
-type Resource struct{ Kind, Name string }
 
 func (e *Error) Error() string {
 	said := e.Code
@@ -81,7 +76,6 @@ func newError(operation string, a jsonhttp.Answer, err error, redact func(string
 	}
 	e.CorrelationID, e.TraceID = clean(member[string](answer, "correlationId")), clean(member[string](answer, "traceId"))
 	e.Category, e.GRPCCode = member[int](answer, "errorCategory"), member[int](answer, "grpcCodeValue")
-	e.DefiniteAnswer = member[*bool](answer, "definiteAnswer")
 	e.RetryInfo = retryInfo(member[string](answer, "retryInfo"))
 	for key, value := range member[map[string]any](answer, "context") {
 		if s, ok := value.(string); ok {
@@ -89,11 +83,6 @@ func newError(operation string, a jsonhttp.Answer, err error, redact func(string
 				e.Context = map[string]string{}
 			}
 			e.Context[clean(key)] = redact(s)
-		}
-	}
-	for _, pair := range member[[][]string](answer, "resources") {
-		if len(pair) == 2 {
-			e.Resources = append(e.Resources, Resource{Kind: clean(pair[0]), Name: clean(pair[1])})
 		}
 	}
 	return e

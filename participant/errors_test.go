@@ -99,12 +99,11 @@ func TestErrorObject(t *testing.T) {
 	}})
 	_, err := newClient(t, f, with35, anyParty).ReadUpdates(t.Context(), 4, 12)
 	e := retryable(t, err)
-	definite := false
 	require.Equal(t, &Error{
 		Failure: jsonhttp.Failure{Operation: "updates-page", Status: 429, RetryAfter: time.Second},
 		Code:    "PARTICIPANT_BACKPRESSURE", Cause: "The participant is overloaded",
-		Context: map[string]string{"participant": "p", "limit": "7"}, Resources: []Resource{{"PARTY", "alice::1"}, {"TEMPLATE_ID", "#a:M:T"}},
-		Category: 2, GRPCCode: 8, CorrelationID: "corr-1", TraceID: "trace-1", DefiniteAnswer: &definite,
+		Context:  map[string]string{"participant": "p", "limit": "7"},
+		Category: 2, GRPCCode: 8, CorrelationID: "corr-1", TraceID: "trace-1",
 		RetryInfo: 2 * time.Second,
 	}, e)
 	require.Equal(t, 2*time.Second, e.Wait(), "the longer one counts")
@@ -140,8 +139,8 @@ func TestAnyBodyOfAnError(t *testing.T) {
 			Error{Code: "X"}, ": X",
 		},
 		"some of wrong types": {
-			`{"code":"X","context":{"a":"b","n":1,"l":[]},"resources":[["PARTY"],["A","b","c"],["PARTY","p"]],"errorCategory":9223372036854775808}`,
-			Error{Code: "X", Context: map[string]string{"a": "b"}, Resources: []Resource{{"PARTY", "p"}}}, ": X",
+			`{"code":"X","context":{"a":"b","n":1,"l":[]},"errorCategory":9223372036854775808}`,
+			Error{Code: "X", Context: map[string]string{"a": "b"}}, ": X",
 		},
 		"all null": {
 			`{"code":"X","cause":null,"correlationId":null,"traceId":null,"context":null,"resources":null,"errorCategory":null,"grpcCodeValue":null,"retryInfo":null,"definiteAnswer":null}`,

@@ -112,28 +112,23 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// Synchronizer is a synchronizer that the participant is connected to.
-type Synchronizer struct{ ID, Alias string }
-
-// Synchronizers lists the synchronizers that the participant is connected to now. It needs only a valid token.
+// Synchronizers lists the ids of the synchronizers that the participant is connected to now. It needs only a valid token.
 //
 // Errors: ledger.ErrNotOffered where the server does not have the operation.
-func (c *Client) Synchronizers(ctx context.Context) ([]Synchronizer, error) {
+func (c *Client) Synchronizers(ctx context.Context) (ids []string, err error) {
 	const operation = "connected-synchronizers"
 	var answer struct {
 		Connected []struct {
-			ID    string `json:"synchronizerId"`
-			Alias string `json:"synchronizerAlias"`
+			ID string `json:"synchronizerId"`
 		} `json:"connectedSynchronizers"`
 	}
 	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers, limit: tinyBody}, &answer); err != nil {
 		return nil, fmt.Errorf("ask for the connected synchronizers: %w", err)
 	}
-	var list []Synchronizer
 	for _, s := range answer.Connected {
-		list = append(list, Synchronizer{ID: s.ID, Alias: s.Alias})
+		ids = append(ids, s.ID)
 	}
-	return list, nil
+	return ids, nil
 }
 
 // Hosted returns for each party whether the participant hosts it; parties that it does not know are not in the map. It

@@ -11,9 +11,8 @@ import (
 
 // User is the user that the token belongs to, with its rights.
 type User struct {
-	ID           string
-	PrimaryParty string // empty: none
-	Deactivated  bool
+	ID          string
+	Deactivated bool
 
 	ReadAsAnyParty   bool // by CanReadAsAnyParty or CanActAsAnyParty
 	ParticipantAdmin bool
@@ -42,9 +41,8 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 	}
 	var answer struct {
 		User struct {
-			ID           string `json:"id"`
-			PrimaryParty string `json:"primaryParty"`
-			Deactivated  bool   `json:"isDeactivated"`
+			ID          string `json:"id"`
+			Deactivated bool   `json:"isDeactivated"`
 		} `json:"user"`
 	}
 	if err := json.Unmarshal(a.Body, &answer); err != nil {
@@ -56,7 +54,7 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 	case c.access.Repeats(answer.User.ID):
 		return User{}, contradiction(operation, "the answer's user holds a secret that was sent")
 	}
-	return User{ID: answer.User.ID, PrimaryParty: answer.User.PrimaryParty, Deactivated: answer.User.Deactivated}, nil
+	return User{ID: answer.User.ID, Deactivated: answer.User.Deactivated}, nil
 }
 
 func (c *Client) rightsOf(ctx context.Context, u *User) error {

@@ -79,17 +79,13 @@ func (c *checker) checkStart() {
 func (c *checker) checkSynchronizers(ctx context.Context, s section) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	switch synchronizers, err := c.ledger.client.Synchronizers(within); {
+	switch ids, err := c.ledger.client.Synchronizers(within); {
 	case errors.Is(err, ledger.ErrNotOffered):
 	case err != nil:
 		s.note("synchronizers", "they can't be listed: %v", err)
-	case len(synchronizers) == 0:
+	case len(ids) == 0:
 		s.warn("synchronizers", "the participant is connected to none", "connect it: until then nothing new happens on its ledger")
 	default:
-		var names []string
-		for _, sync := range synchronizers {
-			names = append(names, sync.ID)
-		}
-		s.ok("synchronizers", "%s", some(names))
+		s.ok("synchronizers", "%s", some(ids))
 	}
 }
