@@ -34,8 +34,7 @@ func (b *behind) ask(ctx context.Context, s Stream) {
 		return
 	}
 	b.answered, b.end = true, end
-	b.ahead = append(b.ahead, asked{end, at})
-	b.ahead = b.ahead[max(0, len(b.ahead)-samplesKept):]
+	b.ahead = withLast(b.ahead, asked{end, at}, samplesKept)
 }
 
 // lag returns the lag of a place that was read after the question.

@@ -79,14 +79,13 @@ func TestBar(t *testing.T) {
 	require.Equal(t, []part{{997, 3, "shown"}}, newBar(s, nil, 0, false).Parts, "what is narrow can be seen")
 }
 
-func TestRing(t *testing.T) {
+func TestTheLastAreKept(t *testing.T) {
 	t.Parallel()
-	r := newRing[int](3)
-	require.Empty(t, r.all())
+	var kept []int
 	for i := range 5 {
-		r.add(i)
+		kept = withLast(kept, i, 3)
 	}
-	require.Equal(t, []int{2, 3, 4}, r.all())
+	require.Equal(t, []int{2, 3, 4}, kept)
 }
 
 // The journal keeps the last warnings and errors, also those that the log leaves out, and counts those that repeat.

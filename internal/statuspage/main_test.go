@@ -128,9 +128,9 @@ func (w *world) measure(t *testing.T, ago time.Duration) {
 	w.page.release(t.Context(), l, m)
 	m.headsAt = m.headsAt.Add(-ago)
 	for _, s := range m.streams {
-		s.samples.kept[len(s.samples.kept)-1].At = time.Now().UTC().Add(-ago)
+		s.samples[len(s.samples)-1].At = time.Now().UTC().Add(-ago)
 	}
-	m.sizes.kept[len(m.sizes.kept)-1].at = time.Now().Add(-ago)
+	m.sizes[len(m.sizes)-1].at = time.Now().Add(-ago)
 }
 
 // ask asks for a path by a host.

@@ -67,7 +67,7 @@ func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 		p.mu.Lock()
 		lag.End = max(lag.End, m.streams[i].lag.End)
 		m.streams[i].lag = lag
-		m.streams[i].samples.add(sample)
+		m.streams[i].samples = withLast(m.streams[i].samples, sample, samplesKept)
 		p.mu.Unlock()
 	}
 	m.headsAt = time.Time{}
@@ -103,7 +103,7 @@ func (p *Page) measureSize(ctx context.Context, l Ledger, m *measured) {
 	l.Sized(sizes)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m.sizes.add(sized{time.Now(), sizes.Ledger})
+	m.sizes = withLast(m.sizes, sized{time.Now(), sizes.Ledger}, sizesKept)
 }
 
 func (p *Page) release(ctx context.Context, l Ledger, m *measured) {

@@ -116,7 +116,7 @@ type Page struct {
 type measured struct {
 	heads   store.Heads
 	headsAt time.Time // zero: not known
-	sizes   *ring[sized]
+	sizes   []sized   // of the last hour
 	streams []*measuredStream
 }
 
@@ -124,7 +124,7 @@ type measuredStream struct {
 	lag     admin.Lag
 	behind  behind
 	version string
-	samples *ring[Sample]
+	samples []Sample // of the last hour
 }
 
 type sized struct {
@@ -143,9 +143,9 @@ type reading struct {
 func New(cfg Config) *Page {
 	p := &Page{cfg: cfg, started: time.Now().UTC(), read: make([]reading, len(cfg.Ledgers))}
 	for _, l := range cfg.Ledgers {
-		m := &measured{sizes: newRing[sized](sizesKept)}
+		m := &measured{}
 		for range l.Streams {
-			m.streams = append(m.streams, &measuredStream{samples: newRing[Sample](samplesKept)})
+			m.streams = append(m.streams, &measuredStream{})
 		}
 		p.ledgers = append(p.ledgers, m)
 	}
@@ -169,7 +169,7 @@ func (p *Page) Data(ctx context.Context) Data {
 	defer p.mu.Unlock()
 	for i, l := range p.cfg.Ledgers {
 		m, r := p.ledgers[i], reports[i]
-		of := LedgerData{Name: l.Name, Report: r.report, ReadAt: r.at, Error: status.Public(r.err), sizes: m.sizes.all()}
+		of := LedgerData{Name: l.Name, Report: r.report, ReadAt: r.at, Error: status.Public(r.err), sizes: m.sizes}
 		of.GrowthDay = growth(of.sizes)
 		for j, s := range l.Streams {
 			if state, known := states[s.Title]; known {
@@ -188,7 +188,7 @@ func (p *Page) Data(ctx context.Context) Data {
 func (m *measuredStream) data(s Stream, state admin.StreamState) StreamData {
 	d := StreamData{
 		Stream: s.Title, Kind: s.Kind, Source: s.Source, SourceVersion: m.version, State: state.State, Ready: state.Ready,
-		Text: status.Public(state.Text), End: m.lag.End, LagSeconds: unknown, PerSecond: unknown, Samples: m.samples.all(),
+		Text: status.Public(state.Text), End: m.lag.End, LagSeconds: unknown, PerSecond: unknown, Samples: append([]Sample{}, m.samples...),
 	}
 	if m.lag.Known {
 		d.LagSeconds = Measured(m.lag.Seconds)

@@ -35,25 +35,8 @@ func (m Measured) Known() bool { return !math.IsNaN(float64(m)) }
 
 var unknown = Measured(math.NaN())
 
-// ring keeps the last samples.
-type ring[T any] struct {
-	kept []T
-	next int
-	size int
-}
-
-func newRing[T any](size int) *ring[T] { return &ring[T]{size: size} }
-
-func (r *ring[T]) add(value T) {
-	if len(r.kept) < r.size {
-		r.kept = append(r.kept, value)
-		return
-	}
-	r.kept[r.next] = value
-	r.next = (r.next + 1) % r.size
-}
-
-// all returns what is kept, the oldest first.
-func (r *ring[T]) all() []T {
-	return append(append([]T{}, r.kept[r.next:]...), r.kept[:r.next]...)
+// withLast returns a list with one more value, and at most the last n.
+func withLast[T any](list []T, value T, n int) []T {
+	list = append(list, value)
+	return list[max(0, len(list)-n):]
 }
