@@ -10,26 +10,13 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// shrinkAfter halves the size after a failed request for asked elements, if that can help. It reports whether to retry at
-// once; if not, the caller handles the error.
 func shrinkAfter(s *jsonhttp.Size, asked int, err error) (again bool) {
-	var e *Error
-	var p *ledger.Problem
-	if asked <= 1 || !errors.As(err, &e) || errors.As(err, &p) {
+	e, unusable := errors.AsType[*Error](err)
+	if _, judged := errors.AsType[*ledger.Problem](err); !unusable || judged {
 		return false
 	}
-	switch {
-	case e.Status == http.StatusRequestEntityTooLarge, e.aboutPageSize():
-		s.Halve(asked, true)
-		return true
-	case errors.Is(e, jsonhttp.ErrTooLarge):
-		s.Halve(asked, false)
-		return true
-	case e.timedOut(), errors.Is(e, jsonhttp.ErrSlow):
-		// The server or the connection is overloaded: no retry at once, but the next request is smaller.
-		s.Halve(asked, false)
-	}
-	return false
+	refused := e.Status == http.StatusRequestEntityTooLarge || e.aboutPageSize()
+	return s.ShrinkAfter(e, asked, refused, e.timedOut() || errors.Is(e, jsonhttp.ErrSlow))
 }
 
 // aboutPageSize reports whether the server refused maxPageSize.

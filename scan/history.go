@@ -92,23 +92,7 @@ func (c *Client) read(ctx context.Context, operation string, r transactionsReque
 	return records, nil
 }
 
-// shrinkAfter halves the size after a failed request for asked records, if that can help. It reports whether to retry at
-// once; if not, the error is the caller's.
 func shrinkAfter(size *jsonhttp.Size, asked int, err error) (again bool) {
-	var e *Error
-	if asked <= 1 || !errors.As(err, &e) {
-		return false
-	}
-	switch {
-	case e.Status == http.StatusRequestEntityTooLarge, e.aboutPageSize():
-		size.Halve(asked, true)
-		return true
-	case errors.Is(e, jsonhttp.ErrTooLarge):
-		size.Halve(asked, false)
-		return true
-	case e.strained():
-		// A smaller page, when the caller decides to retry.
-		size.Halve(asked, false)
-	}
-	return false
+	e, ok := errors.AsType[*Error](err)
+	return ok && size.ShrinkAfter(e, asked, e.Status == http.StatusRequestEntityTooLarge || e.aboutPageSize(), e.strained())
 }

@@ -39,8 +39,8 @@ func TestOnlySilenceTimesOut(t *testing.T) {
 func TestASizeFollowsWhatTheServerCanDo(t *testing.T) {
 	t.Parallel()
 	s := NewSize(1000)
-	s.Halve(1000, false)
-	s.Halve(1000, false) // two requests that were under way together
+	s.halve(1000, false)
+	s.halve(1000, false) // two requests that were under way together
 	require.Equal(t, 500, s.Ask())
 	s.Worked()
 	require.Equal(t, 532, s.Ask(), "it creeps back")
@@ -49,13 +49,13 @@ func TestASizeFollowsWhatTheServerCanDo(t *testing.T) {
 	}
 	require.Equal(t, 1000, s.Ask())
 
-	s.Halve(600, true)
+	s.halve(600, true)
 	for range 40 {
 		s.Worked()
 	}
 	require.Equal(t, 300, s.Ask(), "what is refused for good is not asked for again")
 	for asked := 300; asked > 1; asked = s.Ask() {
-		s.Halve(asked, true)
+		s.halve(asked, true)
 	}
 	s.Worked()
 	require.Equal(t, 1, s.Ask())

@@ -1,6 +1,9 @@
 package jsonhttp
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // Size is the number of elements to request at once. It adapts to the server: a refusal lowers it for good, a failure
 // lowers it for a while. It is safe for concurrent use.
@@ -28,13 +31,27 @@ func (s *Size) Worked() {
 	s.now = min(s.most, s.now+s.most/32+1)
 }
 
-// Halve lowers the size to half of a failed request for asked elements, 2 or more. With forGood the server will never
+// halve lowers the size to half of a failed request for asked elements, 2 or more. With forGood the server will never
 // serve as many.
-func (s *Size) Halve(asked int, forGood bool) {
+func (s *Size) halve(asked int, forGood bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = min(s.now, asked/2)
 	if forGood {
 		s.most = min(s.most, asked/2)
 	}
+}
+
+// ShrinkAfter halves the size after a failed request for asked elements, if that can help. With refused the server says that they
+// are too many, with strained it may have given up because of their number. It reports whether to retry at once; if not, the caller
+// handles the error, and the next request is smaller.
+func (s *Size) ShrinkAfter(err error, asked int, refused, strained bool) (again bool) {
+	if asked <= 1 {
+		return false
+	}
+	again = refused || errors.Is(err, ErrTooLarge)
+	if again || strained {
+		s.halve(asked, refused)
+	}
+	return again
 }
