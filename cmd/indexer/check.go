@@ -57,8 +57,8 @@ func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config
 		return err
 	}
 	cfg := check.Config{
-		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess.Domain("ledger"),
-		ScanAgree: c.Of.ScanAgree, ScanAccess: c.Of.ScanAccess.Domain("scan"), ScanHistory: c.Of.Daemon.ScanHistory,
+		LedgerURL: c.Of.LedgerURL, LedgerAccess: c.Of.LedgerAccess,
+		ScanAgree: c.Of.ScanAgree, ScanAccess: c.Of.ScanAccess, ScanHistory: c.Of.Daemon.ScanHistory,
 		DatabaseURL: c.Of.DatabaseURL, Schemas: c.Of.Schemas.Domain(), Scope: c.Of.Scope.Domain(), Start: start, NoMigrate: c.Of.Daemon.Migrate != "auto",
 		ChangeScope: c.Of.Daemon.ChangeScope,
 		Args:        args, BackfillArgs: backfillArgs,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -17,7 +18,7 @@ type contractCommand struct {
 	ID string `arg:"" help:"Contract id."`
 	config.Database
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to ask it for the creation event; empty: don't."`
-	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
+	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
 	Parties      []string      `sep:"," placeholder:"PARTY" help:"Parties to ask as. Default: those that the database was indexed for."`
 	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
 }

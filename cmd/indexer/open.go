@@ -17,7 +17,7 @@ const lookupPatience = 30 * time.Second
 
 // openLedger returns a client that reads in a scope.
 func openLedger(l config.Ledger, scope ledger.Scope, logger *slog.Logger) (*participant.Client, error) {
-	client, err := participant.New(participant.Config{URL: l.LedgerURL, Access: l.LedgerAccess.Domain("ledger"), Logger: logger}, scope)
+	client, err := participant.New(participant.Config{URL: l.LedgerURL, Access: l.LedgerAccess, Logger: logger}, scope)
 	if err != nil {
 		return nil, &config.UsageError{Err: err}
 	}

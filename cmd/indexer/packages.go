@@ -33,7 +33,7 @@ type packagesFlags struct {
 
 // client returns a client for the participant, with the administrator's token if that is configured.
 func (f *packagesFlags) client(logger *slog.Logger) (*participant.Client, error) {
-	cfg := f.LedgerAccess.Domain("ledger")
+	cfg := f.LedgerAccess
 	if f.AdminTokenFile != "" {
 		cfg.TokenFile, cfg.TokenFlag, cfg.OAuth = f.AdminTokenFile, "--admin-token-file", access.OAuth{}
 	}
@@ -47,7 +47,7 @@ func (f *packagesFlags) client(logger *slog.Logger) (*participant.Client, error)
 // readerOnly reports whether there is a token, and it is not the administrator's. Without any token the server may have no
 // authentication.
 func (f *packagesFlags) readerOnly() bool {
-	return f.AdminTokenFile == "" && (f.LedgerAccess.TokenFile != "" || f.LedgerAccess.OAuthTokenURL != "")
+	return f.AdminTokenFile == "" && (f.LedgerAccess.TokenFile != "" || f.LedgerAccess.OAuth.TokenURL != "")
 }
 
 type packagesList struct {

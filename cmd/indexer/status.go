@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/status"
 	"ledgerindexer/ledger"
@@ -16,7 +17,7 @@ import (
 type statusCommand struct {
 	config.Database
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty, or with --network: don't."`
-	LedgerAccess config.Access `embed:"" prefix:"ledger-"`
+	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
 	Sample       time.Duration `default:"2s" env:"-" placeholder:"TIME" help:"How long to watch for the rate; 0: don't. Default: ${default}."`
 	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
 }

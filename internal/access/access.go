@@ -18,31 +18,32 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Config holds the settings for the access to a server. The zero value is anonymous and trusts the system's authorities.
+// Config holds the credentials for a server and the trusted authorities. The zero value is anonymous and trusts the system's. The tags
+// are those of flags, whose names begin with the server's.
 type Config struct {
 	// Flags is the prefix of the flags that errors name: "ledger" for --ledger-token-file, and so on.
-	Flags string
+	Flags string `kong:"-"`
 	// URL is the server's URL, for checks; empty: they are left out. A password in it is never printed.
-	URL string
+	URL string `kong:"-"`
+	// TokenFlag is the flag of TokenFile, for errors; empty: --<Flags>-token-file.
+	TokenFlag string `kong:"-"`
 
-	TokenFile string // holds the bearer token; read for every request
-	TokenFlag string // of TokenFile, for errors; empty: --<Flags>-token-file
-	OAuth     OAuth  // instead of TokenFile
-
-	CAFile string // PEM: authorities to trust instead of the system's; for the token endpoint in addition to them
-	// CertFile is the client's certificate chain in PEM form. It is sent to the server and to the token endpoint if they
-	// request one.
-	CertFile string
-	KeyFile  string // PEM: its private key
+	TokenFile string `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
+	OAuth     OAuth  `embed:"" prefix:"oauth-"`
+	// CAFile counts for the token endpoint in addition to the system's authorities.
+	CAFile string `name:"ca-file" placeholder:"FILE" help:"PEM file of the authorities that sign the server's certificate, instead of the system's. It is read again when it changes."`
+	// CertFile is sent to the server and to the token endpoint if they request a certificate.
+	CertFile string `placeholder:"FILE" help:"PEM file of the client's certificate. It is read for every connection."`
+	KeyFile  string `placeholder:"FILE" help:"PEM file of its private key."`
 }
 
 // OAuth is the client credentials grant (RFC 6749, section 4.4). The zero value is none.
 type OAuth struct {
-	TokenURL         string
-	ClientID         string
-	ClientSecretFile string // read for every token
-	Scopes           []string
-	Audience         string // sent as "audience" where not empty
+	TokenURL         string   `name:"token-url" placeholder:"URL" help:"Token endpoint for OAuth2 client credentials, instead of a token file."`
+	ClientID         string   `name:"client-id" placeholder:"ID" help:"OAuth2 client id."`
+	ClientSecretFile string   `placeholder:"FILE" help:"File that holds the OAuth2 client secret. It is read for every token."`
+	Scopes           []string `sep:"," placeholder:"SCOPE" help:"OAuth2 scopes to request."`
+	Audience         string   `placeholder:"AUDIENCE" help:"Audience to request, if the token endpoint needs one."`
 }
 
 // Check returns an error for settings that contradict each other or are incomplete; it names the flags. It reads no file.

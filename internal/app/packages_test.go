@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -200,7 +200,7 @@ func TestTheDaemonNeedsNoAdministrator(t *testing.T) {
 	})
 	database := throwaway.Migrated(t, migrate)
 	cfg := indexerFor(database, server, defaultScope())
-	cfg.LedgerAccess = config.Access{TokenFile: token}
+	cfg.LedgerAccess = access.Config{TokenFile: token}
 	cfg.Start, cfg.PackagesInterval, cfg.LookupRate = strconv.FormatInt(at, 10), often, fast
 	daemon := startIndexer(t, cfg)
 	waitFor(t, database, lastUpdate(l))

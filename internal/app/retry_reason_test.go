@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -22,7 +23,7 @@ import (
 func TestReasonsOfRetries(t *testing.T) {
 	t.Parallel()
 	askAs := func(url, tokenFile string) error {
-		of := config.Ledger{LedgerURL: url, LedgerAccess: config.Access{TokenFile: tokenFile}}
+		of := config.Ledger{LedgerURL: url, LedgerAccess: access.Config{TokenFile: tokenFile}}
 		from, err := newParticipantSource(of, config.Pace{MaxRequests: 1}, defaultScope().Domain(), testLogger(t), observation{})
 		require.NoError(t, err)
 		defer from.Close()

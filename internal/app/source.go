@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
@@ -62,7 +63,7 @@ type participantSource struct {
 
 func newParticipantSource(cfg config.Ledger, pace config.Pace, scope ledger.Scope, logger *slog.Logger, seen observation) (*participantSource, error) {
 	client, err := participant.New(participant.Config{
-		URL: cfg.LedgerURL, Access: cfg.LedgerAccess.Domain("ledger"), Logger: logger, Observe: seen.request, Decoded: seen.decoded, NotJSON: seen.notJSON,
+		URL: cfg.LedgerURL, Access: cfg.LedgerAccess, Logger: logger, Observe: seen.request, Decoded: seen.decoded, NotJSON: seen.notJSON,
 		MaxRequests: pace.MaxRequests, MaxRate: pace.MaxRate,
 	}, scope)
 	if err != nil {
@@ -138,8 +139,8 @@ func newNetwork(cfg config.Scan, logger *slog.Logger, seen observation) (*Networ
 	return &Network{scan.NewSeveral(services, scan.SeveralConfig{Agree: max(1, cfg.ScanAgree), Logger: logger, Passed: seen.passed})}, nil
 }
 
-func newScanClient(url string, access config.Access, logger *slog.Logger, seen observation) (*scan.Client, error) {
-	c := scan.Config{URL: url, Access: access.Domain("scan"), Logger: logger}
+func newScanClient(url string, credentials access.Config, logger *slog.Logger, seen observation) (*scan.Client, error) {
+	c := scan.Config{URL: url, Access: credentials, Logger: logger}
 	if seen.request != nil { // the participant has operations of the same names
 		c.Observe = func(ctx context.Context, operation string, status int, d time.Duration, bytes int64) {
 			seen.request(ctx, "scan-"+operation, status, d, bytes)

@@ -35,12 +35,12 @@ func TestAccessIsTheSameForLedgerAndScan(t *testing.T) {
 				name + "KEY_FILE": "/run/key.pem",
 			}, args...))
 			require.Equal(t, fromFlags, fromVariables)
-			got := map[string]Access{"ledger": fromFlags.Check.LedgerAccess, "scan": fromFlags.Check.ScanAccess}[flags]
+			got := map[string]access.Config{"ledger": fromFlags.Check.LedgerAccess, "scan": fromFlags.Check.ScanAccess}[flags]
 			require.Equal(t, access.Config{
-				Flags: flags, CAFile: "/run/ca.pem", CertFile: "/run/cert.pem", KeyFile: "/run/key.pem",
+				CAFile: "/run/ca.pem", CertFile: "/run/cert.pem", KeyFile: "/run/key.pem",
 				OAuth: access.OAuth{TokenURL: "https://id/token", ClientID: "indexer", ClientSecretFile: "/run/secret",
 					Scopes: []string{"read", "more"}, Audience: "https://participant"},
-			}, got.Domain(flags))
+			}, got)
 		})
 	}
 }

@@ -90,8 +90,8 @@ func (s Schemas) Validate() error {
 
 // Ledger selects the participant.
 type Ledger struct {
-	LedgerURL    string `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
-	LedgerAccess Access `embed:"" prefix:"ledger-"`
+	LedgerURL    string        `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
+	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
 }
 
 // Admin holds the credentials to change the participant itself. The daemon never does.
@@ -101,18 +101,18 @@ type Admin struct {
 
 // Scan selects Scan services of one network. All get the same credentials.
 type Scan struct {
-	ScanURL    []string `sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
-	ScanAgree  int      `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
-	ScanAccess Access   `embed:"" prefix:"scan-"`
+	ScanURL    []string      `sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
+	ScanAgree  int           `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
+	ScanAccess access.Config `embed:"" prefix:"scan-"`
 }
 
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
-	LedgerURL    string   `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
-	LedgerAccess Access   `embed:"" prefix:"ledger-"`
-	ScanURL      []string `sep:"," placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one. Several, separated by commas or in several flags, are alternatives for the updates of a network."`
-	ScanAgree    int      `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}."`
-	ScanAccess   Access   `embed:"" prefix:"scan-"`
+	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
+	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
+	ScanURL      []string      `sep:"," placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one. Several, separated by commas or in several flags, are alternatives for the updates of a network."`
+	ScanAgree    int           `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}."`
+	ScanAccess   access.Config `embed:"" prefix:"scan-"`
 }
 
 // Ledger returns what concerns the participant.
@@ -128,30 +128,6 @@ var NetworkSchemas = store.Schemas{Tables: "network_indexer", Views: "network"}
 
 // networkOffsets is about how many offsets go by from one update of a network to the next: they are microseconds.
 const networkOffsets = 1_000_000
-
-// Access holds the credentials for a server and the trusted authorities. Its flags begin with the server's name.
-type Access struct {
-	TokenFile             string   `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
-	OAuthTokenURL         string   `name:"oauth-token-url" placeholder:"URL" help:"Token endpoint for OAuth2 client credentials, instead of a token file."`
-	OAuthClientID         string   `name:"oauth-client-id" placeholder:"ID" help:"OAuth2 client id."`
-	OAuthClientSecretFile string   `name:"oauth-client-secret-file" placeholder:"FILE" help:"File that holds the OAuth2 client secret. It is read for every token."`
-	OAuthScopes           []string `name:"oauth-scopes" sep:"," placeholder:"SCOPE" help:"OAuth2 scopes to request."`
-	OAuthAudience         string   `name:"oauth-audience" placeholder:"AUDIENCE" help:"Audience to request, if the token endpoint needs one."`
-	CAFile                string   `name:"ca-file" placeholder:"FILE" help:"PEM file of the authorities that sign the server's certificate, instead of the system's. It is read again when it changes."`
-	CertFile              string   `placeholder:"FILE" help:"PEM file of the client's certificate. It is read for every connection."`
-	KeyFile               string   `placeholder:"FILE" help:"PEM file of its private key."`
-}
-
-// Domain returns the configuration for the clients. Errors name flags with the prefix flags.
-func (a Access) Domain(flags string) access.Config {
-	return access.Config{
-		Flags: flags, TokenFile: a.TokenFile, CAFile: a.CAFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
-		OAuth: access.OAuth{
-			TokenURL: a.OAuthTokenURL, ClientID: a.OAuthClientID, ClientSecretFile: a.OAuthClientSecretFile,
-			Scopes: a.OAuthScopes, Audience: a.OAuthAudience,
-		},
-	}
-}
 
 // Contracts selects the contracts to read.
 type Contracts struct {
@@ -335,10 +311,10 @@ func (s Sources) Validate() error {
 	}
 	for _, server := range []struct {
 		flags, address string
-		access         Access
+		access         access.Config
 	}{{"ledger", s.LedgerURL, s.LedgerAccess}, {"scan", strings.Join(s.ScanURL, ","), s.ScanAccess}} {
 		if server.address == "" {
-			if flag := server.access.given(); flag != "" {
+			if flag := given(server.access); flag != "" {
 				return fmt.Errorf("--%[1]s-%[2]s is given and --%[1]s-url is not: give the URL too, or leave out what is for it "+
 					"(the environment's %[3]s counts too)", server.flags, flag, variableOf(server.flags+"-"+flag))
 			}
@@ -353,17 +329,17 @@ func (s Sources) Validate() error {
 }
 
 // given returns the first flag that is set, without its prefix; empty: none.
-func (a Access) given() string {
+func given(a access.Config) string {
 	for _, setting := range []struct {
 		flag  string
 		given bool
 	}{
 		{"token-file", a.TokenFile != ""},
-		{"oauth-token-url", a.OAuthTokenURL != ""},
-		{"oauth-client-id", a.OAuthClientID != ""},
-		{"oauth-client-secret-file", a.OAuthClientSecretFile != ""},
-		{"oauth-scopes", len(a.OAuthScopes) > 0},
-		{"oauth-audience", a.OAuthAudience != ""},
+		{"oauth-token-url", a.OAuth.TokenURL != ""},
+		{"oauth-client-id", a.OAuth.ClientID != ""},
+		{"oauth-client-secret-file", a.OAuth.ClientSecretFile != ""},
+		{"oauth-scopes", len(a.OAuth.Scopes) > 0},
+		{"oauth-audience", a.OAuth.Audience != ""},
 		{"ca-file", a.CAFile != ""},
 		{"cert-file", a.CertFile != ""},
 		{"key-file", a.KeyFile != ""},
@@ -384,12 +360,11 @@ func parseBaseURL(flag, address string) (*url.URL, error) {
 	return parsed, nil
 }
 
-func checkServer(flags, address string, a Access) error {
+func checkServer(flags, address string, cfg access.Config) error {
 	if _, err := parseBaseURL("--"+flags+"-url", address); err != nil {
 		return err
 	}
-	cfg := a.Domain(flags)
-	cfg.URL = address
+	cfg.Flags, cfg.URL = flags, address
 	return cfg.Check()
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"ledgerindexer/internal/access"
 	"ledgerindexer/ledger"
 )
 
@@ -116,7 +117,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "postgres://reader:hunter2@db/ledger", flags.Run.DatabaseURL)
 	require.Equal(t, Sources{
-		LedgerURL: "http://ledger", LedgerAccess: Access{TokenFile: "/run/token"}, ScanURL: []string{"https://scan"}, ScanAgree: 1, ScanAccess: Access{CAFile: "/run/ca.pem"},
+		LedgerURL: "http://ledger", LedgerAccess: access.Config{TokenFile: "/run/token"}, ScanURL: []string{"https://scan"}, ScanAgree: 1, ScanAccess: access.Config{CAFile: "/run/ca.pem"},
 	}, flags.Run.Sources)
 	require.Equal(t, Scope{
 		Contracts: Contracts{Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"}, Blobs: true},
