@@ -12,8 +12,6 @@ import (
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/terminal"
-	"ledgerindexer/store"
-	"ledgerindexer/verify"
 )
 
 type verifyCommand struct {
@@ -41,20 +39,12 @@ func (c *verifyCommand) Validate() error {
 
 // verifyReport is what the command prints; its JSON form is for scripts.
 type verifyReport struct {
-	Result      result                     `json:"result"` // equal, repaired, different or not_compared
-	Error       string                     `json:"error,omitempty"`
-	Updates     *verify.UpdatesResult      `json:"updates"`
-	History     *verify.TransactionsResult `json:"transactions"`
-	Amulets     *store.AmuletSums          `json:"amulet_sums,omitempty"` // of the network's updates
-	Sealed      int64                      `json:"sealed_windows"`
-	Found       int64                      `json:"differences_found"`
-	Remaining   int64                      `json:"differences_remaining"`
-	Relations   []relationDifference       `json:"by_relation"`
-	Differences []findings.Difference      `json:"differences"` // the first of them
-	Notes       []string                   `json:"not_compared"`
-
-	RedactedContracts int64 `json:"redacted_contracts"` // compared without what was erased
-	RedactedUpdates   int64 `json:"redacted_updates"`
+	Result result `json:"result"` // equal, repaired, different or not_compared
+	Error  string `json:"error,omitempty"`
+	app.Verification
+	Left      int64                 `json:"differences_remaining"`
+	Relations []relationDifference  `json:"by_relation"`
+	First     []findings.Difference `json:"differences"`
 }
 
 type relationDifference struct {
@@ -66,15 +56,15 @@ type relationDifference struct {
 const resultRepaired result = "repaired"
 
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
-	r := verifyReport{Differences: []findings.Difference{}, Relations: []relationDifference{}, Notes: []string{}}
+	r := verifyReport{First: []findings.Difference{}, Relations: []relationDifference{}}
 	counts := map[relationDifference]int64{}
 	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
-	verification, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
+	verified, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
 		counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
-		if len(r.Differences) == c.Show {
+		if len(r.First) == c.Show {
 			return
 		}
-		r.Differences = append(r.Differences, d)
+		r.First = append(r.First, d)
 		if !c.JSON {
 			fmt.Fprintln(out, harmless(d.String()))
 		}
@@ -86,7 +76,9 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	slices.SortFunc(r.Relations, func(a, b relationDifference) int {
 		return cmp.Or(cmp.Compare(a.Relation, b.Relation), cmp.Compare(a.Kind, b.Kind))
 	})
-	r.fill(c, &verification, err)
+	r.Verification = verified
+	r.Notes = append([]string{}, verified.Notes...)
+	r.conclude(c, err)
 	if c.JSON {
 		if written := writeReport(out, r); written != nil {
 			return written
@@ -99,27 +91,24 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 		return errors.New("stopped before everything was compared")
 	case err != nil:
 		return err
-	case r.Remaining > 0:
-		return fmt.Errorf("%d differences; %s", r.Remaining, r.advice(c))
+	case r.Left > 0:
+		return fmt.Errorf("%d differences; %s", r.Left, r.advice(c))
 	case r.Result == resultNotCompared:
 		return errors.New("nothing was compared")
 	}
 	return nil
 }
 
-func (r *verifyReport) fill(c *verifyCommand, v *app.Verification, err error) {
-	r.Found, r.Sealed, r.Remaining, r.Amulets = v.Differences, v.Sealed, v.Remaining(c.Repair), v.Amulets
-	r.Updates, r.History = v.Updates, v.History
-	r.Notes = append(r.Notes, v.Notes...)
-	r.RedactedContracts, r.RedactedUpdates = v.RedactedContracts, v.RedactedUpdates
+func (r *verifyReport) conclude(c *verifyCommand, err error) {
+	r.Left = r.Remaining(c.Repair)
 	switch {
 	case err != nil:
 		r.Result, r.Error = resultNotCompared, errorText(err)
-	case r.Remaining > 0:
+	case r.Left > 0:
 		r.Result = resultDifferent
-	case r.Found > 0:
+	case r.Differences > 0:
 		r.Result = resultRepaired
-	case !v.Compared():
+	case !r.Compared():
 		r.Result = resultNotCompared
 	default:
 		r.Result = resultEqual
@@ -146,7 +135,7 @@ func (r *verifyReport) advice(c *verifyCommand) string {
 // print prints the report. The differences were printed as they were found.
 func (r *verifyReport) print(out config.Output) error {
 	l := newLabelled(out)
-	if more := r.Found - int64(len(r.Differences)); more > 0 {
+	if more := r.Differences - int64(len(r.First)); more > 0 {
 		fmt.Fprintf(out, "... and %d more\n", more)
 	}
 	if u := r.Updates; u != nil {
@@ -183,9 +172,9 @@ func (r *verifyReport) print(out config.Output) error {
 	case resultEqual:
 		l.say("result", "equal")
 	case resultRepaired:
-		l.say("result", fmt.Sprintf("%d differences were found and repaired", r.Found))
+		l.say("result", fmt.Sprintf("%d differences were found and repaired", r.Differences))
 	case resultDifferent:
-		l.say("result", fmt.Sprintf("%d differences", r.Remaining))
+		l.say("result", fmt.Sprintf("%d differences", r.Left))
 	default:
 		l.say("result", "not everything was compared (see the error)")
 	}

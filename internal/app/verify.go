@@ -27,16 +27,17 @@ type Verify struct {
 
 // Verification is what was compared and what came of it.
 type Verification struct {
-	Differences int64                      // that were found
-	Updates     *verify.UpdatesResult      // nil: the updates were not compared
-	History     *verify.TransactionsResult // nil: the transaction history was not compared
-	Amulets     *store.AmuletSums          // of the updates of a network; nil: they were not added up
-	Unrepaired  int64                      // differences from copies that a repair left
-	Sealed      int64                      // windows whose digest was compared
-	Notes       []string                   // what was not compared, and why
+	Updates     *verify.UpdatesResult      `json:"updates"`               // nil: the updates were not compared
+	History     *verify.TransactionsResult `json:"transactions"`          // nil: the transaction history was not compared
+	Amulets     *store.AmuletSums          `json:"amulet_sums,omitempty"` // of the updates of a network; nil: they were not added up
+	Sealed      int64                      `json:"sealed_windows"`        // windows whose digest was compared
+	Differences int64                      `json:"differences_found"`
+	Unrepaired  int64                      `json:"-"`            // differences from copies that a repair left
+	Notes       []string                   `json:"not_compared"` // what was not compared, and why
 
 	// What was redacted, and so was compared without what was erased.
-	RedactedContracts, RedactedUpdates int64
+	RedactedContracts int64 `json:"redacted_contracts"`
+	RedactedUpdates   int64 `json:"redacted_updates"`
 }
 
 // Compared reports whether anything was compared at all.
