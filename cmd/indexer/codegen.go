@@ -12,7 +12,7 @@ import (
 )
 
 type codegenCommand struct {
-	viewsChosen
+	app.Views
 	Go         bool   `env:"-" xor:"language" required:"" help:"Write Go: structs that pgx.RowToStructByName fills."`
 	TypeScript bool   `name:"typescript" env:"-" xor:"language" required:"" help:"Write TypeScript: interfaces of rows."`
 	Package    string `env:"-" placeholder:"NAME" help:"Name of the Go package. Default: that of the schema."`
@@ -27,11 +27,11 @@ func (c *codegenCommand) Validate() error {
 	if c.TypeScript && c.Package != "" {
 		return errors.New("--package is for --go")
 	}
-	return c.viewsChosen.Validate()
+	return nil
 }
 
 func (c *codegenCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	text, err := app.GenerateTypes(ctx, app.Codegen{Views: c.views(), Package: c.Package, TypeScript: c.TypeScript}, logger)
+	text, err := app.GenerateTypes(ctx, app.Codegen{Views: c.Views, Package: c.Package, TypeScript: c.TypeScript}, logger)
 	if err != nil {
 		return err
 	}

@@ -18,27 +18,8 @@ type indexCommand struct {
 	Drop   indexDrop   `cmd:"" help:"Drop an index."`
 }
 
-type indexChosen struct {
-	config.Database
-	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
-	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
-	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
-	Key      bool   `env:"-" help:"The index is of contract keys."`
-}
-
-func (c *indexChosen) index() app.Index {
-	return app.Index{Database: c.Database, Template: c.Template, Choice: c.Choice, Path: c.Path, Key: c.Key}
-}
-
-func (c *indexChosen) Validate() error {
-	if err := c.index().Validate(); err != nil {
-		return err
-	}
-	return c.Database.Validate()
-}
-
 type indexCreate struct {
-	indexChosen
+	app.Index
 	Anyway bool `env:"-" help:"Index a text field also where most of its values are the same."`
 }
 
@@ -49,9 +30,8 @@ func (*indexCreate) Help() string {
 }
 
 func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	cfg := c.index()
-	cfg.Anyway = c.Anyway
-	r, err := app.CreateIndex(ctx, cfg, logger)
+	c.Index.Anyway = c.Anyway
+	r, err := app.CreateIndex(ctx, c.Index, logger)
 	if err != nil {
 		return err
 	}
@@ -121,10 +101,10 @@ func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 	return table.Flush()
 }
 
-type indexDrop struct{ indexChosen }
+type indexDrop struct{ app.Index }
 
 func (c *indexDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	r, dropped, err := app.DropIndex(ctx, c.index(), logger)
+	r, dropped, err := app.DropIndex(ctx, c.Index, logger)
 	if err != nil {
 		return err
 	}

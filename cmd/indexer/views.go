@@ -16,34 +16,8 @@ type viewsCommand struct {
 	Drop    viewsDrop    `cmd:"" help:"Drop views that were made."`
 }
 
-type viewsSchema struct {
-	config.Database
-	Schema string `default:"typed" env:"-" placeholder:"NAME" help:"Schema of the typed views, made where it is missing. Default: ${default}."`
-}
-
-func (s viewsSchema) views() app.Views { return app.Views{Database: s.Database, Schema: s.Schema} }
-
-type viewsChosen struct {
-	viewsSchema
-	Template []string `env:"-" sep:"none" placeholder:"NAME" help:"Template or interface, with the arguments of its choices: package-name:Module:Entity, or less where that names one; may be repeated."`
-	All      bool     `env:"-" help:"All templates and interfaces of the packages that are stored."`
-}
-
-func (c *viewsChosen) views() app.Views {
-	v := c.viewsSchema.views()
-	v.Templates, v.All = c.Template, c.All
-	return v
-}
-
-func (c *viewsChosen) Validate() error {
-	if err := c.views().Validate(); err != nil {
-		return err
-	}
-	return c.Database.Validate()
-}
-
 type viewsCreate struct {
-	viewsChosen
+	app.Views
 	Infer bool `env:"-" help:"Also of templates and interfaces whose package is not there: infer types from the values that are stored."`
 }
 
@@ -54,17 +28,16 @@ func (*viewsCreate) Help() string {
 }
 
 func (c *viewsCreate) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	cfg := c.views()
-	cfg.Infer = c.Infer
-	reports, err := app.CreateViews(ctx, cfg, logger)
+	c.Views.Infer = c.Infer
+	reports, err := app.CreateViews(ctx, c.Views, logger)
 	printViews(out, reports)
 	return viewsOutcome(reports, err)
 }
 
-type viewsRefresh struct{ viewsSchema }
+type viewsRefresh struct{ app.ViewsSchema }
 
 func (c *viewsRefresh) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	reports, err := app.RefreshViews(ctx, c.views(), logger)
+	reports, err := app.RefreshViews(ctx, c.ViewsSchema, logger)
 	if err == nil && len(reports) == 0 {
 		fmt.Fprintln(out, "no view was made")
 	}
@@ -78,7 +51,7 @@ type viewsList struct {
 }
 
 func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	reports, err := app.ListViews(ctx, app.Views{Database: c.Database, Schema: c.Schema}, logger)
+	reports, err := app.ListViews(ctx, app.ViewsSchema{Database: c.Database, Schema: c.Schema}, logger)
 	if err != nil {
 		return err
 	}
@@ -97,10 +70,10 @@ func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 	return table.Flush()
 }
 
-type viewsDrop struct{ viewsChosen }
+type viewsDrop struct{ app.Views }
 
 func (c *viewsDrop) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	reports, err := app.DropViews(ctx, c.views(), logger)
+	reports, err := app.DropViews(ctx, c.Views, logger)
 	for _, r := range reports {
 		fmt.Fprintf(out, "dropped %s.%s, of %s\n", r.Schema, r.Name, r.Of)
 	}

@@ -26,7 +26,7 @@ func GenerateTypes(ctx context.Context, cfg Codegen, logger *slog.Logger) ([]byt
 	if err := codegen.GoPackage(cfg.Package); err != nil && !cfg.TypeScript {
 		return nil, &config.UsageError{Err: fmt.Errorf("--package: %w", err)}
 	}
-	db, err := openForViews(ctx, cfg.Views, logger)
+	db, err := openForViews(ctx, cfg.ViewsSchema, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,11 @@ import (
 // Index says which index is meant: of a field, or of what there is of a template or a choice.
 type Index struct {
 	config.Database
-	Template string // template or interface, by its name; see typed.Find
-	Choice   string // one of its choices; empty: none
-	Path     string // of a field of its payload, view or argument; see typed.Shape.Field. Empty: of lifetimes by template, or exercises by choice
-	Key      bool   // of contract keys, without a path
-	Anyway   bool   // also where most values are the same
+	Template string `arg:"" help:"Template or interface: package-name:Module:Entity, or less where that names one."`
+	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
+	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
+	Key      bool   `env:"-" help:"The index is of contract keys."`
+	Anyway   bool   `kong:"-"` // also where most values are the same
 }
 
 // IndexReport is what there is of an index.
@@ -37,7 +37,7 @@ type IndexReport struct {
 // CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, of all exercises
 // by choice, or of all creations by contract key, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
-	w, err := openTypes(ctx, Views{Database: cfg.Database}, logger)
+	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}}, logger)
 	if err != nil {
 		return IndexReport{}, err
 	}
@@ -178,19 +178,13 @@ func subjectOf(s store.FieldSubject) *typed.Subject {
 	return subject
 }
 
-// ErrNoTemplateForIndex is returned where no template is named.
-var ErrNoTemplateForIndex = errors.New("name a template or an interface")
-
-// ErrKeyOrOther is returned where an index of keys is asked for, and one of something else too.
-var ErrKeyOrOther = errors.New("--key is of the contract keys of a template: name no field and no choice with it")
-
 // Validate refuses a configuration that names nothing, or two things.
 func (i Index) Validate() error {
 	switch {
 	case i.Template == "":
-		return ErrNoTemplateForIndex
+		return errors.New("name a template or an interface")
 	case i.Key && (i.Path != "" || i.Choice != ""):
-		return ErrKeyOrOther
+		return errors.New("--key is of the contract keys of a template: name no field and no choice with it")
 	}
 	return nil
 }

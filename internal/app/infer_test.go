@@ -60,7 +60,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 		}
 		require.EqualValues(t, count(t, database, rows), r.Inferred, r.Name)
 	}
-	listed, err := ListViews(t.Context(), cfg, testLogger(t))
+	listed, err := ListViews(t.Context(), cfg.ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	for _, v := range listed {
 		require.Positive(t, v.Inferred)
@@ -88,7 +88,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 	for _, v := range listed {
 		before[v.Name] = valueColumns(t, database, "typed."+v.Name)
 	}
-	again, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	again, err := RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	require.Len(t, again, len(listed))
 	for _, r := range again {
@@ -102,7 +102,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 	daemon := startIndexer(t, daemonCfg)
 	waitUntil(t, database, everyTypeKnown)
 	require.NoError(t, daemon.finish())
-	again, err = RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	again, err = RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	for _, r := range again {
 		require.Empty(t, r.Failure)
@@ -111,7 +111,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 		require.Equal(t, before[r.Name], now[:len(before[r.Name])], "what was published stays")
 	}
 	require.Subset(t, valueColumns(t, database, "typed.bank_account"), []string{"closes_at timestamp with time zone"})
-	listed, err = ListViews(t.Context(), cfg, testLogger(t))
+	listed, err = ListViews(t.Context(), cfg.ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	for _, v := range listed {
 		require.Zero(t, v.Inferred)
@@ -215,7 +215,7 @@ func TestInferredColumnsStay(t *testing.T) {
 		(SELECT ledger_offset, node_id FROM typed.registry_entry WHERE ledger_offset IN (SELECT ledger_offset FROM indexer.created) ORDER BY 1, 2 LIMIT 1)`)
 	const rows = "SELECT DISTINCT concat_ws(' ', a, c_x) FROM typed.registry_entry ORDER BY 1"
 	require.Equal(t, []string{"", "1 1"}, texts(t, database, rows))
-	reports, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	reports, err := RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"column a stays bigint, though it would be text now: what does not fit is NULL; drop the view and create it again", "column b came", "column c came", "column c_x stays, though no value has it",

@@ -16,13 +16,18 @@ import (
 	"ledgerindexer/store"
 )
 
+// ViewsSchema is where typed views lie.
+type ViewsSchema struct {
+	config.Database
+	Schema string `default:"typed" env:"-" placeholder:"NAME" help:"Schema of the typed views, made where it is missing. Default: ${default}."`
+}
+
 // Views says which typed views are meant.
 type Views struct {
-	config.Database
-	Schema    string   // in which they lie
-	Templates []string // templates and interfaces, by their names; see typed.Find
-	All       bool     // of all of them, instead
-	Infer     bool     // also of those whose types no package says, from the values that are stored
+	ViewsSchema
+	Templates []string `name:"template" env:"-" sep:"none" placeholder:"NAME" help:"Template or interface, with the arguments of its choices: package-name:Module:Entity, or less where that names one; may be repeated."`
+	All       bool     `env:"-" help:"All templates and interfaces of the packages that are stored."`
+	Infer     bool     `kong:"-"` // also of those whose types no package says, from the values that are stored
 }
 
 // ViewReport is what became of a view.
@@ -67,9 +72,8 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 
 // RefreshViews replaces the views that were made before by what their types are now. Columns come, and none goes or changes its type. Types
 // that were inferred are those of the packages, once these are there, and else inferred again.
-func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
-	cfg.All = true
-	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
+func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]ViewReport, error) {
+	return changeViews(ctx, Views{ViewsSchema: cfg, All: true}, logger, func(w *viewsWork) ([]ViewReport, error) {
 		w.replace = true
 		registered, err := w.db.TypedViews(ctx, cfg.Schema)
 		if err != nil {
@@ -96,7 +100,7 @@ func RefreshViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRe
 }
 
 // ListViews lists the views that were made, of every schema or of one.
-func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
+func ListViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) (reports []ViewReport, err error) {
 	db, err := openForViews(ctx, cfg, logger)
 	if err != nil {
 		return nil, err
@@ -120,7 +124,7 @@ func ListViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []V
 // DropViews drops views that were made: those of the named templates and interfaces with those of their choices, or all of the schema. It
 // reports those that are dropped, also where another one can't be.
 func DropViews(ctx context.Context, cfg Views, logger *slog.Logger) (reports []ViewReport, err error) {
-	db, err := openForViews(ctx, cfg, logger)
+	db, err := openForViews(ctx, cfg.ViewsSchema, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +187,7 @@ func registeredOf(cfg Views, registered []store.TypedView) (chosen []store.Typed
 	return chosen, nil
 }
 
-func openForViews(ctx context.Context, cfg Views, logger *slog.Logger) (*store.Store, error) {
+func openForViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) (*store.Store, error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil || cfg.Schema == "" {
 		return db, err
@@ -214,7 +218,7 @@ func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*v
 
 // openTypes opens the database, and reads what its packages define.
 func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWork, err error) {
-	db, err := openForViews(ctx, cfg, logger)
+	db, err := openForViews(ctx, cfg.ViewsSchema, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -387,18 +391,11 @@ func subjectOfView(v store.TypedView) *typed.Subject {
 
 func nameOf(v store.TypedView) string { return subjectOfView(v).String() }
 
-// ErrNoTemplate is returned where no view is named.
-var ErrNoTemplate = errors.New("name templates or interfaces with --template, or take them --all")
-
 // Validate refuses a configuration that names nothing, or both some and all.
 func (v Views) Validate() error {
-	if v.All == (len(v.Templates) > 0) {
-		return ErrNoTemplate
-	}
-	for _, name := range v.Templates {
-		if strings.TrimSpace(name) == "" {
-			return ErrNoTemplate
-		}
+	blank := func(name string) bool { return strings.TrimSpace(name) == "" }
+	if v.All == (len(v.Templates) > 0) || slices.ContainsFunc(v.Templates, blank) {
+		return errors.New("name templates or interfaces with --template, or take them --all")
 	}
 	return nil
 }

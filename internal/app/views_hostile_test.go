@@ -101,7 +101,7 @@ func TestTypedViewsOfHostilePackages(t *testing.T) {
 		_, err = GenerateTypes(t.Context(), Codegen{Views: viewsOf(database), TypeScript: typescript}, testLogger(t))
 		require.NoError(t, err)
 	}
-	again, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	again, err := RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	require.Len(t, again, 14)
 	for _, r := range again {
@@ -130,7 +130,7 @@ func TestTypedViewsOfVersionsThatShareNothing(t *testing.T) {
 	_, err = open(t, database).Exec(t.Context(), "INSERT INTO indexer.package_contents (package_id, package_name, package_version, language, needs, content) VALUES ($1, 'p', '2.0', '2.1', '{}', $2)", id, content)
 	require.NoError(t, err)
 	for range 2 {
-		reports, err = RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+		reports, err = RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 		require.NoError(t, err)
 		require.Equal(t, 1600, reports[0].Columns)
 		require.Contains(t, reports[0].Changes, fmt.Sprintf("%d fields have no column: a view has at most 1600, published ones included; drop the view and create it again", published+1000-1600))
@@ -171,7 +171,7 @@ func TestTypedViewsBesideOthers(t *testing.T) {
 		_, err := make()
 		require.ErrorAs(t, err, &problem, foreign)
 		require.Equal(t, says+", and make it again", problem.Do)
-		_, err = RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+		_, err = RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 		require.ErrorAs(t, err, &problem, foreign)
 		require.Equal(t, []string{"other"}, texts(t, database, "SELECT attname FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0", names[0]))
 		_, dropped := DropViews(t.Context(), viewsOf(database), testLogger(t))
@@ -209,7 +209,10 @@ func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 		require.NoError(t, errors.Join(errs...))
 	}
 	create := func() error { _, err := CreateViews(t.Context(), viewsOf(database), testLogger(t)); return err }
-	refresh := func() error { _, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t)); return err }
+	refresh := func() error {
+		_, err := RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
+		return err
+	}
 	drop := func() error { _, err := DropViews(t.Context(), viewsOf(database), testLogger(t)); return err }
 	const made, there = "SELECT view_name FROM indexer.typed_views ORDER BY 1", "SELECT viewname::text FROM pg_views WHERE schemaname = 'typed' ORDER BY 1"
 	for range 3 {

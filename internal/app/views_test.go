@@ -18,7 +18,7 @@ import (
 
 // viewsOf are views in schema typed.
 func viewsOf(database string, templates ...string) Views {
-	return Views{Database: config.Database{DatabaseURL: database}, Schema: "typed", Templates: templates, All: len(templates) == 0}
+	return Views{ViewsSchema: ViewsSchema{config.Database{DatabaseURL: database}, "typed"}, Templates: templates, All: len(templates) == 0}
 }
 
 // Every value of the ledger is in its column, of its type.
@@ -266,16 +266,16 @@ func TestTypedViewsAreRefreshed(t *testing.T) {
 	daemon := startIndexer(t, cfg)
 	waitUntil(t, database, everyTypeKnown)
 	require.NoError(t, daemon.finish())
-	reports, err = RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	reports, err = RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	require.Len(t, reports, 3)
 	require.Equal(t, []string{"column closes_at came"}, reports[0].Changes)
 	require.Equal(t, append(before, "closes_at timestamp with time zone"), columns())
-	again, err := RefreshViews(t.Context(), viewsOf(database), testLogger(t))
+	again, err := RefreshViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	require.Empty(t, again[0].Changes)
 
-	listed, err := ListViews(t.Context(), viewsOf(database), testLogger(t))
+	listed, err := ListViews(t.Context(), viewsOf(database).ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	require.Len(t, listed, 3)
 	require.Equal(t, "template bank:Bank.Account:Account", listed[0].Of)
