@@ -60,15 +60,15 @@ var documented = map[string]struct {
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
 	"internal/export/bucket.go":   {1, []string{"`export`, `import`, `prune --exported`: the object store"}},
-	"internal/export/catalog.go":  {1, []string{"`export`, `import`, `prune --exported`: a manifest or a file"}},
+	"internal/export/catalog.go":  {2, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: two manifests"}},
 	"internal/export/entries.go":  {1, []string{"`import`: the database can't take"}},
 	"internal/export/export.go":   {5, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/folder.go":   {1, []string{"`export`: another export"}},
 	"internal/export/held.go":     {3, []string{"`prune --exported`: updates changed", "`prune --exported`: the database changed", "`prune --exported`: a file has"}},
-	"internal/export/import.go":   {11, []string{"`import`: there is no manifest", "`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the updates of a network", "`import`: the files can't be read"}},
+	"internal/export/import.go":   {10, []string{"`import`: there is no manifest", "`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the updates of a network", "`import`: the files can't be read"}},
 	"internal/export/lock.go":     {1, []string{"`export`: another export"}},
 	"internal/export/manifest.go": {3, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: a manifest is of another"}},
-	"internal/export/plan.go":     {5, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `import`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: two manifests", "`export`, `prune --exported`: updates changed"}},
+	"internal/export/plan.go":     {4, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `import`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: updates changed"}},
 	"internal/export/rows.go":     {1, []string{"`export`, `import`, `prune --exported`: a manifest is of another"}},
 
 	"participant/codes.go": {20, []string{"the participant is pruned up to offset P", "the ledger ends below the checkpoint", "it does not know a package", "the synchronizer is not known", "`ledger contracts`: the server refuses the token",

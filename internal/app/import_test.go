@@ -252,15 +252,6 @@ func TestImportsThatAreRefused(t *testing.T) {
 	rewrite(func(m map[string]any) { m["participant"], m["network"] = "", "DSO::1220" })
 	refused(empty, m.Name(), "the network that DSO::1220 operates")
 	restore(manifest, text)
-	overlapping := filepath.Join(folder, "manifests", fmt.Sprintf("%019d-%019d.json", m.From-1, m.To))
-	rewrite(func(fields map[string]any) {
-		fields["from_exclusive"], fields["files"] = m.From-1, []any{map[string]any{"relation": "updates", "name": fmt.Sprintf("updates/%019d-%019d.parquet", m.From-1, m.To)}}
-	})
-	require.NoError(t, os.Rename(manifest, overlapping))
-	restore(manifest, text)
-	restore(filepath.Join(folder, "updates", fmt.Sprintf("%019d-%019d.parquet", m.From-1, m.To)), nil)
-	refused(empty, "overlaps with another manifest")
-	require.NoError(t, os.Remove(overlapping))
 
 	// A file further on: what comes before is imported.
 	whole, err = os.ReadFile(file)

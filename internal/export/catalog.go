@@ -22,8 +22,8 @@ type catalog struct {
 	left  []string // files of an export that ended early
 }
 
-// load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, and a manifest that is damaged, are a
-// *ledger.Problem.
+// load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, a manifest that is damaged, and two
+// that overlap, are a *ledger.Problem.
 func (c *catalog) load(ctx context.Context) error {
 	found, err := c.place.List(ctx)
 	if err != nil {
@@ -37,6 +37,13 @@ func (c *catalog) load(ctx context.Context) error {
 		m, err := c.manifest(ctx, name)
 		if err != nil {
 			return err
+		}
+		if n := len(c.done); n > 0 && m.From < c.done[n-1].To {
+			return &ledger.Problem{
+				What: fmt.Sprintf("%s overlaps with %s in %s", m.Name(), c.done[n-1].Name(), c.place),
+				Do: "remove one of the two manifests, of whose range nothing was pruned that only its files have, and export again, which writes the offsets that are in " +
+					"none then",
+			}
 		}
 		for _, file := range m.named() {
 			named[file.Name] = true

@@ -96,11 +96,6 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 			What: fmt.Sprintf("no manifest in %s has the updates after offset %d up to %d", i.place, end, m.From),
 			Do:   "bring manifest and files back from a copy, or, if none of these updates were pruned, export them again",
 		}
-	case m.From < end:
-		return &ledger.Problem{
-			What: fmt.Sprintf("%s overlaps with another manifest of %s", m.Name(), i.place),
-			Do:   "remove the manifest of one of the two ranges, and export again",
-		}
 	case m.Participant != first.Participant || m.Scope != first.Scope:
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s in %s is of the ledger of %s in scope %s, and %s of that of %s in scope %s",

@@ -15,19 +15,11 @@ import (
 // *ledger.Problem.
 func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
 	slices.SortFunc(done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
-	var end ledger.Offset
 	for i := range done {
 		m := &done[i]
 		if err := fits(place, m, state); err != nil {
 			return nil, gap, err
 		}
-		if m.From < end {
-			return nil, gap, &ledger.Problem{
-				What: fmt.Sprintf("%s overlaps with another manifest of %s", m.Name(), place),
-				Do:   "remove the manifest of one of the two ranges, of which nothing was pruned that only its files have: offsets that are then in none are exported again",
-			}
-		}
-		end = m.To
 		changed := changedSince(m, state)
 		switch {
 		case changed == nil && m.To > state.Watermark:

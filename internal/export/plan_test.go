@@ -2,6 +2,8 @@ package export
 
 import (
 	"cmp"
+	"encoding/json"
+	"io"
 	"testing"
 	"time"
 
@@ -72,16 +74,13 @@ func TestPlan(t *testing.T) {
 		"pruned before it was":         {done: done(0, 0, 10), floor: 20, watermark: 30, refused: "were not exported"},
 		"one that is missing, pruned":  {done: done(0, 10, 20), floor: 15, watermark: 30, refused: "were not exported"},
 		"behind":                       {done: done(0, 0, 10, 20), watermark: 15, refused: "the database goes up to 15"},
-		"overlapping":                  {done: append(done(0, 0, 10), done(0, 5, 20)...), watermark: 30, refused: "overlaps"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark, HistoryFloor: c.floor}, Changes: c.changes}
 			outdated, gap, err := plan("there", c.done, state, cmp.Or(c.through, c.watermark))
 			if c.refused != "" {
-				var problem *ledger.Problem
-				require.ErrorAs(t, err, &problem)
-				require.Contains(t, problem.What, c.refused)
+				requireProblem(t, err, c.refused)
 				return
 			}
 			require.NoError(t, err)
@@ -93,6 +92,56 @@ func TestPlan(t *testing.T) {
 			require.Equal(t, c.gap, gap)
 		})
 	}
+}
+
+// Whoever reads manifests refuses two of which one has a part of the other, and names both.
+func TestManifestsThatOverlap(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ends    []ledger.Offset // of the ranges, one after the other
+		refused string
+	}{
+		"one behind the other":        {[]ledger.Offset{0, 10, 10, 20}, ""},
+		"with a gap":                  {[]ledger.Offset{0, 10, 15, 20}, ""},
+		"by a part":                   {[]ledger.Offset{0, 10, 5, 20}, rangeName(5, 20) + ".json overlaps with manifests/" + rangeName(0, 10) + ".json in "},
+		"one that begins as another":  {[]ledger.Offset{0, 10, 0, 5}, rangeName(0, 10) + ".json overlaps with manifests/" + rangeName(0, 5) + ".json in "},
+		"one that lies in another":    {[]ledger.Offset{0, 30, 10, 20}, rangeName(10, 20) + ".json overlaps with manifests/" + rangeName(0, 30) + ".json in "},
+		"one that has all the others": {[]ledger.Offset{10, 20, 0, 30}, rangeName(10, 20) + ".json overlaps with manifests/" + rangeName(0, 30) + ".json in "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place, err := Open(t.TempDir(), true)
+			require.NoError(t, err)
+			write := func(name string, content []byte) {
+				require.NoError(t, place.Write(t.Context(), name, func(w io.Writer) error {
+					_, err := w.Write(content)
+					return err
+				}))
+			}
+			for n := 0; n < len(c.ends); n += 2 {
+				m := Manifest{Format: format, From: c.ends[n], To: c.ends[n+1]}
+				m.Files = []File{{Relation: "updates", Name: fileName("updates", m.From, m.To)}}
+				write(m.Files[0].Name, nil)
+				text, err := json.Marshal(m)
+				require.NoError(t, err)
+				write(m.Name(), text)
+			}
+			err = (&catalog{place: place}).load(t.Context())
+			if c.refused == "" {
+				require.NoError(t, err)
+				return
+			}
+			requireProblem(t, err, c.refused)
+		})
+	}
+}
+
+func requireProblem(t *testing.T, err error, what string) {
+	t.Helper()
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, what)
+	require.NotEmpty(t, problem.Do)
 }
 
 // A Scan service that is added later tells a participant's network: its place stays its own.
@@ -140,10 +189,7 @@ func TestWhereAnExportEnds(t *testing.T) {
 			require.Equal(t, c.through, through)
 			continue
 		}
-		var problem *ledger.Problem
-		require.ErrorAs(t, err, &problem)
-		require.Contains(t, problem.What, c.refused)
-		require.NotEmpty(t, problem.Do)
+		requireProblem(t, err, c.refused)
 	}
 }
 
