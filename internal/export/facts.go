@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"ledgerindexer/ledger"
@@ -24,7 +25,7 @@ var (
 	ofTopology    = strings.Fields("node_id kind party_id participant_id permission extra")
 	ofUnknown     = strings.Fields("ordinal node_id kind raw")
 	ofExact       = strings.Fields("node_id interface_id seq field exact")
-	ofCheckpoints = strings.Fields("ordinal synchronizer_id record_time extra")
+	ofCheckpoints = strings.Fields("ordinal synchronizer_id record_time extra exact_time exact_extra")
 )
 
 // facts reads the updates of a range from the files of its relations, which are sorted alike.
@@ -111,16 +112,9 @@ func each(r *rows, at ledger.Offset, row func() error) error {
 	return nil
 }
 
-// ofCheckpoint begins the fields of exact values of offset checkpoints.
-const ofCheckpoint = "checkpoint_"
-
-// readExact reads the exact values up to an offset. Those of events and updates before it are forgotten.
+// readExact reads the exact values up to an offset. Those before it are forgotten.
 func (e *events) readExact(at ledger.Offset) error {
-	for key := range e.exact {
-		if key.at < at && !strings.HasPrefix(key.field, ofCheckpoint) {
-			delete(e.exact, key)
-		}
-	}
+	maps.DeleteFunc(e.exact, func(key exactKey, _ []byte) bool { return key.at < at })
 	r := e.exacts
 	for r.has && r.at <= at {
 		key := exactKey{at: r.at, node: -1, ordinal: -1, view: r.text("interface_id"), field: r.text("field")}
@@ -360,19 +354,20 @@ func (f *facts) addUnknown(u *ledger.Update) error {
 
 // checkpointsUpTo reads the offset checkpoints up to an offset. Those of one offset that say the same besides are one, in the order of its list.
 func (f *facts) checkpointsUpTo(at ledger.Offset) (list []ledger.OffsetCheckpoint, err error) {
-	if err := f.readExact(at); err != nil {
-		return nil, err
-	}
 	r := f.checkpoints
 	for ; r.has && r.at <= at; err = r.next() {
 		if err != nil {
 			return nil, err
 		}
 		said := ledger.SynchronizerTime{SynchronizerID: r.text("synchronizer_id"), RecordTime: r.time("record_time")}
-		key := exactKey{at: r.at, node: -1, ordinal: -1}
-		extra := f.exact.value(key, ofCheckpoint+"extra "+said.SynchronizerID, r.json("extra"))
-		if said.RecordTime, err = f.exact.time(key, ofCheckpoint+"time "+said.SynchronizerID, said.RecordTime); err != nil {
-			return nil, err
+		if exact := r.bytes("exact_time"); exact != nil {
+			if err := said.RecordTime.UnmarshalJSON(exact); err != nil {
+				return nil, fmt.Errorf("the time of %s at offset %d: %w", said.SynchronizerID, r.at, err)
+			}
+		}
+		extra := r.json("extra")
+		if exact := r.json("exact_extra"); exact != nil {
+			extra = exact
 		}
 		n := len(list) - 1
 		for n >= 0 && list[n].Offset == r.at && !bytes.Equal(list[n].Extra, extra) {
@@ -383,6 +378,5 @@ func (f *facts) checkpointsUpTo(at ledger.Offset) (list []ledger.OffsetCheckpoin
 		}
 		list[n].Times = append(list[n].Times, said)
 	}
-	clear(f.exact)
 	return list, err
 }

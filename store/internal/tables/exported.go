@@ -31,19 +31,23 @@ func InExport() []Exported {
 		{Relation: "reassignments", Of: key("reassignments", "carried_reassignments"), Place: offset, Order: key(node)},
 		{Relation: "topology_events", Of: key("topology_events"), Place: offset, Order: key(node)},
 		{Relation: "unknown_updates", Of: key("unknown_elements", "carried_unknown_elements"), Place: offset, Order: key(node, "kind", "raw")},
-		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset, Order: key(node, "interface_id", seq, "field"), Which: "stream = 'updates'"},
+		{Relation: "exact_payloads", Of: key("exact_payloads", "carried_exact_payloads"), Place: offset, Order: key(node, "interface_id", seq, "field"),
+			Which: `stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`},
 		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until", Order: key("active_from", "active_from_node_id"),
 			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before", "template_number")},
 	}
 }
 
 // ExportedBeside returns what is exported too, because an import could not make the database of the analysts' relations without it. Rows of a
-// snapshot that are of an entry say which: a creation event is that of an active contract where it has a counter.
+// snapshot that are of an entry say which: a creation event is that of an active contract where it has a counter. Offset checkpoints may change after they
+// were exported, so what their columns can't hold is here too, and not among the exact values.
 func ExportedBeside() []Exported {
 	return []Exported{
 		{Relation: "offset_checkpoints", Place: offset, Order: key("ordinal", "synchronizer_id"), Query: `
-SELECT o.ledger_offset, o.ordinal, s.synchronizer_id, o.record_time, o.extra
-FROM offset_checkpoints o JOIN synchronizers s ON s.synchronizer_ref = o.synchronizer_ref`},
+SELECT o.ledger_offset, o.ordinal, s.synchronizer_id, o.record_time, o.extra, t.exact AS exact_time, x.exact AS exact_extra
+FROM offset_checkpoints o JOIN synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
+LEFT JOIN checkpoint_exact_payloads t ON t.ledger_offset = o.ledger_offset AND t.field = 'checkpoint_time ' || s.synchronizer_id
+LEFT JOIN checkpoint_exact_payloads x ON x.ledger_offset = o.ledger_offset AND x.field = 'checkpoint_extra ' || s.synchronizer_id`},
 		{Relation: "unknown_elements", Place: offset, Order: key("ordinal"), Query: `
 SELECT u.ledger_offset, u.ordinal, u.node_id, u.kind, u.raw FROM unknown_elements u`},
 		{Relation: "snapshot_entries", Place: offset, Order: key("of", node, "ordinal"), Query: `
