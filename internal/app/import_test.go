@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -295,6 +296,63 @@ func TestImportsThatAreRefused(t *testing.T) {
 	require.True(t, ok)
 	refused(empty, "another process writes this database: another import")
 	writer.Close()
+}
+
+// counted is a place that counts how often a file is opened.
+type counted struct {
+	export.Place
+	opened map[string]int
+}
+
+func (c counted) Open(ctx context.Context, name string) (export.Content, error) {
+	c.opened[name]++
+	return c.Place.Open(ctx, name)
+}
+
+// A file is read and compared with its digest once, however often an import begins to read its range: for the snapshot, for the last update that is stored, and
+// for the updates, in one term and in the next.
+func TestAnImportComparesAFileOnce(t *testing.T) {
+	t.Parallel()
+	l := growInFlight(sandbox.Options{Seed: 76})
+	database, url, scope := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{ExtraEntries: true}), everything("ledger-effects")
+	_, err := RunBackfill(t.Context(), backfillFor(database, url, scope, l.End()), testLogger(t), nil)
+	require.NoError(t, err)
+	l.Grow(60)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, scope), testLogger(t)))
+	folder := t.TempDir()
+	wrote, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder})
+	require.NoError(t, err)
+	require.Greater(t, len(wrote), 2)
+
+	place, err := export.Open(folder, false)
+	require.NoError(t, err)
+	c := counted{place, map[string]int{}}
+	source, err := export.BeginImport(t.Context(), c)
+	require.NoError(t, err)
+	defer source.Close()
+	floor, _ := source.Floor()
+	entries := 0
+	for range 2 {
+		page, err := source.ReadSnapshot(t.Context(), floor, ledger.Token{})
+		require.NoError(t, err)
+		require.True(t, page.Last)
+		entries += len(page.Entries)
+	}
+	require.Positive(t, entries)
+	_, _, err = source.UpdateID(t.Context(), wrote[1].To)
+	require.NoError(t, err)
+	for range 2 {
+		for page, err := range source.Pages(t.Context(), ledger.Range{From: floor, To: wrote[1].To}) {
+			require.NoError(t, err)
+			require.NotEmpty(t, page.Updates)
+			break
+		}
+	}
+	for name, times := range c.opened {
+		require.Equal(t, 1, times, name)
+	}
+	require.Contains(t, c.opened, wrote[0].Files[1].Name)
+	require.Contains(t, c.opened, wrote[1].Files[1].Name)
 }
 
 // History that was filled in below a snapshot can't be imported before it is complete: what was active there is not known.

@@ -90,9 +90,6 @@ func (i *Import) closeSnapshot() {
 	i.snapshot = nil
 }
 
-// Close closes the files that are open.
-func (i *Import) Close() { i.closeSnapshot() }
-
 func (i *Import) openSnapshot(ctx context.Context, at ledger.Offset) (*snapshotReader, error) {
 	m := &i.done[0]
 	s := &snapshotReader{upTo: at, unknown: map[int64]ledger.ContractEntry{}}
@@ -109,12 +106,12 @@ func (i *Import) openSnapshot(ctx context.Context, at ledger.Offset) (*snapshotR
 
 // readUnknown reads the entries of unknown kinds, which are few and come last in the file.
 func (s *snapshotReader) readUnknown(ctx context.Context, i *Import, m *Manifest) error {
-	r, err := i.relation(ctx, m, "snapshot_entries", offset, ofEntries, s.upTo-1)
+	r, err := i.relation(ctx, m, "snapshot_entries", ofEntries, s.upTo-1)
 	if err != nil {
 		return err
 	}
 	defer r.close()
-	exacts, err := i.relation(ctx, m, "exact_payloads", offset, ofExact, s.upTo-1)
+	exacts, err := i.relation(ctx, m, "exact_payloads", ofExact, s.upTo-1)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ type exactKey struct {
 // openRelations opens relations of a range, behind an offset.
 func (i *Import) openRelations(ctx context.Context, m *Manifest, after ledger.Offset, list []relationColumns) (all []*rows, err error) {
 	for _, r := range list {
-		opened, err := i.relation(ctx, m, r.name, offset, r.columns, after)
+		opened, err := i.relation(ctx, m, r.name, r.columns, after)
 		if err != nil {
 			for _, r := range all {
 				r.close()

@@ -28,7 +28,9 @@ type Import struct {
 	catalog
 	Scope ledger.Scope
 
-	snapshot *snapshotReader // that was read last; nil: none
+	snapshot *snapshotReader    // that was read last; nil: none
+	reading  *Manifest          // the range that was read last
+	opened   map[string]Content // its files that were read, by their names: what is open was compared, and stays as it is
 }
 
 // BeginImport reads the manifests of an export. What can't be imported is a *ledger.Problem.
@@ -63,7 +65,7 @@ func (i *Import) refuseFilled(ctx context.Context) error {
 	if first.CompleteFrom == 0 {
 		return nil
 	}
-	updates, err := i.relation(ctx, first, "updates", offset, nil, -1)
+	updates, err := i.relation(ctx, first, "updates", nil, -1)
 	if err != nil {
 		return err
 	}
@@ -272,7 +274,7 @@ func (i *Import) UpdateID(ctx context.Context, at ledger.Offset) (id string, ok 
 	if n < 0 {
 		return "", false, nil
 	}
-	updates, err := i.relation(ctx, &i.done[n], "updates", offset, []string{"update_id"}, at-1)
+	updates, err := i.relation(ctx, &i.done[n], "updates", []string{"update_id"}, at-1)
 	if err != nil {
 		return "", false, err
 	}
@@ -283,25 +285,33 @@ func (i *Import) UpdateID(ctx context.Context, at ledger.Offset) (id string, ok 
 	return updates.unique("update_id"), true, nil
 }
 
-// offset is the column that rows are sorted by.
-const offset = "ledger_offset"
-
-// relation opens a relation's file of a range.
-func (i *Import) relation(ctx context.Context, m *Manifest, name, place string, columns []string, after ledger.Offset) (*rows, error) {
+// relation opens a relation's file of a range, behind an offset.
+func (i *Import) relation(ctx context.Context, m *Manifest, name string, columns []string, after ledger.Offset) (*rows, error) {
 	file, err := m.file(name)
 	if err != nil {
 		return nil, err
 	}
-	content, err := i.open(ctx, m, file)
-	if err != nil {
-		return nil, err
+	if i.reading != m {
+		i.Close()
+		i.reading, i.opened = m, map[string]Content{}
 	}
-	r, err := i.openRows(m, content, file, place, columns, after)
-	if err != nil {
+	content, ok := i.opened[file.Name]
+	if !ok {
+		if content, err = i.open(ctx, m, file); err != nil {
+			return nil, err
+		}
+		i.opened[file.Name] = content
+	}
+	return openRows(m, content, file, columns, after)
+}
+
+// Close closes the files that are open.
+func (i *Import) Close() {
+	i.closeSnapshot()
+	for _, content := range i.opened {
 		content.Close()
-		return nil, err
 	}
-	return r, nil
+	i.reading, i.opened = nil, nil
 }
 
 // Packages returns the ids of the packages.

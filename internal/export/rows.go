@@ -19,27 +19,29 @@ const (
 	mostWords = 4096
 )
 
-// rows reads the rows of a relation's file, one after the other, by the order of their place.
+// offset is the column that rows are sorted by.
+const offset = "ledger_offset"
+
+// rows reads the rows of a relation's file, one after the other.
 type rows struct {
-	content Content
 	file    File
 	groups  []parquet.RowGroup
 	left    int64 // rows of the group that is being read
 	columns map[string]*column
-	place   *column
+	place   *column // its offset
 
-	has bool          // there is a row
-	at  ledger.Offset // its place
+	has bool // there is a row
+	at  ledger.Offset
 }
 
-// openRows opens the file of a relation, before the first row that lies after an offset. The columns are those that will be asked for.
-func (i *Import) openRows(m *Manifest, content Content, file File, place string, names []string, after ledger.Offset) (r *rows, err error) {
+// openRows reads the file of a relation from the first row on that lies after an offset. The columns are those that will be asked for.
+func openRows(m *Manifest, content Content, file File, names []string, after ledger.Offset) (r *rows, err error) {
 	parsed, err := parquet.OpenFile(content, file.Bytes, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(64<<10))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name, err)
 	}
-	r = &rows{content: content, file: file, groups: parsed.RowGroups(), columns: map[string]*column{}}
-	for _, name := range append([]string{place}, names...) {
+	r = &rows{file: file, groups: parsed.RowGroups(), columns: map[string]*column{}}
+	for _, name := range append([]string{offset}, names...) {
 		leaf, found := parsed.Schema().Lookup(name)
 		list, isList := parsed.Schema().Lookup(name, "list", "element")
 		if isList {
@@ -53,7 +55,7 @@ func (i *Import) openRows(m *Manifest, content Content, file File, place string,
 		}
 		r.columns[name] = &column{index: leaf.ColumnIndex, isList: isList}
 	}
-	r.place = r.columns[place]
+	r.place = r.columns[offset]
 	if err := r.skip(after); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name, err)
 	}
@@ -117,7 +119,6 @@ func (r *rows) close() {
 	for _, c := range r.columns {
 		c.close()
 	}
-	r.content.Close()
 }
 
 // column reads the values of a column, one row after the other.
