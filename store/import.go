@@ -38,7 +38,7 @@ func (l *UpdatesWriter) ImportRedactions(ctx context.Context, list []ExportRedac
 				return &ledger.Problem{
 					What: fmt.Sprintf("%s %s was redacted in the database of the export when database %s had been begun from it, and may be stored here with its content",
 						r.Kind, r.ID, l.store.Address()),
-					Do: fmt.Sprintf("redact it here too (`indexer redact --%s %s`) and import again, or import into a new database", r.Kind, r.ID),
+					Do: fmt.Sprintf("redact it here too (`indexer redact --%s %s`, of a network with --network) and import again, or import into a new database", r.Kind, r.ID),
 				}
 			}
 			if r.Kind == redacted.Contract {

@@ -20,7 +20,7 @@ type importCommand struct {
 func (*importCommand) Help() string {
 	return "Makes a database of the files that `indexer export` wrote, in an empty database: updates and what follows from them, what was active where they begin, " +
 		"packages, redactions, and seals, of which each window is compared with the digest that it had. Stopped or killed it goes on where it was, run again. " +
-		"`indexer run` continues where the export ends, with the same scope. docs/export.md says what an export does not have."
+		"`indexer run` continues where the export ends, with the same scope. With --network it is the export of a network. docs/export.md says what an export does not have."
 }
 
 // Run imports.

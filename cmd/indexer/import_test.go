@@ -26,6 +26,8 @@ func TestImport(t *testing.T) {
 	require.Contains(t, stdout, "imported 0 updates; ")
 	_, stderr := printed(t, config.ExitProblem, environ, "import", folder)
 	require.Contains(t, stderr, "the export only up to")
+	_, stderr = printed(t, config.ExitProblem, other, "import", folder, "--network")
+	require.Contains(t, stderr, "leave --network out")
 	_, stderr = printed(t, config.ExitUsage, other, "import", filepath.Join(folder, "nowhere"))
 	require.Contains(t, stderr, "nowhere")
 	_, stderr = printed(t, config.ExitUsage, other, "import")

@@ -36,8 +36,8 @@ type Imported struct {
 // RunImport makes a database of an export, or goes on with one that was begun. When ctx ends, it finishes the transactions under way and returns ctx's
 // error: the next run resumes there. What does not fit is a *ledger.Problem.
 func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Imported, err error) {
-	if cfg.Schemas.OfNetwork() {
-		return done, &config.UsageError{Err: errors.New("these schemas are for the updates of a network, which no import makes: fill them with `backfill network`")}
+	if cfg.OfNetwork() {
+		logger = networkLogger(logger)
 	}
 	place, err := export.Open(cfg.From, false)
 	if err != nil {
@@ -48,7 +48,7 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 		return done, err
 	}
 	defer source.Close()
-	if err := refuseNewerExport(place, source); err != nil {
+	if err := refuseExport(place, source, cfg.OfNetwork()); err != nil {
 		return done, err
 	}
 	db, err := store.Open(cfg.Store(logger))
@@ -76,20 +76,34 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 	return done, err
 }
 
-// refuseNewerExport refuses ranges that a newer release wrote: there may be columns that this one does not know.
-func refuseNewerExport(place export.Place, source *export.Import) error {
+// refuseExport refuses ranges that a newer release wrote, because there may be columns that this one does not know, and the updates of a network for the schemas
+// of a participant's, or the other way round. A network's are known by their scope, which is what the party that operates it sees.
+func refuseExport(place export.Place, source *export.Import, network bool) error {
 	known, err := store.SchemaVersion()
 	if err != nil {
 		return err
 	}
 	version, manifest := source.SchemaVersion()
-	if version <= known {
-		return nil
+	of := identityOf(source.Participant())
+	ofNetwork := source.Scope.Hash() == of.scope.Hash()
+	switch {
+	case version > known:
+		return &ledger.Problem{
+			What: fmt.Sprintf("%s in %s is of schema version %d, and this program knows only %d", manifest, place, version, known),
+			Do:   "use the release of the indexer that wrote it, or a newer one",
+		}
+	case ofNetwork && !network:
+		return &ledger.Problem{
+			What: fmt.Sprintf("the export in %s has the updates of the network that %s operates, which lie in schemas of their own", place, of.id),
+			Do:   "import it with --network",
+		}
+	case network && !ofNetwork:
+		return &ledger.Problem{
+			What: fmt.Sprintf("the export in %s has the updates of participant %s, and --network is for those of a network", place, of.id),
+			Do:   "leave --network out, or name a place that was exported to with it",
+		}
 	}
-	return &ledger.Problem{
-		What: fmt.Sprintf("%s in %s is of schema version %d, and this program knows only %d", manifest, place, version, known),
-		Do:   "use the release of the indexer that wrote it, or a newer one",
-	}
+	return nil
 }
 
 // refuseOther refuses a database that holds something else than what an import of this export has stored so far.
@@ -97,7 +111,7 @@ func refuseOther(ctx context.Context, db *store.Store, place export.Place, sourc
 	another := func(what string) error {
 		return &ledger.Problem{
 			What: fmt.Sprintf("database %s can't take the export in %s: %s", db.Address(), place, what),
-			Do:   "import into a new database, or a new pair of schemas (--tables-schema, --views-schema)",
+			Do:   "import into a new database, or a participant's updates into a new pair of schemas (--tables-schema, --views-schema)",
 		}
 	}
 	if err := db.CheckIdentity(ctx, source.Participant(), source.Scope); err != nil {

@@ -83,10 +83,11 @@ func (i *Import) refuseFilled(ctx context.Context) error {
 func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 	first := &i.done[0]
 	switch {
-	case m.Network != "" && m.Participant == "":
+	case m.Participant != first.Participant || m.Scope != first.Scope:
 		return &ledger.Problem{
-			What: fmt.Sprintf("%s in %s has the updates of the network that %s operates, and only those of a participant can be imported", m.Name(), i.place, m.Network),
-			Do:   "read the network from its Scan services, or from their bulk files (backfill network --files)",
+			What: fmt.Sprintf("%s in %s is of the ledger of %s in scope %s, and %s of that of %s in scope %s",
+				m.Name(), i.place, m.Participant, m.Scope, first.Name(), first.Participant, first.Scope),
+			Do: "export each of them into a place of its own",
 		}
 	case m.Narrowed:
 		return &ledger.Problem{
@@ -97,12 +98,6 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 		return &ledger.Problem{
 			What: fmt.Sprintf("no manifest in %s has the updates after offset %d up to %d", i.place, end, m.From),
 			Do:   "bring manifest and files back from a copy, or, if none of these updates were pruned, export them again",
-		}
-	case m.Participant != first.Participant || m.Scope != first.Scope:
-		return &ledger.Problem{
-			What: fmt.Sprintf("%s in %s is of the ledger of %s in scope %s, and %s of that of %s in scope %s",
-				m.Name(), i.place, m.Participant, m.Scope, first.Name(), first.Participant, first.Scope),
-			Do: "export each of them into a place of its own",
 		}
 	case m.CompleteFrom > m.From && m.From > 0:
 		return &ledger.Problem{
@@ -120,7 +115,7 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 	return nil
 }
 
-// Participant is whose ledger it is.
+// Participant is whose ledger it is: of a network the party that operates it.
 func (i *Import) Participant() string { return i.done[0].Participant }
 
 // SchemaVersion is the newest of the ranges', with the manifest that has it.
