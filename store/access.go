@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 )
 
 // Reader is a role of the database that may read, and what it sees.
@@ -183,11 +184,7 @@ func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why s
 	if err != nil {
 		return "", err
 	}
-	rows, err := tx.Query(ctx, whyUnlimitedSQL, role, pair.Tables, pair.Views, readableNames(), schemas)
-	if err != nil {
-		return "", err
-	}
-	reasons, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	reasons, err := pg.Column[string](ctx, tx, whyUnlimitedSQL, role, pair.Tables, pair.Views, readableNames(), schemas)
 	return strings.Join(reasons, ""), err
 }
 
@@ -206,10 +203,6 @@ func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (remov
 
 // unknownParties are those that nothing stored names.
 func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string) (unknown []string, err error) {
-	rows, err := tx.Query(ctx, "SELECT p.party FROM unnest($1::text[]) p (party) WHERE NOT EXISTS (SELECT FROM "+
+	return pg.Column[string](ctx, tx, "SELECT p.party FROM unnest($1::text[]) p (party) WHERE NOT EXISTS (SELECT FROM "+
 		pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+".parties x WHERE x.party = p.party) ORDER BY 1", parties)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

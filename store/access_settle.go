@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 )
@@ -33,14 +34,11 @@ func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	if err := s.removeRenamed(ctx, tx); err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY r.reader")
-	if err != nil {
-		return err
-	}
 	var all, limited []string
 	var reader string
 	var allParties bool
-	_, err = pgx.ForEachRow(rows, []any{&reader, &allParties}, func() error {
+	const readers = "SELECT r.reader, r.all_parties FROM readers r JOIN pg_roles x ON x.rolname = r.reader ORDER BY r.reader"
+	err := pg.Each(ctx, tx, readers, nil, []any{&reader, &allParties}, func() error {
 		if allParties {
 			all = append(all, reader)
 		} else {
@@ -86,11 +84,7 @@ ORDER BY 1`
 // removeRenamed takes their rights from readers that were renamed: a grant goes by the role's name, but PostgreSQL's rights follow the role.
 // Once nobody else is limited such a role would see everything.
 func (s *Store) removeRenamed(ctx context.Context, tx pgx.Tx) error {
-	rows, err := tx.Query(ctx, renamedSQL, s.db.Config.Schemas.Tables)
-	if err != nil {
-		return fmt.Errorf("look for readers that were renamed: %w", err)
-	}
-	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	roles, err := pg.Column[string](ctx, tx, renamedSQL, s.db.Config.Schemas.Tables)
 	if err != nil {
 		return fmt.Errorf("look for readers that were renamed: %w", err)
 	}
@@ -115,14 +109,10 @@ func (s *Store) settleReaders(ctx context.Context) error {
 // of his own: one of EnablePQS belongs to a role with the rights of the tables' owner. An index of texts is of no use for a name, which has a
 // collation of its own: all typed views would be read, for each schema and after each view that is made.
 func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	rows, err := tx.Query(ctx, `SELECT n.nspname::text FROM pg_namespace n
+	return pg.Column[string](ctx, tx, `SELECT n.nspname::text FROM pg_namespace n
 WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname COLLATE "default") OR obj_description(n.oid, 'pg_namespace') = $2
     AND pg_has_role(n.nspowner, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'readers'::regclass), 'USAGE')
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
 // missingRightsSQL lists what readers may not read yet and should: relations, and the schemas of what analysts read. A limited reader
@@ -154,12 +144,9 @@ func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []s
 	for i := range limited {
 		isLimited[len(all)+i] = true
 	}
-	rows, err := tx.Query(ctx, missingRightsSQL, roles, isLimited, schemas, s.db.Config.Schemas.Tables, readableNames(), ownersViews)
-	if err != nil {
-		return nil, fmt.Errorf("list the rights that readers lack: %w", err)
-	}
+	arguments := []any{roles, isLimited, schemas, s.db.Config.Schemas.Tables, readableNames(), ownersViews}
 	var role, schema, relation string
-	_, err = pgx.ForEachRow(rows, []any{&role, &schema, &relation}, func() error {
+	err = pg.Each(ctx, tx, missingRightsSQL, arguments, []any{&role, &schema, &relation}, func() error {
 		if relation == "" {
 			statements = append(statements, "GRANT USAGE ON SCHEMA "+pgx.Identifier{schema}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
 			return nil
@@ -225,23 +212,19 @@ func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, w
 
 // policiesOf are the policies of all tables, by name.
 func (s *Store) policiesOf(ctx context.Context, tx pgx.Tx) (map[string]policies, error) {
-	rows, err := tx.Query(ctx, `SELECT c.relname::text, c.relrowsecurity,
-    coalesce((SELECT coalesce(obj_description(p.oid, 'pg_policy'), '?') FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $2), ''),
-    (SELECT ARRAY(SELECT r.rolname::text FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY 1) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $3)
-FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p') AND c.relname = ANY ($4::text[])`,
-		s.db.Config.Schemas.Tables, partiesPolicy, allPolicy, readableNames())
-	if err != nil {
-		return nil, err
-	}
 	found := map[string]policies{}
 	var name string
 	var is policies
-	_, err = pgx.ForEachRow(rows, []any{&name, &is.enabled, &is.condition, &is.all}, func() error {
-		slices.Sort(is.all)
-		found[name] = is
-		is = policies{}
-		return nil
-	})
+	err := pg.Each(ctx, tx, `SELECT c.relname::text, c.relrowsecurity,
+    coalesce((SELECT coalesce(obj_description(p.oid, 'pg_policy'), '?') FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $2), ''),
+    (SELECT ARRAY(SELECT r.rolname::text FROM pg_roles r WHERE r.oid = ANY (p.polroles) ORDER BY 1) FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = $3)
+FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN ('r', 'p') AND c.relname = ANY ($4::text[])`,
+		[]any{s.db.Config.Schemas.Tables, partiesPolicy, allPolicy, readableNames()}, []any{&name, &is.enabled, &is.condition, &is.all}, func() error {
+			slices.Sort(is.all)
+			found[name] = is
+			is = policies{}
+			return nil
+		})
 	return found, err
 }
 
@@ -251,11 +234,7 @@ func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
-	if err != nil {
-		return err
-	}
-	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	statements, err := pg.Column[string](ctx, tx, revocationsSQL, role, append(schemas, s.db.Config.Schemas.Tables))
 	if err != nil {
 		return err
 	}

@@ -252,7 +252,7 @@ func (w *fieldIndexWork) finish(ctx context.Context, at fieldTables, name, hash,
 		}
 	}
 	for {
-		partitions, err := collectTexts(ctx, w.conn, `SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
+		partitions, err := pg.Column[string](ctx, w.conn, `SELECT p.relname::text FROM pg_inherits h JOIN pg_class p ON p.oid = h.inhrelid
 			WHERE h.inhparent = to_regclass($1) AND NOT EXISTS (
 				SELECT FROM pg_index i JOIN pg_inherits x ON x.inhrelid = i.indexrelid WHERE i.indrelid = p.oid AND x.inhparent = to_regclass($2))
 			ORDER BY length(p.relname), p.relname`, at.facts, quotedName(name))
@@ -334,7 +334,7 @@ func (w *fieldIndexWork) withoutLockTimeout(ctx context.Context, statement strin
 // drop drops the index, which has the description, after the parts that are not attached, so that an interrupted drop can be repeated.
 func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIndex) error {
 	hash := index.Name[strings.LastIndex(index.Name, "_")+1:]
-	loose, err := collectTexts(ctx, w.conn, `SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
+	loose, err := pg.Column[string](ctx, w.conn, `SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid JOIN pg_class t ON t.oid = i.indrelid
 		WHERE c.relkind = 'i' AND NOT c.relispartition AND c.relname = t.relname || $1
 		AND (i.indrelid = to_regclass(nullif($2, '')) OR i.indrelid IN (SELECT h.inhrelid FROM pg_inherits h WHERE h.inhparent = to_regclass($3)))`, fieldPartName("", hash), at.carried, at.facts)
 	if err != nil {
@@ -422,19 +422,11 @@ func fieldPartName(table, hash string) string { return table + "_field_" + hash 
 
 func quotedName(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-func collectTexts(ctx context.Context, conn *pgx.Conn, query string, args ...any) ([]string, error) {
-	rows, err := conn.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
 // fieldIndexes reads the indexes from the catalog.
-func fieldIndexes(ctx context.Context, db interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}) ([]FieldIndex, error) {
-	rows, err := db.Query(ctx, `
+func fieldIndexes(ctx context.Context, db pg.Queryer) (list []FieldIndex, err error) {
+	var index FieldIndex
+	var text string
+	err = pg.Each(ctx, db, `
 		SELECT c.relname::text, substr(d.description, length($1) + 1),
 		       (SELECT coalesce(sum(pg_relation_size(p.relid)), 0)::bigint FROM pg_partition_tree(c.oid) p WHERE p.isleaf AND p.relid <> c.oid)
 		           + coalesce(pg_relation_size(carried.oid), 0),
@@ -449,19 +441,13 @@ func fieldIndexes(ctx context.Context, db interface {
 		LEFT JOIN LATERAL (SELECT x.oid, k.indisvalid FROM pg_class x JOIN pg_index k ON k.indexrelid = x.oid
 			WHERE x.relnamespace = c.relnamespace AND x.relname = 'carried_' || t.relname || '_field_' || right(c.relname, 12)) carried ON true
 		WHERE c.relkind = 'I' AND t.oid IN (to_regclass('created'), to_regclass('interface_views'), to_regclass('exercised'), to_regclass('lifetimes'))
-		ORDER BY 1`, fieldComment)
-	if err != nil {
-		return nil, fmt.Errorf("list the indexes of fields: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (index FieldIndex, err error) {
-		var text string
-		if err := row.Scan(&index.Name, &text, &index.Bytes, &index.Partitions, &index.Unfinished); err != nil {
-			return index, err
+		ORDER BY 1`, []any{fieldComment}, []any{&index.Name, &text, &index.Bytes, &index.Partitions, &index.Unfinished}, func() error {
+		described := index
+		if err := json.Unmarshal([]byte(text), &described); err != nil {
+			return fmt.Errorf("the comment of index %s: %w", index.Name, err)
 		}
-		if err := json.Unmarshal([]byte(text), &index); err != nil {
-			return index, fmt.Errorf("the comment of index %s: %w", index.Name, err)
-		}
-		return index, nil
+		list = append(list, described)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of fields: %w", err)

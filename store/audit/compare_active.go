@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
@@ -320,14 +321,10 @@ func (s *Stored) activeAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, each
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, activeAtSQL, int64(at))
-	if err != nil {
-		return fmt.Errorf("read what is active as of offset %d: %w", at, err)
-	}
 	var key active.Key
 	var activated int64
 	var closed bool
-	_, err = pgx.ForEachRow(rows, []any{&key.ContractID, &key.SynchronizerRef, &activated, &closed}, func() error {
+	err = pg.Each(ctx, tx, activeAtSQL, []any{int64(at)}, []any{&key.ContractID, &key.SynchronizerRef, &activated, &closed}, func() error {
 		return each(key.String(), names.activeDifference(findings.Extra, relationOfActive(closed), key, activated))
 	})
 	if err != nil {

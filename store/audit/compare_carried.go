@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
@@ -256,14 +257,10 @@ func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, eac
 	if err := s.refuseReplaced(ctx, tx, at); err != nil {
 		return fmt.Errorf("read the carried rows of the snapshot at offset %d: %w", at, err)
 	}
-	rows, err := tx.Query(ctx, carriedAtSQL)
-	if err != nil {
-		return fmt.Errorf("read the carried rows: %w", err)
-	}
 	var key carriedKey
 	var row string
 	var counter *int64
-	_, err = pgx.ForEachRow(rows, []any{&key.kind, &key.offset, &key.number, &row, &counter}, func() error {
+	err := pg.Each(ctx, tx, carriedAtSQL, nil, []any{&key.kind, &key.offset, &key.number, &row, &counter}, func() error {
 		return each(key.String(), key.extra(row, counter))
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -66,17 +67,13 @@ func eachThatDiffers(ctx context.Context, tx pgx.Tx, table *tables.Table, column
 	for _, c := range columns {
 		stored, copied = append(stored, "s."+c.name+"::text"), append(copied, "c."+c.name+"::text")
 	}
-	rows, err := tx.Query(ctx, fmt.Sprintf(`SELECT concat_ws(', ', %s), CASE WHEN s.is_copy IS NOT NULL THEN ARRAY[%s] END,
+	sql := fmt.Sprintf(`SELECT concat_ws(', ', %s), CASE WHEN s.is_copy IS NOT NULL THEN ARRAY[%s] END,
     CASE WHEN c.is_copy IS NOT NULL THEN ARRAY[%s] END, is_intact(s), is_intact(c)
 FROM %s s FULL JOIN %s c ON %s
 WHERE (is_intact(s) AND is_intact(c) AND s.digest = c.digest) IS NOT TRUE`,
-		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.SQL(), table.Copy(), strings.Join(same, " AND ")))
-	if err != nil {
-		return err
-	}
+		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.SQL(), table.Copy(), strings.Join(same, " AND "))
 	var r twoRows
-	_, err = pgx.ForEachRow(rows, []any{&r.name, &r.stored, &r.copied, &r.storedOK, &r.copyOK}, func() error { return each(&r) })
-	return err
+	return pg.Each(ctx, tx, sql, nil, []any{&r.name, &r.stored, &r.copied, &r.storedOK, &r.copyOK}, func() error { return each(&r) })
 }
 
 // undecided reports whether nothing says which of two rows is right.

@@ -9,6 +9,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -90,22 +91,12 @@ type derivedComparison struct {
 // rows reads rows (relation, offset, node id, row, wanted values, stored values) whose values are of the columns, and reports
 // how they differ. Values of one side only may be NULL for all: the row is missing, or one too many.
 func (c *derivedComparison) rows(ctx context.Context, sql string, columns map[string][]string, args ...any) error {
-	rows, err := c.tx.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		d := findings.Difference{Derived: true}
-		var wanted, stored []*string
-		if err := rows.Scan(&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored); err != nil {
-			return err
-		}
-		if err := c.names.reportRows(d, columns[d.Relation], wanted, stored, c.found); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	d := findings.Difference{Derived: true}
+	var wanted, stored []*string
+	into := []any{&d.Relation, &d.Offset, &d.NodeID, &d.Row, &wanted, &stored}
+	return pg.Each(ctx, c.tx, sql, args, into, func() error {
+		return c.names.reportRows(d, columns[d.Relation], wanted, stored, c.found)
+	})
 }
 
 // outside looks for rows that belong nowhere, and for carried rows of another snapshot than the one that is carried.

@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -37,14 +38,10 @@ func (f *following) compare(ctx context.Context, group []tables.Table, found fun
 	for i := range group {
 		differing[i] = f.differingSQL(i, &group[i])
 	}
-	rows, err := f.tx.Query(ctx, "WITH wanted AS (SELECT * FROM "+group[0].Follows+")\n"+strings.Join(differing, "\nUNION ALL\n"), f.arguments)
-	if err != nil {
-		return err
-	}
+	sql := "WITH wanted AS (SELECT * FROM " + group[0].Follows + ")\n" + strings.Join(differing, "\nUNION ALL\n")
 	var i int
 	var wanted, stored []*string
-	_, err = pgx.ForEachRow(rows, []any{&i, &wanted, &stored}, func() error { return f.report(&group[i], wanted, stored, found) })
-	return err
+	return pg.Each(ctx, f.tx, sql, []any{f.arguments}, []any{&i, &wanted, &stored}, func() error { return f.report(&group[i], wanted, stored, found) })
 }
 
 // differingSQL finds the rows that are on one side only, and those that differ: the columns that they should have, and have.

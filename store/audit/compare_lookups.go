@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 )
@@ -66,12 +67,12 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 	for i := range exact.Rows {
 		fields[i], values[i] = exact.Rows[i].Field, exact.Rows[i].Exact
 	}
-	rows, err := tx.Query(ctx, lookupColumns, contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
-		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values)
-	if err == nil {
-		d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
-		_, err = pgx.ForEachRow(rows, []any{&d.Relation, &d.Column, &d.Wanted, &d.Stored}, func() error { return found(d) })
+	arguments := []any{
+		contract.ContractID, contract.TemplateID, contract.PackageName, row.CreatedAt, row.Payload,
+		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values,
 	}
+	d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
+	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &d.Wanted, &d.Stored}, func() error { return found(d) })
 	if err != nil {
 		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
 	}

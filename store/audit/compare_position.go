@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -95,13 +96,8 @@ WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
 }
 
 func (c *recordCheck) compare(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition, found func(findings.Difference) error) error {
-	rows, err := tx.Query(ctx, c.sql+" ORDER BY 1", at.ShownAfter, at.ShownTo)
-	if err != nil {
-		return err
-	}
 	var seq int64
-	_, err = pgx.ForEachRow(rows, []any{&seq}, func() error {
+	return pg.Each(ctx, tx, c.sql+" ORDER BY 1", []any{at.ShownAfter, at.ShownTo}, []any{&seq}, func() error {
 		return found(findings.Difference{Kind: c.kind, Relation: c.relation, Seq: seq})
 	})
-	return err
 }

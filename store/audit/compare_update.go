@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
 )
@@ -112,17 +113,13 @@ func (s *Stored) readUpdate(ctx context.Context, tx pgx.Tx, offsets []ledger.Off
 		for _, c := range columns[table.Name] {
 			selected = append(selected, selectNamed(c))
 		}
-		rows, err := tx.Query(ctx, fmt.Sprintf("SELECT row_to_json(r)::text FROM (SELECT %s FROM %s s WHERE %s ORDER BY %s) r",
+		rows, err := pg.Column[string](ctx, tx, fmt.Sprintf("SELECT row_to_json(r)::text FROM (SELECT %s FROM %s s WHERE %s ORDER BY %s) r",
 			strings.Join(selected, ", "), table.SQL(), table.Rows("s.ledger_offset = ANY ($1)"), strings.Join(table.Key, ", ")), offsets)
-		if err == nil {
-			var texts []string
-			texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			for _, text := range texts {
-				r.Rows = append(r.Rows, UpdateRow{Relation: table.Name, Columns: ledger.JSON(text)})
-			}
-		}
 		if err != nil {
 			return fmt.Errorf("read the update's rows of %s: %w", table.Name, err)
+		}
+		for _, row := range rows {
+			r.Rows = append(r.Rows, UpdateRow{Relation: table.Name, Columns: ledger.JSON(row)})
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
@@ -123,13 +124,11 @@ func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []in
 		if table.Family != tables.Snapshot {
 			continue
 		}
-		rows, err := tx.Query(ctx, "SELECT DISTINCT s.ledger_offset FROM "+table.SQL()+" s WHERE "+table.Rows(t.where(&table)), t.args)
-		if err == nil {
-			t.carried, err = pgx.AppendRows(t.carried, rows, pgx.RowTo[int64])
-		}
+		offsets, err := pg.Column[int64](ctx, tx, "SELECT DISTINCT s.ledger_offset FROM "+table.SQL()+" s WHERE "+table.Rows(t.where(&table)), t.args)
 		if err != nil {
 			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
 		}
+		t.carried = append(t.carried, offsets...)
 	}
 	slices.Sort(t.carried)
 	t.carried = slices.Compact(t.carried)
@@ -231,14 +230,11 @@ func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (e
 	default:
 		change = "UPDATE " + table.SQL() + " s SET " + strings.Join(table.Content, " = NULL, ") + " = NULL"
 	}
-	list, err := tx.Query(ctx, "WITH erased AS ("+change+" WHERE "+t.where(table)+
-		" RETURNING s.tableoid AS relation) SELECT e.relation::regclass::text, count(*) FROM erased e GROUP BY 1", t.args)
-	if err != nil {
-		return 0, err
-	}
+	sql := "WITH erased AS (" + change + " WHERE " + t.where(table) +
+		" RETURNING s.tableoid AS relation) SELECT e.relation::regclass::text, count(*) FROM erased e GROUP BY 1"
 	var relation string
 	var n int64
-	_, err = pgx.ForEachRow(list, []any{&relation, &n}, func() error {
+	err = pg.Each(ctx, tx, sql, []any{t.args}, []any{&relation, &n}, func() error {
 		erased += n
 		t.touched = append(t.touched, relation)
 		return nil

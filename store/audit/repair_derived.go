@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
@@ -62,11 +63,7 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 		}
 	}
 	sql := "SELECT max(e.ledger_offset) FROM (" + strings.Join(events, " UNION ALL ") + ") e GROUP BY e.ledger_offset / $1"
-	rows, err := r.term.Pool.Query(ctx, sql, r.term.Partitions.Smallest())
-	if err != nil {
-		return fmt.Errorf("look for the offsets of events: %w", err)
-	}
-	offsets, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	offsets, err := pg.Column[int64](ctx, r.term.Pool, sql, r.term.Partitions.Smallest())
 	if err != nil {
 		return fmt.Errorf("look for the offsets of events: %w", err)
 	}

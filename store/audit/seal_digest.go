@@ -11,6 +11,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -35,15 +36,12 @@ func (s *Stored) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from,
 			return nil, err
 		}
 		rows, sum := 0, sha256.New()
-		result, err := tx.Query(ctx, sql, from, to)
-		if err == nil {
-			var row []byte
-			_, err = pgx.ForEachRow(result, []any{&row}, func() error {
-				rows++
-				sum.Write(row)
-				return nil
-			})
-		}
+		var row []byte
+		err = pg.Each(ctx, tx, sql, []any{from, to}, []any{&row}, func() error {
+			rows++
+			sum.Write(row)
+			return nil
+		})
 		if err != nil {
 			return nil, fmt.Errorf("digest %s of %s after %d up to %d: %w", table.Name, stream, from, to, err)
 		}

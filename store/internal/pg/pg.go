@@ -1,4 +1,5 @@
-// Package pg is what every part of the store needs of PostgreSQL: codes of errors, ends of transactions and connections, and waiting.
+// Package pg is what every part of the store needs of PostgreSQL: codes of errors, reading rows, ends of transactions and
+// connections, and waiting.
 package pg
 
 import (
@@ -7,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,15 +33,7 @@ const (
 // HasCode reports whether the server refused with one of these codes.
 func HasCode(err error, codes ...string) bool {
 	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) {
-		return false
-	}
-	for _, code := range codes {
-		if pgErr.Code == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &pgErr) && slices.Contains(codes, pgErr.Code)
 }
 
 // IsError reports whether the server refused, or did not answer to the end.
@@ -64,6 +58,30 @@ func Close(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // nothing is lost with it
+}
+
+// Queryer is a pool, a connection or a transaction.
+type Queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Column returns the values of a query with one column.
+func Column[T any](ctx context.Context, db Queryer, sql string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[T])
+}
+
+// Each reads the rows of a query one after the other: it stores the columns of one in the variables that into points to, and calls row.
+func Each(ctx context.Context, db Queryer, sql string, args, into []any, row func() error) error {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(rows, into, row)
+	return err
 }
 
 // WaitAtMost limits how long the later statements of a transaction wait for a lock.
