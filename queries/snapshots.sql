@@ -26,6 +26,10 @@ SELECT s.* FROM snapshots s
 WHERE s.finished_at IS NOT NULL AND s.snapshot_offset = (SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'updates')
   AND s.snapshot_offset IS DISTINCT FROM (SELECT f.waiting_snapshot FROM floors f WHERE f.stream = 'updates');
 
+-- name: SnapshotsKeep :exec
+-- Removes all snapshots but one. Their rows are removed before.
+DELETE FROM snapshots_both WHERE snapshot_offset <> @snapshot_offset;
+
 -- name: SnapshotDiscard :exec
 DELETE FROM snapshots_both WHERE finished_at IS NULL;
 

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/tables"
 )
 
 // LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Its rows are carried ones,
@@ -100,14 +101,25 @@ func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 
 // dropLowerSnapshot removes it, with the lifetimes that were computed from there on. Its caller has taken its turn.
 func (l *BackfillWriter) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
-	dropped, err := l.store.db.Queries.WaitingSnapshotDrop(ctx, tx)
+	dropped, err := l.dropWaiting(ctx, tx)
 	if err != nil {
 		return fmt.Errorf("remove its rows: %w", err)
 	}
-	if dropped == 0 {
+	if !dropped {
 		return nil
 	}
 	return l.dropLifetimes(ctx, tx)
+}
+
+// dropWaiting removes the snapshot that waits, with its rows, and reports whether there was one.
+func (l *BackfillWriter) dropWaiting(ctx context.Context, tx pgx.Tx) (dropped bool, err error) {
+	for _, table := range tables.In(tables.Waiting) {
+		if _, err := tx.Exec(ctx, table.Delete("true")); err != nil {
+			return false, err
+		}
+	}
+	n, err := l.store.db.Queries.WaitingSnapshotDrop(ctx, tx)
+	return n > 0, err
 }
 
 // WriteSnapshotPage is UpdatesWriter.WriteSnapshotPage, but for what follows from the last page: nothing does before FillState.
@@ -154,10 +166,15 @@ func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) 
 }
 
 // show has the snapshot at an offset shown, in the place of the one that was: it is the state floor now. Those of its rows that history
-// covers go: the events themselves are there. Offset 0 stands for none.
+// covers go: the events themselves are there. Offset 0 stands for none. None waits any more.
 func (l *BackfillWriter) show(ctx context.Context, tx pgx.Tx, at int64) error {
-	if err := l.store.db.Queries.CarriedKeep(ctx, tx, at); err != nil {
-		return fmt.Errorf("remove carried rows that others have taken the place of: %w", err)
+	for _, table := range tables.In(tables.Snapshot) {
+		if _, err := tx.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" <> $1 OR "+held.CoveredS), at); err != nil {
+			return fmt.Errorf("remove rows of %s that others have taken the place of: %w", table.Name, err)
+		}
+	}
+	if err := l.store.db.Queries.SnapshotsKeep(ctx, tx, at); err != nil {
+		return fmt.Errorf("forget the other snapshots: %w", err)
 	}
 	if err := l.store.db.Queries.LookupsForgetCarried(ctx, tx); err != nil {
 		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)

@@ -101,11 +101,11 @@ func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledg
 			if !table.OfRecords() {
 				continue
 			}
-			columns, err := q.RecordColumns(ctx, tx, table.SQL())
+			columns, err := q.RecordColumns(ctx, tx, table.Name)
 			if err != nil {
 				return "", err
 			}
-			_, err = tx.Exec(ctx, "INSERT INTO "+table.SQL()+" SELECT "+columns+" FROM "+table.SQL()+" s WHERE s.seq > $2 AND s.seq <= $3 ORDER BY s.seq",
+			_, err = tx.Exec(ctx, "INSERT INTO "+table.Name+" SELECT "+columns+" FROM "+table.Name+" s WHERE s.seq > $2 AND s.seq <= $3 ORDER BY s.seq",
 				next.ReadAfter-at.ReadAfter, at.ReadAfter, at.ReadAfter+carried)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", table.Name, err)
@@ -185,11 +185,11 @@ func (l *TransactionsWriter) dropLeftoversOf(ctx context.Context, table *tables.
 			if err := l.holdPosition(ctx, tx, at); err != nil {
 				return err
 			}
-			if blocks, err = l.store.db.Queries.RelationBlocks(ctx, tx, table.SQL()); err != nil {
+			if blocks, err = l.store.db.Queries.RelationBlocks(ctx, tx, table.Name); err != nil {
 				return err
 			}
-			_, err = tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s s WHERE s.ctid >= '(%d,0)' AND s.ctid < '(%d,0)' AND (%s)",
-				table.SQL(), block, block+leftoverBlocks, table.Rows(leftover(table))), at.ShownAfter, at.ShownTo, at.ReadAfter)
+			some := fmt.Sprintf("s.ctid >= '(%d,0)' AND s.ctid < '(%d,0)' AND (%s)", block, block+leftoverBlocks, leftover(table))
+			_, err = tx.Exec(ctx, table.Delete(some), at.ShownAfter, at.ShownTo, at.ReadAfter)
 			return err
 		})
 		if err != nil {

@@ -87,8 +87,7 @@ type pruning struct {
 }
 
 func (p *pruning) run(ctx context.Context) error {
-	q := p.leader.store.db.Queries
-	if err := q.TimeoutsOff(ctx, p.tx); err != nil {
+	if err := p.leader.store.db.Queries.TimeoutsOff(ctx, p.tx); err != nil {
 		return fmt.Errorf("switch the limits on time off: %w", err)
 	}
 	if _, err := p.tx.Exec(ctx, "SET LOCAL work_mem = '256MB'"); err != nil {
@@ -97,7 +96,7 @@ func (p *pruning) run(ctx context.Context) error {
 	if err := p.findPartitions(ctx); err != nil {
 		return err
 	}
-	if _, err := q.WaitingSnapshotDrop(ctx, p.tx); err != nil {
+	if _, err := p.leader.dropWaiting(ctx, p.tx); err != nil {
 		return fmt.Errorf("remove the snapshot that was to lower the state floor: %w", err)
 	}
 	carrying := carrying{db: p.leader.store.db, tx: p.tx, from: p.from, floor: p.floor}
@@ -151,7 +150,7 @@ func (p *pruning) removeRows(ctx context.Context) error {
 		if !table.Pruned || table.Partitioned || table.Moved {
 			continue
 		}
-		if _, err := p.tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" <= $1"), p.floor); err != nil {
+		if _, err := p.tx.Exec(ctx, table.Delete("s."+table.Place+" <= $1"), p.floor); err != nil {
 			return fmt.Errorf("remove rows of %s: %w", table.Name, err)
 		}
 	}
@@ -262,7 +261,7 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	names := []string{"floors", "checkpoints"}
 	for _, table := range tables.All() {
 		if table.Pruned && table.Partitioned {
-			names = append(names, table.SQL())
+			names = append(names, table.Name)
 		}
 	}
 	return lockOut(ctx, tx, names)

@@ -97,7 +97,7 @@ func (c *carrying) run(ctx context.Context) error {
 	q := c.db.Queries
 	exact := tables.Get(tables.Snapshot, "carried_exact_payloads")
 	orphans := func(ctx context.Context, db dbsqlc.DBTX, _ int64) error {
-		_, err := db.Exec(ctx, "DELETE FROM "+exact.SQL()+" s WHERE "+exact.Orphan)
+		_, err := db.Exec(ctx, exact.Delete(exact.Orphan))
 		return err
 	}
 	for _, step := range []struct {

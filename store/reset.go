@@ -156,7 +156,7 @@ func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Of
 func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables.Table, after int64) (int64, error) {
 	switch table.Reset {
 	case tables.Remove:
-		removed, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s."+table.Place+" > $1"), after)
+		removed, err := tx.Exec(ctx, table.Delete("s."+table.Place+" > $1"), after)
 		return removed.RowsAffected(), err
 	case tables.Reopen:
 		return l.store.db.Queries.ResetLifetimes(ctx, tx, after)

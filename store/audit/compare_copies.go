@@ -71,7 +71,7 @@ func eachThatDiffers(ctx context.Context, tx pgx.Tx, table *tables.Table, column
     CASE WHEN c.is_copy IS NOT NULL THEN ARRAY[%s] END, is_intact(s), is_intact(c)
 FROM %s s FULL JOIN %s c ON %s
 WHERE (is_intact(s) AND is_intact(c) AND s.digest = c.digest) IS NOT TRUE`,
-		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.SQL(), table.Copy(), strings.Join(same, " AND "))
+		strings.Join(append(name, "NULL"), ", "), strings.Join(stored, ", "), strings.Join(copied, ", "), table.Name, table.Copy(), strings.Join(same, " AND "))
 	var r twoRows
 	return pg.Each(ctx, tx, sql, nil, []any{&r.name, &r.stored, &r.copied, &r.storedOK, &r.copyOK}, func() error { return each(&r) })
 }

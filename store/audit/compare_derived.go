@@ -150,7 +150,7 @@ func (c *derivedComparison) orphans(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Name != "updates" {
-			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s WHERE "+"s.ledger_offset > $1 AND s.ledger_offset <= $2")
+			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s WHERE "+"s.ledger_offset > $1 AND s.ledger_offset <= $2")
 		}
 	}
 	return c.rows(ctx, `SELECT DISTINCT 'updates', e.ledger_offset, NULL::integer, '', '{}'::text[], NULL::text[]

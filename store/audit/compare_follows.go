@@ -59,7 +59,7 @@ func (f *following) differingSQL(n int, table *tables.Table) string {
 	}
 	return fmt.Sprintf(`SELECT %d, CASE WHEN w.%[2]s IS NOT NULL THEN ARRAY[%[3]s] END, CASE WHEN s.%[2]s IS NOT NULL THEN ARRAY[%[4]s] END
 FROM (SELECT * FROM wanted w WHERE %[5]s) w FULL JOIN %[6]s s ON %[7]s
-WHERE %[8]s`, n, named[0], strings.Join(wanted, ", "), strings.Join(stored, ", "), ofTable(table), table.SQL(),
+WHERE %[8]s`, n, named[0], strings.Join(wanted, ", "), strings.Join(stored, ", "), ofTable(table), table.Name,
 		strings.Join(same, " AND "), strings.Join(differ, " OR "))
 }
 
@@ -161,8 +161,8 @@ func (f *following) repair(ctx context.Context, group []tables.Table) error {
 		list := strings.Join(names, ", ")
 		statements = append(statements,
 			fmt.Sprintf("DELETE FROM %s s WHERE %s AND NOT EXISTS (SELECT FROM wanted w WHERE %s AND %s)",
-				table.SQL(), known(table), ofTable(table), strings.Join(same, " AND ")),
-			fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM wanted w WHERE %[3]s ON CONFLICT DO NOTHING", table.SQL(), list, ofTable(table)))
+				table.Name, known(table), ofTable(table), strings.Join(same, " AND ")),
+			fmt.Sprintf("INSERT INTO %s (%s) SELECT %[2]s FROM wanted w WHERE %[3]s ON CONFLICT DO NOTHING", table.Name, list, ofTable(table)))
 	}
 	for _, sql := range append(statements, "DROP TABLE wanted") {
 		if _, err := f.tx.Exec(ctx, sql, f.arguments); err != nil {

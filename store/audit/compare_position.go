@@ -72,13 +72,13 @@ FROM (SELECT $1::bigint AS seq UNION ALL SELECT t.seq FROM transactions t WHERE 
 WHERE p.seq < $2 AND NOT EXISTS (SELECT FROM transactions t WHERE t.seq = p.seq + 1)`},
 	}
 	for _, table := range tables.In(tables.Records) {
-		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.SQL() + ` s WHERE ` + table.Rows(stray)})
+		checks = append(checks, recordCheck{table.Name, findings.Extra, `SELECT s.seq FROM ` + table.Name + ` s WHERE ` + table.Rows(stray)})
 		if table.Kind != "" {
 			is := `t.seq > $1 AND t.seq <= $2 AND t.kind `
 			checks = append(checks,
 				recordCheck{table.Name, findings.Missing, `SELECT t.seq FROM transactions t
-WHERE ` + is + `= '` + string(table.Kind) + `' AND NOT EXISTS (SELECT FROM ` + table.SQL() + ` x WHERE x.seq = t.seq)`},
-				recordCheck{table.Name, findings.Extra, `SELECT t.seq FROM transactions t JOIN ` + table.SQL() + ` x ON x.seq = t.seq
+WHERE ` + is + `= '` + string(table.Kind) + `' AND NOT EXISTS (SELECT FROM ` + table.Name + ` x WHERE x.seq = t.seq)`},
+				recordCheck{table.Name, findings.Extra, `SELECT t.seq FROM transactions t JOIN ` + table.Name + ` x ON x.seq = t.seq
 WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		}
 		if table.Count == "" {
@@ -87,7 +87,7 @@ WHERE ` + is + `<> '` + string(table.Kind) + `'`})
 		for kind, sign := range map[findings.Disagreement]string{findings.Missing: "<", findings.Extra: ">"} {
 			checks = append(checks, recordCheck{table.Name, kind, `SELECT coalesce(t.seq, x.seq) AS seq
 FROM (SELECT * FROM transfers WHERE seq > $1 AND seq <= $2) t
-FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.SQL() + ` i WHERE i.seq > $1 AND i.seq <= $2 GROUP BY i.seq) x ON x.seq = t.seq
+FULL JOIN (SELECT i.seq, count(*) AS rows FROM ` + table.Name + ` i WHERE i.seq > $1 AND i.seq <= $2 GROUP BY i.seq) x ON x.seq = t.seq
 WHERE coalesce(x.rows, 0) ` + sign + ` coalesce(t.` + table.Count + `, 0)
   AND EXISTS (SELECT FROM transactions r WHERE r.seq = coalesce(t.seq, x.seq))`})
 		}

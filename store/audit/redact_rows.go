@@ -124,7 +124,7 @@ func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []in
 		if table.Family != tables.Snapshot {
 			continue
 		}
-		offsets, err := pg.Column[int64](ctx, tx, "SELECT DISTINCT s.ledger_offset FROM "+table.SQL()+" s WHERE "+table.Rows(t.where(&table)), t.args)
+		offsets, err := pg.Column[int64](ctx, tx, "SELECT DISTINCT s.ledger_offset FROM "+table.Name+" s WHERE "+table.Rows(t.where(&table)), t.args)
 		if err != nil {
 			return fmt.Errorf("look for what is to be erased from %s: %w", table.Name, err)
 		}
@@ -221,14 +221,14 @@ func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (e
 	var change string
 	switch {
 	case table.Content[0] == "exact":
-		change = "DELETE FROM " + table.SQL() + " s"
+		change = "DELETE FROM " + table.Name + " s"
 	case table.Content[0] == "position_id": // as for all contracts: of one that is a holding by its template something is known still
-		change = "UPDATE " + table.SQL() + ` s SET (position_id, amount, locked, locked_until) = (
+		change = "UPDATE " + table.Name + ` s SET (position_id, amount, locked, locked_until) = (
     SELECT h.position_id, h.amount, h.locked, h.locked_until FROM created_holdings h
     WHERE s.template_ref = ANY (ARRAY(SELECT k.template_ref FROM holding_templates k))
       AND h.ledger_offset = s.activated_offset AND h.node_id = s.activated_node_id LIMIT 1)`
 	default:
-		change = "UPDATE " + table.SQL() + " s SET " + strings.Join(table.Content, " = NULL, ") + " = NULL"
+		change = "UPDATE " + table.Name + " s SET " + strings.Join(table.Content, " = NULL, ") + " = NULL"
 	}
 	sql := "WITH erased AS (" + change + " WHERE " + t.where(table) +
 		" RETURNING s.tableoid AS relation) SELECT e.relation::regclass::text, count(*) FROM erased e GROUP BY 1"

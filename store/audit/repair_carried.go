@@ -59,7 +59,7 @@ func (r *Repairer) repairCarried(ctx context.Context, page *carriedPage) error {
 func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPage, carried *rows.Carried) error {
 	for _, table := range tables.In(tables.Snapshot) {
 		where, arguments := page.stored(carried, table.Name)
-		if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(where), arguments...); err != nil {
+		if _, err := tx.Exec(ctx, table.Delete(where), arguments...); err != nil {
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
 		}
 	}
@@ -95,7 +95,7 @@ func (r *Repairer) DropCarried(ctx context.Context, at ledger.Offset, keys []str
 		if err := r.stored.db.Queries.CarriedViewsDropOrphans(ctx, tx); err != nil {
 			return fmt.Errorf("remove interface views of no event: %w", err)
 		}
-		if _, err := tx.Exec(ctx, "DELETE FROM carried_exact_payloads s WHERE "+carriedExactPayloads.Rows(carriedExactPayloads.Orphan)); err != nil {
+		if _, err := tx.Exec(ctx, carriedExactPayloads.Delete(carriedExactPayloads.Orphan)); err != nil {
 			return fmt.Errorf("remove exact values of no event: %w", err)
 		}
 		return r.repaired(ctx, tx, findings.SealedSnapshot, 0, int64(at), writing.Repaired)

@@ -59,7 +59,7 @@ func (r *Repairer) ensureLifetimes(ctx context.Context) error {
 	var events []string
 	for _, table := range tables.In(tables.Facts) {
 		if table.Activity {
-			events = append(events, "SELECT s.ledger_offset FROM "+table.SQL()+" s")
+			events = append(events, "SELECT s.ledger_offset FROM "+table.Name+" s")
 		}
 	}
 	sql := "SELECT max(e.ledger_offset) FROM (" + strings.Join(events, " UNION ALL ") + ") e GROUP BY e.ledger_offset / $1"
@@ -96,8 +96,8 @@ func (d *derivation) outside(ctx context.Context) error {
 			}
 		}
 		for _, sql := range []string{
-			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.SQL(), wrong, column, strings.Join(same, " AND ")),
-			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.SQL(), column, wrong),
+			fmt.Sprintf("DELETE FROM %s s WHERE %s AND (EXISTS (SELECT FROM %[1]s r WHERE r.%[3]s = $1 AND %[4]s)\n    OR s.%[3]s IN (SELECT o.snapshot_offset FROM snapshots o))", table.Name, wrong, column, strings.Join(same, " AND ")),
+			fmt.Sprintf("UPDATE %s s SET %s = $1 WHERE %s", table.Name, column, wrong),
 		} {
 			if _, err := d.tx.Exec(ctx, sql, int64(d.basis.ProjectedFrom)); err != nil {
 				return err
@@ -113,7 +113,7 @@ func (d *derivation) orphans(ctx context.Context) error { return d.remove(ctx, d
 func (d *derivation) remove(ctx context.Context, list []strays) error {
 	arguments := d.basis.arguments()
 	for _, s := range list {
-		if _, err := d.tx.Exec(ctx, "DELETE FROM "+s.table.SQL()+" s WHERE "+s.table.Rows(s.where), arguments); err != nil {
+		if _, err := d.tx.Exec(ctx, s.table.Delete(s.where), arguments); err != nil {
 			return err
 		}
 	}

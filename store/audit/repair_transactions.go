@@ -47,7 +47,7 @@ func (r *Repairer) RestartTransactions(ctx context.Context) error {
 			if !table.OfRecords() {
 				beyond = "s.generation >= $1"
 			}
-			if _, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows(beyond), at.LastSeq); err != nil {
+			if _, err := tx.Exec(ctx, table.Delete(beyond), at.LastSeq); err != nil {
 				return fmt.Errorf("remove rows of %s that belong to no record: %w", table.Name, err)
 			}
 		}

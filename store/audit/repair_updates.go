@@ -162,8 +162,7 @@ func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, p
 		offsets = append(offsets, int64(offset))
 	}
 	for _, table := range tables.In(tables.Facts) {
-		_, err := tx.Exec(ctx, "DELETE FROM "+table.SQL()+" s WHERE "+table.Rows("s.ledger_offset = ANY ($1::bigint[])"), offsets)
-		if err != nil {
+		if _, err := tx.Exec(ctx, table.Delete("s.ledger_offset = ANY ($1::bigint[])"), offsets); err != nil {
 			return fmt.Errorf("remove %d offsets from %s: %w", len(offsets), table.Name, err)
 		}
 	}

@@ -76,7 +76,7 @@ func digestsSQL(table *tables.Table, columns []column) (string, error) {
 		condition += " AND " + place + " > $1::bigint AND " + place + " <= $2::bigint"
 		order = place + ", digest"
 	}
-	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s", row, table.SQL(), table.Rows(condition), order), nil
+	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s", row, table.Name, table.Rows(condition), order), nil
 }
 
 // rowDigestSQL is the SHA-256 of a row's canonical text: of each column that is not NULL, in the order of their names, its name

@@ -72,7 +72,7 @@ func TestDigestOfEveryColumn(t *testing.T) {
 		known, err := s.sealedColumns(t.Context(), d.Conn, stream)
 		require.NoError(t, err)
 		for _, table := range tables.In(family) {
-			relation := table.SQL()
+			relation := table.Name
 			one := fmt.Sprintf("(tableoid, ctid) = (SELECT s.tableoid, s.ctid FROM %s s WHERE %s LIMIT 1)", relation, condition(stream, table))
 			require.Equal(t, "1", d.Row(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s", relation, one)), relation)
 			require.Equal(t, []string{stream}, d.changed(s, fmt.Sprintf("DELETE FROM %s WHERE %s", relation, one)), relation)
@@ -138,7 +138,7 @@ func TestDigestDependsOnNothingElse(t *testing.T) {
 		"SET LOCAL enable_indexscan = off", "SET LOCAL enable_seqscan = off", "SET LOCAL jit = off"))
 	var added []string
 	for _, table := range tables.In(tables.Facts, tables.Snapshot, tables.Records) {
-		added = append(added, "ALTER TABLE "+table.SQL()+" ADD COLUMN IF NOT EXISTS a_new_one text")
+		added = append(added, "ALTER TABLE "+table.Name+" ADD COLUMN IF NOT EXISTS a_new_one text")
 	}
 	require.Empty(t, d.changed(s, added...))
 	require.Empty(t, d.changed(s,

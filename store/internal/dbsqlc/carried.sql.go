@@ -37,29 +37,3 @@ func (q *Queries) CarriedCreatedExists(ctx context.Context, db DBTX, arg Carried
 	err := row.Scan(&exists)
 	return exists, err
 }
-
-const carriedKeep = `-- name: CarriedKeep :exec
-WITH created AS (
-    DELETE FROM carried_created x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), views AS (
-    DELETE FROM carried_interface_views x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), reassignments AS (
-    DELETE FROM carried_reassignments x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), unknown AS (
-    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset <> $1
-        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-), exact AS (
-    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset <> $1
-        OR EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)
-)
-DELETE FROM snapshots_both s WHERE s.snapshot_offset <> $1
-`
-
-// Removes all carried rows but those of one snapshot, and of these the ones whose events are stored as facts.
-func (q *Queries) CarriedKeep(ctx context.Context, db DBTX, snapshotOffset int64) error {
-	_, err := db.Exec(ctx, carriedKeep, snapshotOffset)
-	return err
-}

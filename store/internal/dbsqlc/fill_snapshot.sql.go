@@ -122,16 +122,6 @@ func (q *Queries) WaitingSnapshotContradicted(ctx context.Context, db DBTX, snap
 const waitingSnapshotDrop = `-- name: WaitingSnapshotDrop :execrows
 WITH waiting AS (
     SELECT f.waiting_snapshot AS snapshot_offset FROM floors f WHERE f.stream = 'updates'
-), created AS (
-    DELETE FROM carried_created x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
-), views AS (
-    DELETE FROM carried_interface_views x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
-), reassignments AS (
-    DELETE FROM carried_reassignments x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
-), unknown AS (
-    DELETE FROM carried_unknown_elements x WHERE x.ledger_offset = (SELECT w.snapshot_offset FROM waiting w)
-), exact AS (
-    DELETE FROM carried_exact_payloads x WHERE x.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 ), unset AS (
     UPDATE floors_both f SET waiting_snapshot = NULL, digest = changed_digest(f, jsonb_build_object('waiting_snapshot', NULL::bigint))
     WHERE f.waiting_snapshot IS NOT NULL
@@ -139,7 +129,7 @@ WITH waiting AS (
 DELETE FROM snapshots_both s WHERE s.snapshot_offset = (SELECT w.snapshot_offset FROM waiting w)
 `
 
-// Removes the waiting snapshot with its rows.
+// Removes the waiting snapshot. Its rows are removed before.
 func (q *Queries) WaitingSnapshotDrop(ctx context.Context, db DBTX) (int64, error) {
 	result, err := db.Exec(ctx, waitingSnapshotDrop)
 	if err != nil {

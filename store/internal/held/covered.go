@@ -53,8 +53,5 @@ func (c Ranges) Missing(r ledger.Range) (parts []ledger.Range) {
 	return parts
 }
 
-// These are true of a row x, or s, whose offset is covered.
-const (
-	CoveredX = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < x.ledger_offset AND v.to_inclusive >= x.ledger_offset)"
-	CoveredS = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)"
-)
+// CoveredS is true of a row s whose offset is covered.
+const CoveredS = "EXISTS (SELECT FROM coverage v WHERE v.from_exclusive < s.ledger_offset AND v.to_inclusive >= s.ledger_offset)"

@@ -90,7 +90,7 @@ func KeepTwice() string {
 	var b strings.Builder
 	for _, table := range tables.KeptTwice() {
 		fmt.Fprintf(&b, `UPDATE %[1]s x SET digest = indexer.row_digest(x) WHERE NOT indexer.is_intact(x); DELETE FROM indexer.%[2]s;
-INSERT INTO indexer.%[3]s SELECT (jsonb_populate_record(x, '{"is_copy": true}')).* FROM %[1]s x; `, table.SQL(), table.Copy(), table.Both())
+INSERT INTO indexer.%[3]s SELECT (jsonb_populate_record(x, '{"is_copy": true}')).* FROM %[1]s x; `, table.Name, table.Copy(), table.Both())
 	}
 	return b.String()
 }

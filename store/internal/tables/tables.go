@@ -34,8 +34,8 @@ const (
 	Projections
 	// Dictionaries give numbers to names. They are kept twice.
 	Dictionaries
-	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot, and nobody
-	// compares them.
+	// Waiting rows belong to the snapshot that waits until it lowers the state floor. They are in the tables of Snapshot; they are not
+	// compared, and go with it.
 	Waiting
 	// State is everything else: what is held, positions, leadership, and what tasks have read. Most of it is kept twice.
 	State
@@ -117,8 +117,10 @@ func (t *Table) Rows(condition string) string {
 	return t.Which + " AND (" + condition + ")"
 }
 
-// SQL is the table's name in a statement.
-func (t *Table) SQL() string { return t.Name }
+// Delete is the statement that deletes, among the family's, the rows s of a condition.
+func (t *Table) Delete(condition string) string {
+	return "DELETE FROM " + t.Name + " s WHERE " + t.Rows(condition)
+}
 
 // Copy is the name of the copy of a table that is kept twice, and Both that of the two as one: whoever writes writes that one.
 func (t *Table) Copy() string { return t.Name + "_copy" }
