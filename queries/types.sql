@@ -35,17 +35,18 @@ VALUES (@package_id, @package_name, @package_version, @language, @upgrades, @nee
 ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version, language = excluded.language,
     upgrades = excluded.upgrades, needs = excluded.needs, failure = excluded.failure, content = excluded.content;
 
--- name: PackageDefinitionsDelete :exec
-DELETE FROM package_definitions WHERE package_id = @package_id;
-
--- name: PackageChoicesDelete :exec
-DELETE FROM package_choices WHERE package_id = @package_id;
-
--- name: PackageFieldsDelete :exec
-DELETE FROM package_fields WHERE package_id = @package_id;
-
--- name: PackageContentDelete :exec
-DELETE FROM package_contents WHERE package_id = @package_id;
+-- name: PackageDrop :exec
+-- Removes what follows from a package, and that it could not be had. with_content: the package too.
+WITH definitions AS (
+    DELETE FROM package_definitions d WHERE d.package_id = @package_id
+), choices AS (
+    DELETE FROM package_choices c WHERE c.package_id = @package_id
+), fields AS (
+    DELETE FROM package_fields f WHERE f.package_id = @package_id
+), tries AS (
+    DELETE FROM package_tries t WHERE t.package_id = @package_id
+)
+DELETE FROM package_contents p WHERE p.package_id = @package_id AND @with_content::boolean;
 
 -- name: PackageDefinitionList :many
 SELECT * FROM package_definitions WHERE package_id = @package_id;
@@ -61,9 +62,6 @@ SELECT * FROM package_fields WHERE package_id = @package_id;
 INSERT INTO package_tries (package_id, tries, next_at, failure) VALUES (@package_id, 1, now() + interval '1 hour', @failure)
 ON CONFLICT (package_id) DO UPDATE SET tries = package_tries.tries + 1,
     next_at = now() + least(interval '1 day', interval '1 hour' * power(2, least(package_tries.tries, 10))), failure = excluded.failure;
-
--- name: PackageTryDelete :exec
-DELETE FROM package_tries WHERE package_id = @package_id;
 
 -- name: ServedSubjectList :many
 -- What events name: templates, and interfaces that have views and of which it is known what their packages are named.

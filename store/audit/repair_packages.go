@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -21,7 +22,7 @@ func (r *Repairer) RepairPackages(ctx context.Context, again []*ledger.Package, 
 			}
 		}
 		for _, id := range slices.Sorted(slices.Values(forget)) {
-			if err := writing.DropPackage(ctx, tx, r.stored.db.Queries, id, true); err != nil {
+			if err := r.stored.db.Queries.PackageDrop(ctx, tx, dbsqlc.PackageDropParams{PackageID: id, WithContent: true}); err != nil {
 				return fmt.Errorf("package %s: %w", id, err)
 			}
 		}

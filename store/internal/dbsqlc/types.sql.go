@@ -41,15 +41,6 @@ func (q *Queries) PackageChoiceList(ctx context.Context, db DBTX, packageID stri
 	return items, nil
 }
 
-const packageChoicesDelete = `-- name: PackageChoicesDelete :exec
-DELETE FROM package_choices WHERE package_id = $1
-`
-
-func (q *Queries) PackageChoicesDelete(ctx context.Context, db DBTX, packageID string) error {
-	_, err := db.Exec(ctx, packageChoicesDelete, packageID)
-	return err
-}
-
 const packageCompletableList = `-- name: PackageCompletableList :many
 SELECT c.package_id FROM package_contents c
 WHERE EXISTS (SELECT FROM package_contents o WHERE o.package_id = ANY (c.needs) AND encode(sha256(o.content), 'hex') = o.package_id) ORDER BY c.package_id
@@ -74,15 +65,6 @@ func (q *Queries) PackageCompletableList(ctx context.Context, db DBTX) ([]string
 		return nil, err
 	}
 	return items, nil
-}
-
-const packageContentDelete = `-- name: PackageContentDelete :exec
-DELETE FROM package_contents WHERE package_id = $1
-`
-
-func (q *Queries) PackageContentDelete(ctx context.Context, db DBTX, packageID string) error {
-	_, err := db.Exec(ctx, packageContentDelete, packageID)
-	return err
 }
 
 const packageContentGet = `-- name: PackageContentGet :one
@@ -189,12 +171,27 @@ func (q *Queries) PackageDefinitionList(ctx context.Context, db DBTX, packageID 
 	return items, nil
 }
 
-const packageDefinitionsDelete = `-- name: PackageDefinitionsDelete :exec
-DELETE FROM package_definitions WHERE package_id = $1
+const packageDrop = `-- name: PackageDrop :exec
+WITH definitions AS (
+    DELETE FROM package_definitions d WHERE d.package_id = $1
+), choices AS (
+    DELETE FROM package_choices c WHERE c.package_id = $1
+), fields AS (
+    DELETE FROM package_fields f WHERE f.package_id = $1
+), tries AS (
+    DELETE FROM package_tries t WHERE t.package_id = $1
+)
+DELETE FROM package_contents p WHERE p.package_id = $1 AND $2::boolean
 `
 
-func (q *Queries) PackageDefinitionsDelete(ctx context.Context, db DBTX, packageID string) error {
-	_, err := db.Exec(ctx, packageDefinitionsDelete, packageID)
+type PackageDropParams struct {
+	PackageID   string `db:"package_id"`
+	WithContent bool   `db:"with_content"`
+}
+
+// Removes what follows from a package, and that it could not be had. with_content: the package too.
+func (q *Queries) PackageDrop(ctx context.Context, db DBTX, arg PackageDropParams) error {
+	_, err := db.Exec(ctx, packageDrop, arg.PackageID, arg.WithContent)
 	return err
 }
 
@@ -231,15 +228,6 @@ func (q *Queries) PackageFieldList(ctx context.Context, db DBTX, packageID strin
 	return items, nil
 }
 
-const packageFieldsDelete = `-- name: PackageFieldsDelete :exec
-DELETE FROM package_fields WHERE package_id = $1
-`
-
-func (q *Queries) PackageFieldsDelete(ctx context.Context, db DBTX, packageID string) error {
-	_, err := db.Exec(ctx, packageFieldsDelete, packageID)
-	return err
-}
-
 const packageIsCompletable = `-- name: PackageIsCompletable :one
 SELECT EXISTS (
     SELECT FROM package_contents c JOIN package_contents o ON o.package_id = ANY (c.needs) AND encode(sha256(o.content), 'hex') = o.package_id
@@ -252,15 +240,6 @@ func (q *Queries) PackageIsCompletable(ctx context.Context, db DBTX, packageID s
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
-}
-
-const packageTryDelete = `-- name: PackageTryDelete :exec
-DELETE FROM package_tries WHERE package_id = $1
-`
-
-func (q *Queries) PackageTryDelete(ctx context.Context, db DBTX, packageID string) error {
-	_, err := db.Exec(ctx, packageTryDelete, packageID)
-	return err
 }
 
 const packageTryUpsert = `-- name: PackageTryUpsert :exec

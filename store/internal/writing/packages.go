@@ -12,7 +12,7 @@ import (
 
 // SavePackage stores a package and what it says of types, in place of what was stored of it.
 func SavePackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, p *ledger.Package) error {
-	if err := DropPackage(ctx, tx, q, p.ID, false); err != nil {
+	if err := q.PackageDrop(ctx, tx, dbsqlc.PackageDropParams{PackageID: p.ID}); err != nil {
 		return err
 	}
 	row := dbsqlc.PackageContentUpsertParams{
@@ -39,22 +39,6 @@ func SavePackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, p *ledger.Pa
 		return err
 	}
 	return CopyRows(ctx, tx, "package_fields", types.Fields)
-}
-
-// DropPackage deletes what follows from a package, and that it could not be had; where content says so, the package too.
-func DropPackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, id string, content bool) error {
-	steps := []func(context.Context, dbsqlc.DBTX, string) error{
-		q.PackageDefinitionsDelete, q.PackageChoicesDelete, q.PackageFieldsDelete, q.PackageTryDelete,
-	}
-	if content {
-		steps = append(steps, q.PackageContentDelete)
-	}
-	for _, step := range steps {
-		if err := step(ctx, tx, id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // TypeRows are the rows of what a package says of types.
