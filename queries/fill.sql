@@ -98,16 +98,14 @@ WITH views AS (
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
 
--- name: LookupsForgetCreated :many
--- Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
-DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
-WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id;
-
--- name: LookupsForgetExact :exec
--- Removes the exact values of removed look-ups. The arrays are parallel.
-DELETE FROM lookup_exact_payloads x
-USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) gone
-WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id;
+-- name: LookupsForgetCreated :exec
+-- Removes look-ups of contracts whose creation is stored now, with or without an answer.
+WITH gone AS (
+    DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
+    WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
+)
+DELETE FROM lookup_exact_payloads x USING gone g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
 
 -- name: FillLifetimesBegin :execrows
 -- Begins to compute lifetimes from an offset on; NULL: stops that. Removes what was computed before and is not shown yet.

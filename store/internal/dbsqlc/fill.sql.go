@@ -435,50 +435,17 @@ func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) error 
 	return err
 }
 
-const lookupsForgetCreated = `-- name: LookupsForgetCreated :many
-DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
-WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
+const lookupsForgetCreated = `-- name: LookupsForgetCreated :exec
+WITH gone AS (
+    DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
+    WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
+)
+DELETE FROM lookup_exact_payloads x USING gone g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
 `
 
-type LookupsForgetCreatedRow struct {
-	LedgerOffset int64 `db:"ledger_offset"`
-	NodeID       int32 `db:"node_id"`
-}
-
-// Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
-func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) ([]LookupsForgetCreatedRow, error) {
-	rows, err := db.Query(ctx, lookupsForgetCreated, contractIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LookupsForgetCreatedRow
-	for rows.Next() {
-		var i LookupsForgetCreatedRow
-		if err := rows.Scan(&i.LedgerOffset, &i.NodeID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const lookupsForgetExact = `-- name: LookupsForgetExact :exec
-DELETE FROM lookup_exact_payloads x
-USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) gone
-WHERE x.ledger_offset = gone.ledger_offset AND x.node_id = gone.node_id
-`
-
-type LookupsForgetExactParams struct {
-	LedgerOffsets []int64 `db:"ledger_offsets"`
-	NodeIds       []int32 `db:"node_ids"`
-}
-
-// Removes the exact values of removed look-ups. The arrays are parallel.
-func (q *Queries) LookupsForgetExact(ctx context.Context, db DBTX, arg LookupsForgetExactParams) error {
-	_, err := db.Exec(ctx, lookupsForgetExact, arg.LedgerOffsets, arg.NodeIds)
+// Removes look-ups of contracts whose creation is stored now, with or without an answer.
+func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) error {
+	_, err := db.Exec(ctx, lookupsForgetCreated, contractIds)
 	return err
 }

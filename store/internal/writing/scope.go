@@ -85,20 +85,8 @@ func ForgetLookups(ctx context.Context, tx pgx.Tx, contracts []string) error {
 	if len(contracts) == 0 {
 		return nil
 	}
-	gone, err := queries.LookupsForgetCreated(ctx, tx, contracts)
-	if err != nil {
+	if err := queries.LookupsForgetCreated(ctx, tx, contracts); err != nil {
 		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
-	}
-	if len(gone) == 0 {
-		return nil
-	}
-	var places dbsqlc.LookupsForgetExactParams
-	for _, place := range gone {
-		places.LedgerOffsets = append(places.LedgerOffsets, place.LedgerOffset)
-		places.NodeIds = append(places.NodeIds, place.NodeID)
-	}
-	if err := queries.LookupsForgetExact(ctx, tx, places); err != nil {
-		return fmt.Errorf("remove the exact values of look-ups: %w", err)
 	}
 	return nil
 }
