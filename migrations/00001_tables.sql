@@ -582,7 +582,6 @@ COMMENT ON COLUMN active_contracts.position_id IS 'What the contract is a holdin
 COMMENT ON COLUMN active_contracts.amount IS 'How much it holds. NULL: not readable, or it is no holding.';
 COMMENT ON COLUMN active_contracts.locked IS 'Whether that is locked. NULL: not readable, or it is no holding.';
 COMMENT ON COLUMN active_contracts.locked_until IS 'When the lock expires. NULL: no lock, no known end, not readable, or it is no holding.';
-COMMENT ON COLUMN active_contracts.stakeholders_ref IS 'As in created.';
 
 CREATE TABLE lifetimes (
     deactivated_offset bigint  NOT NULL,
@@ -599,4 +598,3 @@ CREATE TABLE lifetimes (
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';
-COMMENT ON COLUMN lifetimes.stakeholders_ref IS 'As in created.';

@@ -224,9 +224,7 @@ COMMENT ON TABLE lookup_exact_payloads IS 'Like exact_payloads, for contracts th
 COMMENT ON TABLE record_exact_payloads IS 'Like exact_payloads, for records of the transaction history.';
 COMMENT ON TABLE offset_checkpoints IS 'The server''s hints about record times, the latest per offset and synchronizer. Not part of the coverage.';
 COMMENT ON TABLE carried_created IS 'Carried rows: creation events from the snapshot at snapshot_offset. They belong to no covered range. shown_created and the other shown_ views leave out those of the waiting snapshot (floors.waiting_snapshot).';
-COMMENT ON COLUMN carried_created.stakeholders_ref IS 'As in created.';
 COMMENT ON TABLE carried_interface_views IS 'Carried rows: interface views of carried_created.';
-COMMENT ON COLUMN carried_interface_views.seen_by_ref IS 'As in interface_views.';
 COMMENT ON TABLE carried_reassignments IS 'Carried rows: reassignments that were in flight at a snapshot''s offset.';
 COMMENT ON VIEW first_creations IS 'Offsets of contracts'' creations, from facts and from the shown snapshot, for look-ups by contract_id. A contract can have two rows, with the same offset.';
 COMMENT ON VIEW creations IS 'Creation events from facts and from shown carried rows, for look-ups by (ledger_offset, node_id).';

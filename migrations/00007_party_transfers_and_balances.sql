@@ -18,11 +18,7 @@ JOIN transfers t ON t.seq = r.seq
 WHERE r.seq > (SELECT h.shown_after FROM transactions_position h) AND r.seq <= (SELECT h.shown_to FROM transactions_position h)
 GROUP BY r.seq, r.party, t.date, t.round;
 COMMENT ON VIEW transfer_parties IS 'The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.';
-COMMENT ON COLUMN transfer_parties.seq IS 'As in the transfer.';
-COMMENT ON COLUMN transfer_parties.party IS 'The sender or a receiver.';
 COMMENT ON COLUMN transfer_parties.sent IS 'true: the party is the sender. false: it is a receiver.';
-COMMENT ON COLUMN transfer_parties.date IS 'As in the transfer.';
-COMMENT ON COLUMN transfer_parties.round IS 'As in the transfer.';
 COMMENT ON COLUMN transfer_parties.amount IS 'For the sender the amount sent to all receivers together, for a receiver the amount sent to it; before their fees.';
 COMMENT ON COLUMN transfer_parties.fee IS 'sender_fee, or the sum of the receiver''s receiver_fee.';
 
@@ -38,13 +34,6 @@ CREATE TABLE party_transfers (
     PRIMARY KEY (party, date, seq, sent) INCLUDE (round, amount, fee)
 ) WITH (autovacuum_vacuum_insert_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE party_transfers IS 'Derived from transfers and their receivers: the rows of transfer_parties, in the order in which queries read a party''s transfers. Shown as ledger.party_transfers.';
-COMMENT ON COLUMN party_transfers.party IS 'As in transfer_parties.';
-COMMENT ON COLUMN party_transfers.date IS 'As in transfer_parties.';
-COMMENT ON COLUMN party_transfers.seq IS 'As in transfer_parties.';
-COMMENT ON COLUMN party_transfers.sent IS 'As in transfer_parties.';
-COMMENT ON COLUMN party_transfers.round IS 'As in transfer_parties.';
-COMMENT ON COLUMN party_transfers.amount IS 'As in transfer_parties.';
-COMMENT ON COLUMN party_transfers.fee IS 'As in transfer_parties.';
 
 -- A function, because the planner would estimate a subquery as expensive and compile the query (JIT). It has its owner's rights, like a
 -- view.
@@ -100,8 +89,6 @@ CREATE TABLE balance_totals (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE balance_totals IS 'Derived from balance changes: running totals, one row per party and round in which the party has a change. Changes without a round are not in them. Read by ledger.reported_balance_at and ledger.reported_balances_at.';
 COMMENT ON COLUMN balance_totals.generation IS 'The generation of the transaction history, as the seq after which its records begin.';
-COMMENT ON COLUMN balance_totals.party IS 'The party.';
-COMMENT ON COLUMN balance_totals.round IS 'The round.';
 COMMENT ON COLUMN balance_totals.initial_amount IS 'Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.';
 COMMENT ON COLUMN balance_totals.holding_fees_rate IS 'Sum of change_to_holding_fees_rate over the same changes.';
 
@@ -115,11 +102,6 @@ CREATE TABLE latest_totals (
     PRIMARY KEY (generation, party)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05);
 COMMENT ON TABLE latest_totals IS 'The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.';
-COMMENT ON COLUMN latest_totals.generation IS 'As in balance_totals.';
-COMMENT ON COLUMN latest_totals.party IS 'As in balance_totals.';
-COMMENT ON COLUMN latest_totals.round IS 'As in balance_totals.';
-COMMENT ON COLUMN latest_totals.initial_amount IS 'As in balance_totals.';
-COMMENT ON COLUMN latest_totals.holding_fees_rate IS 'As in balance_totals.';
 
 CREATE TABLE balance_rounds (
     generation       bigint PRIMARY KEY,
@@ -128,7 +110,6 @@ CREATE TABLE balance_rounds (
 );
 INSERT INTO balance_rounds (generation) VALUES (0);
 COMMENT ON TABLE balance_rounds IS 'The rounds for which balances are known.';
-COMMENT ON COLUMN balance_rounds.generation IS 'As in balance_totals.';
 COMMENT ON COLUMN balance_rounds.newest IS 'The greatest round of any record of a known kind. NULL: none has a round.';
 COMMENT ON COLUMN balance_rounds.first_incomplete IS 'The least round of a transfer without balance changes, or of a record of an unknown kind, which may be such a transfer. The least bigint: such a record, or any transfer, has no round, so no total is complete. NULL: all transfers have round and balance changes.';
 
@@ -145,11 +126,6 @@ FROM (
     WINDOW rounds AS (PARTITION BY c.party COLLATE "C" ORDER BY c.round)
 ) x;
 COMMENT ON VIEW running_totals IS 'What balance_totals should hold for the shown generation, computed from all its balance changes at once, and which of these rows latest_totals should hold.';
-COMMENT ON COLUMN running_totals.generation IS 'As in balance_totals.';
-COMMENT ON COLUMN running_totals.party IS 'As in balance_totals.';
-COMMENT ON COLUMN running_totals.round IS 'As in balance_totals.';
-COMMENT ON COLUMN running_totals.initial_amount IS 'As in balance_totals.';
-COMMENT ON COLUMN running_totals.holding_fees_rate IS 'As in balance_totals.';
 COMMENT ON COLUMN running_totals.latest IS 'Whether the party has no change in a later round.';
 
 CREATE FUNCTION rounds_of(from_exclusive bigint, to_inclusive bigint, OUT newest bigint, OUT first_incomplete bigint) LANGUAGE sql STABLE PARALLEL SAFE
@@ -169,9 +145,6 @@ CREATE VIEW wanted_rounds AS
 SELECT h.shown_after AS generation, r.newest, r.first_incomplete
 FROM transactions_position h, rounds_of(h.shown_after, h.shown_to) r;
 COMMENT ON VIEW wanted_rounds IS 'What balance_rounds should hold for the shown generation, computed from all its records.';
-COMMENT ON COLUMN wanted_rounds.generation IS 'As in balance_rounds.';
-COMMENT ON COLUMN wanted_rounds.newest IS 'As in balance_rounds.';
-COMMENT ON COLUMN wanted_rounds.first_incomplete IS 'As in balance_rounds.';
 
 CREATE FUNCTION balances_are_known(round bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (

@@ -20,13 +20,12 @@ type AbortedTransferInstructions struct {
 
 // One narrow row per contract and synchronizer, active at the watermark. The key is the event that activated it, which is also its creation event: no event activates twice.
 type ActiveContracts struct {
-	ActivatedOffset     int64 `db:"activated_offset"`
-	ReassignmentCounter int64 `db:"reassignment_counter"`
-	ActivatedNodeID     int32 `db:"activated_node_id"`
-	SynchronizerRef     int32 `db:"synchronizer_ref"`
-	TemplateRef         int32 `db:"template_ref"`
-	// As in created.
-	StakeholdersRef *int32 `db:"stakeholders_ref"`
+	ActivatedOffset     int64  `db:"activated_offset"`
+	ReassignmentCounter int64  `db:"reassignment_counter"`
+	ActivatedNodeID     int32  `db:"activated_node_id"`
+	SynchronizerRef     int32  `db:"synchronizer_ref"`
+	TemplateRef         int32  `db:"template_ref"`
+	StakeholdersRef     *int32 `db:"stakeholders_ref"`
 	// What the contract is a holding of. NULL: it is none.
 	PositionID pgtype.UUID `db:"position_id"`
 	ContractID string      `db:"contract_id"`
@@ -99,7 +98,6 @@ type BalanceChanges struct {
 
 // The rounds for which balances are known.
 type BalanceRounds struct {
-	// As in balance_totals.
 	Generation int64 `db:"generation"`
 	// The greatest round of any record of a known kind. NULL: none has a round.
 	Newest *int64 `db:"newest"`
@@ -110,11 +108,9 @@ type BalanceRounds struct {
 // Derived from balance changes: running totals, one row per party and round in which the party has a change. Changes without a round are not in them. Read by ledger.reported_balance_at and ledger.reported_balances_at.
 type BalanceTotals struct {
 	// The generation of the transaction history, as the seq after which its records begin.
-	Generation int64 `db:"generation"`
-	// The party.
-	Party string `db:"party"`
-	// The round.
-	Round int64 `db:"round"`
+	Generation int64  `db:"generation"`
+	Party      string `db:"party"`
+	Round      int64  `db:"round"`
 	// Sum of change_to_initial_amount_as_of_round_zero over all changes of the party in rounds up to and including this one.
 	InitialAmount ledger.Decimal `db:"initial_amount"`
 	// Sum of change_to_holding_fees_rate over the same changes.
@@ -156,8 +152,7 @@ type CarriedCreated struct {
 	CreatedEventBlob    []byte             `db:"created_event_blob"`
 	Extra               []byte             `db:"extra"`
 	EntryExtra          []byte             `db:"entry_extra"`
-	// As in created.
-	StakeholdersRef *int32 `db:"stakeholders_ref"`
+	StakeholdersRef     *int32             `db:"stakeholders_ref"`
 }
 
 // Like exact_payloads, for carried rows.
@@ -186,8 +181,7 @@ type CarriedInterfaceViews struct {
 	StatusDetails           []byte  `db:"status_details"`
 	ImplementationPackageID *string `db:"implementation_package_id"`
 	Extra                   []byte  `db:"extra"`
-	// As in interface_views.
-	SeenByRef *int32 `db:"seen_by_ref"`
+	SeenByRef               *int32  `db:"seen_by_ref"`
 }
 
 // Carried rows: reassignments that were in flight at a snapshot's offset.
@@ -602,15 +596,10 @@ type InterfaceViews struct {
 
 // The last row of each party in balance_totals, so that the balances of all parties at a recent round need no search. Read by ledger.reported_balances_at.
 type LatestTotals struct {
-	// As in balance_totals.
-	Generation int64 `db:"generation"`
-	// As in balance_totals.
-	Party string `db:"party"`
-	// As in balance_totals.
-	Round int64 `db:"round"`
-	// As in balance_totals.
-	InitialAmount ledger.Decimal `db:"initial_amount"`
-	// As in balance_totals.
+	Generation      int64          `db:"generation"`
+	Party           string         `db:"party"`
+	Round           int64          `db:"round"`
+	InitialAmount   ledger.Decimal `db:"initial_amount"`
 	HoldingFeesRate ledger.Decimal `db:"holding_fees_rate"`
 }
 
@@ -2058,18 +2047,17 @@ type LedgerVettingChanges struct {
 
 // One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.
 type Lifetimes struct {
-	DeactivatedOffset int64 `db:"deactivated_offset"`
-	ActivatedOffset   int64 `db:"activated_offset"`
-	ActivatedNodeID   int32 `db:"activated_node_id"`
-	SynchronizerRef   int32 `db:"synchronizer_ref"`
-	TemplateRef       int32 `db:"template_ref"`
-	// As in created.
-	StakeholdersRef *int32             `db:"stakeholders_ref"`
-	PositionID      pgtype.UUID        `db:"position_id"`
-	ContractID      string             `db:"contract_id"`
-	Amount          *ledger.Decimal    `db:"amount"`
-	Locked          *bool              `db:"locked"`
-	LockedUntil     pgtype.Timestamptz `db:"locked_until"`
+	DeactivatedOffset int64              `db:"deactivated_offset"`
+	ActivatedOffset   int64              `db:"activated_offset"`
+	ActivatedNodeID   int32              `db:"activated_node_id"`
+	SynchronizerRef   int32              `db:"synchronizer_ref"`
+	TemplateRef       int32              `db:"template_ref"`
+	StakeholdersRef   *int32             `db:"stakeholders_ref"`
+	PositionID        pgtype.UUID        `db:"position_id"`
+	ContractID        string             `db:"contract_id"`
+	Amount            *ledger.Decimal    `db:"amount"`
+	Locked            *bool              `db:"locked"`
+	LockedUntil       pgtype.Timestamptz `db:"locked_until"`
 }
 
 // Like exact_payloads, for contracts that were looked up.
@@ -2369,20 +2357,13 @@ type PartyListsCopy struct {
 
 // Derived from transfers and their receivers: the rows of transfer_parties, in the order in which queries read a party's transfers. Shown as ledger.party_transfers.
 type PartyTransfers struct {
-	// As in transfer_parties.
-	Party string `db:"party"`
-	// As in transfer_parties.
-	Date pgtype.Timestamptz `db:"date"`
-	// As in transfer_parties.
-	Seq int64 `db:"seq"`
-	// As in transfer_parties.
-	Sent bool `db:"sent"`
-	// As in transfer_parties.
-	Round *int64 `db:"round"`
-	// As in transfer_parties.
-	Amount *ledger.Decimal `db:"amount"`
-	// As in transfer_parties.
-	Fee *ledger.Decimal `db:"fee"`
+	Party  string             `db:"party"`
+	Date   pgtype.Timestamptz `db:"date"`
+	Seq    int64              `db:"seq"`
+	Sent   bool               `db:"sent"`
+	Round  *int64             `db:"round"`
+	Amount *ledger.Decimal    `db:"amount"`
+	Fee    *ledger.Decimal    `db:"fee"`
 }
 
 // The stakeholders of contracts that are holdings of a position. Written with positions, and as these never removed.
@@ -2561,16 +2542,11 @@ type Rewrites struct {
 
 // What balance_totals should hold for the shown generation, computed from all its balance changes at once, and which of these rows latest_totals should hold.
 type RunningTotals struct {
-	// As in balance_totals.
-	Generation int64 `db:"generation"`
-	// As in balance_totals.
-	Party interface{} `db:"party"`
-	// As in balance_totals.
-	Round *int64 `db:"round"`
-	// As in balance_totals.
-	InitialAmount int64 `db:"initial_amount"`
-	// As in balance_totals.
-	HoldingFeesRate int64 `db:"holding_fees_rate"`
+	Generation      int64       `db:"generation"`
+	Party           interface{} `db:"party"`
+	Round           *int64      `db:"round"`
+	InitialAmount   int64       `db:"initial_amount"`
+	HoldingFeesRate int64       `db:"holding_fees_rate"`
 	// Whether the party has no change in a later round.
 	Latest interface{} `db:"latest"`
 }
@@ -2963,16 +2939,12 @@ type TransferInstructions struct {
 
 // The parties of each transfer of the shown generation: the sender, and each receiver once, with its entries added up. A sum with a missing part is NULL. party_transfers must equal this.
 type TransferParties struct {
-	// As in the transfer.
-	Seq int64 `db:"seq"`
-	// The sender or a receiver.
+	Seq   int64  `db:"seq"`
 	Party string `db:"party"`
 	// true: the party is the sender. false: it is a receiver.
-	Sent bool `db:"sent"`
-	// As in the transfer.
-	Date pgtype.Timestamptz `db:"date"`
-	// As in the transfer.
-	Round *int64 `db:"round"`
+	Sent  bool               `db:"sent"`
+	Date  pgtype.Timestamptz `db:"date"`
+	Round *int64             `db:"round"`
 	// For the sender the amount sent to all receivers together, for a receiver the amount sent to it; before their fees.
 	Amount interface{} `db:"amount"`
 	// sender_fee, or the sum of the receiver's receiver_fee.
@@ -3137,10 +3109,7 @@ type WantedReaderLists struct {
 
 // What balance_rounds should hold for the shown generation, computed from all its records.
 type WantedRounds struct {
-	// As in balance_rounds.
-	Generation int64 `db:"generation"`
-	// As in balance_rounds.
-	Newest *int64 `db:"newest"`
-	// As in balance_rounds.
+	Generation      int64  `db:"generation"`
+	Newest          *int64 `db:"newest"`
 	FirstIncomplete *int64 `db:"first_incomplete"`
 }
