@@ -19,22 +19,19 @@ type Cut struct {
 // Whole reports whether nothing of the partition stays.
 func (c *Cut) Whole() bool { return c.To <= c.Floor+1 }
 
-// successor is the name of the partition that takes the place.
-func (c *Cut) successor() string { return fmt.Sprintf("%s_p%d", c.Relation, c.Floor+1) }
+// stays are the offsets that stay.
+func (c *Cut) stays() span { return span{c.Floor + 1, c.To} }
 
 // Begin makes the partition that will take the place, unless nothing stays.
 func (c *Cut) Begin(ctx context.Context, tx pgx.Tx) error {
 	if c.Whole() {
 		return nil
 	}
-	column, err := partitionColumn(c.Relation)
+	create, err := createSQL(c.Relation, c.stays(), " INCLUDING INDEXES")
 	if err != nil {
 		return err
 	}
-	// The CHECK spares the attachment a scan.
-	_, err = tx.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION INCLUDING INDEXES, CONSTRAINT %s CHECK (%s >= %d AND %[4]s < %[6]d))",
-		quoted(c.successor()), quoted(c.Relation), quoted(c.successor()+"_range"), column, c.Floor+1, c.To))
-	if err != nil {
+	if _, err := tx.Exec(ctx, create); err != nil {
 		return fmt.Errorf("make the partition of %s from offset %d on: %w", c.Relation, c.Floor+1, err)
 	}
 	return nil
@@ -49,7 +46,8 @@ func (c *Cut) Copy(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s > $1 AND %[3]s <= $2", quoted(c.successor()), quoted(c.Name), column), after, upTo)
+	to := quoted(partitionName(c.Relation, c.stays()))
+	_, err = tx.Exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s > $1 AND %[3]s <= $2", to, quoted(c.Name), column), after, upTo)
 	if err != nil {
 		return fmt.Errorf("copy what stays of partition %s: %w", c.Name, err)
 	}
@@ -60,9 +58,7 @@ func (c *Cut) Copy(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 func (c *Cut) Finish(ctx context.Context, tx pgx.Tx) error {
 	statements := []string{"DROP TABLE " + quoted(c.Name)}
 	if !c.Whole() {
-		statements = append(statements,
-			fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", quoted(c.Relation), quoted(c.successor()), c.Floor+1, c.To),
-			fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", quoted(c.successor()), quoted(c.successor()+"_range")))
+		statements = append(statements, attachSQL(c.Relation, c.stays())...)
 	}
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
@@ -71,5 +67,3 @@ func (c *Cut) Finish(ctx context.Context, tx pgx.Tx) error {
 	}
 	return nil
 }
-
-func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -218,24 +218,35 @@ func partitionColumn(relation string) (string, error) {
 	return "", fmt.Errorf("table %s has no partitions", relation)
 }
 
-// attach makes the partition as a table of its own and attaches it: CREATE TABLE … PARTITION OF would lock out every
-// reader of the parent. The CHECK spares the attachment a scan.
-func (p *Set) attach(ctx context.Context, relation string, s span) error {
+func partitionName(relation string, s span) string { return fmt.Sprintf("%s_p%d", relation, s.from) }
+
+func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// createSQL makes a partition as a table of its own, which is attached later: CREATE TABLE … PARTITION OF would lock out every reader of
+// the parent. The CHECK spares the attachment a scan. more is what else it takes over from the parent.
+func createSQL(relation string, s span, more string) (string, error) {
 	column, err := partitionColumn(relation)
+	name := partitionName(relation, s)
+	return fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION%s, CONSTRAINT %s CHECK (%s >= %d AND %[5]s < %[7]d))",
+		quoted(name), quoted(relation), more, quoted(name+"_range"), column, s.from, s.to), err
+}
+
+// attachSQL attaches a partition that createSQL made.
+func attachSQL(relation string, s span) []string {
+	name := partitionName(relation, s)
+	return []string{
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", quoted(relation), quoted(name), s.from, s.to),
+		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", quoted(name), quoted(name+"_range")),
+	}
+}
+
+func (p *Set) attach(ctx context.Context, relation string, s span) error {
+	create, err := createSQL(relation, s, "")
 	if err != nil {
 		return err
 	}
-	parent := pgx.Identifier{relation}.Sanitize()
-	table := pgx.Identifier{fmt.Sprintf("%s_p%d", relation, s.from)}.Sanitize()
-	check := pgx.Identifier{fmt.Sprintf("%s_p%d_range", relation, s.from)}.Sanitize()
-	statements := []string{
-		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT %s CHECK (%s >= %d AND %s < %d))",
-			table, parent, check, column, s.from, column, s.to),
-		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, table, s.from, s.to),
-		fmt.Sprintf("ALTER TABLE %s DROP CONSTRAINT %s", table, check),
-	}
 	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
-		for _, statement := range statements {
+		for _, statement := range append([]string{create}, attachSQL(relation, s)...) {
 			if _, err := tx.Exec(ctx, statement); err != nil {
 				return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
 			}
@@ -252,7 +263,7 @@ func (p *Set) announce(ctx context.Context, relation string) error {
 	if err != nil {
 		return err
 	}
-	change := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS -1", pgx.Identifier{relation}.Sanitize(), column) // its default
+	change := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS -1", quoted(relation), column) // its default
 	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, change); err != nil {
 			return fmt.Errorf("announce a partition of %s: %w", relation, err)
@@ -266,8 +277,8 @@ func (p *Set) alter(ctx context.Context, relation string, change func(context.Co
 	var err error
 	for try := range attachTries {
 		err = p.write(ctx, func(ctx context.Context, tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", attachLockTimeout.Milliseconds())); err != nil {
-				return fmt.Errorf("set the time to wait for locks: %w", err)
+			if err := pg.WaitAtMost(ctx, tx, attachLockTimeout); err != nil {
+				return err
 			}
 			return change(ctx, tx)
 		})
