@@ -267,10 +267,5 @@ func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at
 	if active {
 		list = append(list, rows.TableOf("active_contracts", c.Active))
 	}
-	for _, table := range list {
-		if err := writing.CopyTable(ctx, tx, table); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writing.CopyTables(ctx, tx, list)
 }

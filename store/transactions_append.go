@@ -80,12 +80,8 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 	if len(known) > 0 {
 		return &ledger.KnownEventIDError{EventID: known[0]}
 	}
-	for _, table := range list.Tables() {
-		if err := writing.CopyTable(ctx, tx, table); err != nil {
-			return err
-		}
-	}
-	if err := writing.CopyRows(ctx, tx, "party_transfers", list.PartyTransfers()); err != nil {
+	derived := rows.TableOf("party_transfers", list.PartyTransfers())
+	if err := writing.CopyTables(ctx, tx, append(list.Tables(), derived)); err != nil {
 		return err
 	}
 	l.store.db.Config.Observe(ctx, "copy", time.Since(started))

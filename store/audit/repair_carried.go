@@ -63,12 +63,7 @@ func (w *writer) rewriteCarried(ctx context.Context, tx pgx.Tx, page *carriedPag
 			return fmt.Errorf("remove the stored rows of %s: %w", table.Name, err)
 		}
 	}
-	for _, table := range carried.Tables() {
-		if err := writing.CopyTable(ctx, tx, table); err != nil {
-			return err
-		}
-	}
-	return nil
+	return writing.CopyTables(ctx, tx, carried.Tables())
 }
 
 // DropCarried removes, in one transaction, carried rows by keys from CarriedAt, and with them all rows that belong

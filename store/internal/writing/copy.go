@@ -11,15 +11,15 @@ import (
 
 // CopyRows COPYs rows into a table, if there are any.
 func CopyRows[T any](ctx context.Context, tx pgx.Tx, relation string, rows []T) error {
-	return copyInto(ctx, tx, relation, pgcopy.Of(rows))
+	return pgcopy.Copy(ctx, tx, pgx.Identifier{relation}, pgcopy.Of(rows))
 }
 
-// CopyTable COPYs a table's rows, if there are any.
-func CopyTable(ctx context.Context, tx pgx.Tx, table rows.Table) error {
-	return copyInto(ctx, tx, table.Name, table.Rows)
-}
-
-// copyInto COPYs rows into a table that has their columns.
-func copyInto(ctx context.Context, tx pgx.Tx, relation string, rows pgcopy.Rows) error {
-	return pgcopy.Copy(ctx, tx, pgx.Identifier{relation}, rows)
+// CopyTables COPYs the rows of tables, one table after the other.
+func CopyTables(ctx context.Context, tx pgx.Tx, list []rows.Table) error {
+	for _, table := range list {
+		if err := pgcopy.Copy(ctx, tx, pgx.Identifier{table.Name}, table.Rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -39,10 +39,8 @@ func CheckPage(page *ledger.Page, after ledger.Offset) error {
 // CopyFacts COPYs the facts.
 func CopyFacts(ctx context.Context, d *session.Database, tx pgx.Tx, f *rows.Facts) error {
 	started := time.Now()
-	for _, table := range f.Tables() {
-		if err := CopyTable(ctx, tx, table); err != nil {
-			return err
-		}
+	if err := CopyTables(ctx, tx, f.Tables()); err != nil {
+		return err
 	}
 	d.Config.Observe(ctx, "copy", time.Since(started))
 	return nil

@@ -32,13 +32,10 @@ func SavePackage(ctx context.Context, tx pgx.Tx, q *dbsqlc.Queries, p *ledger.Pa
 		return err
 	}
 	types := PackageRows(p)
-	if err := CopyRows(ctx, tx, "package_definitions", types.Definitions); err != nil {
-		return err
-	}
-	if err := CopyRows(ctx, tx, "package_choices", types.Choices); err != nil {
-		return err
-	}
-	return CopyRows(ctx, tx, "package_fields", types.Fields)
+	return CopyTables(ctx, tx, []rows.Table{
+		rows.TableOf("package_definitions", types.Definitions), rows.TableOf("package_choices", types.Choices),
+		rows.TableOf("package_fields", types.Fields),
+	})
 }
 
 // TypeRows are the rows of what a package says of types.
