@@ -17,7 +17,7 @@ ON CONFLICT (only_row) DO UPDATE SET from_exclusive = excluded.from_exclusive, t
     unbalanced = excluded.unbalanced, unproved = excluded.unproved, first_offset = excluded.first_offset;
 
 -- name: AmuletUpdateID :one
-SELECT coalesce(u.update_id, '')::text AS update_id FROM updates u WHERE u.ledger_offset = @ledger_offset;
+SELECT coalesce((SELECT u.update_id FROM updates u WHERE u.ledger_offset = @ledger_offset), '')::text AS update_id;
 
 -- name: AmuletChecksForget :exec
 -- Updates after an offset are not what they were when their amulets were added up.

@@ -1,5 +1,6 @@
 -- name: NetworkGet :one
-SELECT network_id FROM network;
+-- Empty: it was not recorded.
+SELECT coalesce((SELECT n.network_id FROM network n), '')::text AS network_id;
 
 -- name: NetworkRecord :exec
 INSERT INTO network_both (only_row, network_id, recorded_at, is_copy, digest)

@@ -1,5 +1,6 @@
 -- name: ParticipantGet :one
-SELECT participant_id FROM participant;
+-- Empty: it was not recorded.
+SELECT coalesce((SELECT p.participant_id FROM participant p), '')::text AS participant_id;
 
 -- name: ParticipantRecord :exec
 INSERT INTO participant_both (only_row, participant_id, recorded_at, is_copy, digest)

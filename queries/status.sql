@@ -37,8 +37,8 @@ FROM (
 ORDER BY upper(r.range) - lower(r.range) DESC, lower(r.range) LIMIT @at_most;
 
 -- name: StatusFirstUpdate :one
--- The offset of the first update that is stored.
-SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset LIMIT 1;
+-- The offset of the first update that is stored; 0: none is.
+SELECT coalesce((SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset LIMIT 1), 0)::bigint AS first_update;
 
 -- name: StatusSizes :one
 -- Bytes on disk: of the database, and of the tables of this ledger with their indexes.

@@ -7,7 +7,7 @@ ORDER BY ledger_offset DESC LIMIT 1;
 
 -- name: UpdateRecordTime :one
 -- The last record time up to an offset. An update of an unknown kind may have none.
-SELECT record_time FROM updates WHERE ledger_offset <= @up_to AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1;
+SELECT (SELECT u.record_time FROM updates u WHERE u.ledger_offset <= @up_to AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1)::timestamptz AS record_time;
 
 -- name: UpdateRefs :many
 -- The next updates after an offset up to another one, shown or not.

@@ -140,10 +140,9 @@ func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums)
 	if sums.First == 0 {
 		return nil
 	}
-	id, err := s.db.Queries.AmuletUpdateID(ctx, db, int64(sums.First))
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	var err error
+	if sums.FirstID, err = s.db.Queries.AmuletUpdateID(ctx, db, int64(sums.First)); err != nil {
 		return fmt.Errorf("read the id of the update at offset %d: %w", sums.First, err)
 	}
-	sums.FirstID = id
 	return nil
 }

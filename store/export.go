@@ -125,10 +125,10 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 	if state.Extent, err = held.Read(ctx, e.store.db, e.tx); err != nil || !state.Started {
 		return state, err
 	}
-	if state.Participant, err = q.ParticipantGet(ctx, e.tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if state.Participant, err = q.ParticipantGet(ctx, e.tx); err != nil {
 		return state, fmt.Errorf("read the stored participant: %w", err)
 	}
-	if state.Network, err = q.NetworkGet(ctx, e.tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if state.Network, err = q.NetworkGet(ctx, e.tx); err != nil {
 		return state, fmt.Errorf("read the stored network: %w", err)
 	}
 	scopes, err := q.ScopesInUse(ctx, e.tx, StreamUpdates)

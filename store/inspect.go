@@ -258,7 +258,7 @@ func (i *Inspector) Contents(ctx context.Context) (Contents, error) {
 func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 	q := i.store.db.Queries
 	var err error
-	if c.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if c.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil {
 		return err
 	}
 	scopes, err := q.ScopesInUse(ctx, tx, StreamUpdates)

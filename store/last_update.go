@@ -37,7 +37,7 @@ func (s *Store) RecordTime(ctx context.Context, upTo ledger.Offset) (time.Time, 
 
 func (s *Store) recordTime(ctx context.Context, db dbsqlc.DBTX, upTo ledger.Offset) (time.Time, error) {
 	recordTime, err := s.db.Queries.UpdateRecordTime(ctx, db, int64(upTo))
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err != nil {
 		return time.Time{}, fmt.Errorf("read the record time of the last stored update up to offset %d: %w", upTo, err)
 	}
 	return recordTime.Time, nil

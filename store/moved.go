@@ -71,9 +71,6 @@ func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Of
 // ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network; empty: not known.
 func (s *Store) ParticipantID(ctx context.Context) (string, error) {
 	id, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
 	if err != nil {
 		return "", s.db.Unusable(fmt.Errorf("read whose ledger is stored: %w", err))
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -29,9 +28,6 @@ func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 // Network is the one whose transaction history the database holds, or is meant for; empty: not known.
 func (s *Store) Network(ctx context.Context) (string, error) {
 	stored, err := s.db.Queries.NetworkGet(ctx, s.db.Pool)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
 	if err != nil {
 		return "", s.db.Unusable(fmt.Errorf("read the stored network: %w", err))
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -146,13 +145,10 @@ func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r nam
 // checkVettedOwner refuses what another participant has vetted.
 func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []ledger.VettedPackages) error {
 	owner, err := l.store.db.Queries.ParticipantGet(ctx, tx)
-	if errors.Is(err, pgx.ErrNoRows) || len(list) == 0 {
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("read the stored participant: %w", err)
 	}
-	if list[0].ParticipantID != owner {
+	if len(list) > 0 && owner != "" && list[0].ParticipantID != owner {
 		return fmt.Errorf("the list is of participant %s, the database belongs to participant %s", list[0].ParticipantID, owner)
 	}
 	return nil

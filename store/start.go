@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +16,10 @@ import (
 // participantID (a server that does not say who it is) passes.
 func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope ledger.Scope) error {
 	stored, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err != nil {
 		return s.db.Unusable(fmt.Errorf("read the stored participant: %w", err))
 	}
-	if err == nil && participantID != "" && stored != participantID {
+	if stored != "" && participantID != "" && stored != participantID {
 		return s.otherParticipant(stored, participantID)
 	}
 	scopes, err := s.db.Queries.ScopesInUse(ctx, s.db.Pool, StreamUpdates)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,17 +16,14 @@ import (
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
 type Status struct {
 	ParticipantID string // empty: not recorded
-	Started       bool   // false: the fields up to Coverage say nothing
-	Watermark     ledger.Offset
-	Frontier      ledger.Offset // everything up to here is fetched and stored; at least Watermark
-	HistoryFloor  ledger.Offset
-	StateFloor    *ledger.Offset        // nil: the active set is known at no offset
-	PrunedTo      ledger.Offset         // an operator pruned up to here; 0: nothing was pruned
-	UpdatedAt     time.Time             // when the watermark last moved
-	RecordTime    time.Time             // of the last update up to the watermark; zero: there is none
-	FirstUpdate   ledger.Offset         // that is stored; 0: none is
-	Coverage      []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
-	EarlierScope  []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
+
+	Extent                             // not Started: the fields up to Hosting say nothing
+	Frontier     ledger.Offset         // everything up to here is fetched and stored; at least Watermark
+	UpdatedAt    time.Time             // when the watermark last moved
+	RecordTime   time.Time             // of the last update up to the watermark; zero: there is none
+	FirstUpdate  ledger.Offset         // that is stored; 0: none is
+	Coverage     []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
+	EarlierScope []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
 	// Hosting are the last changes of which parties that are read the participant hosts, one for each party, the last one first.
 	Hosting []HostingChange
@@ -104,7 +100,7 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	}
 	defer pg.Rollback(ctx, tx)
 	q := s.db.Queries
-	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil {
 		return status, fmt.Errorf("read the stored participant: %w", err)
 	}
 	if status.Leader, err = s.leadership(ctx, tx, RoleUpdates); err != nil {
@@ -131,15 +127,14 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 	if status.Verified, err = s.verified(ctx, tx); err != nil {
 		return status, err
 	}
+	if status.Extent, err = held.Read(ctx, s.db, tx); err != nil || !status.Started {
+		return status, err
+	}
 	checkpoint, err := q.CheckpointGet(ctx, tx, StreamUpdates)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return status, nil
-	}
 	if err != nil {
-		return status, fmt.Errorf("read the watermark: %w", err)
+		return status, fmt.Errorf("read when the watermark moved: %w", err)
 	}
-	status.Started = true
-	status.Watermark, status.UpdatedAt = ledger.Offset(*checkpoint.LedgerOffset), checkpoint.UpdatedAt.Time
+	status.UpdatedAt = checkpoint.UpdatedAt.Time
 	if status.RecordTime, err = s.recordTime(ctx, tx, status.Watermark); err != nil {
 		return status, err
 	}
@@ -148,15 +143,6 @@ func (s *Store) Status(ctx context.Context) (Status, error) {
 		return status, fmt.Errorf("read the frontier: %w", err)
 	}
 	status.Frontier = ledger.Offset(frontier)
-	floors, err := q.FloorsGet(ctx, tx, StreamUpdates)
-	if err != nil {
-		return status, fmt.Errorf("read the floors: %w", err)
-	}
-	status.HistoryFloor, status.PrunedTo = ledger.Offset(floors.HistoryFloor), ledger.Offset(floors.PrunedTo)
-	if floors.StateFloor != nil {
-		floor := ledger.Offset(*floors.StateFloor)
-		status.StateFloor = &floor
-	}
 	return status, s.covered(ctx, tx, &status)
 }
 
@@ -177,7 +163,7 @@ func (s *Store) transactionsStatus(ctx context.Context, tx pgx.Tx) (*Transaction
 	status := TransactionsStatus{
 		Records: position.ShownTo - position.ShownAfter, Cursor: textOf(checkpoint.EventID), UpdatedAt: checkpoint.UpdatedAt.Time.UTC(), Rereading: position.Rereading(),
 	}
-	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if status.NetworkID, err = q.NetworkGet(ctx, tx); err != nil {
 		return nil, fmt.Errorf("read the stored network: %w", err)
 	}
 	newest, err := q.StatusNewestTransaction(ctx, tx, dbsqlc.StatusNewestTransactionParams{
@@ -258,7 +244,7 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 		return err
 	}
 	first, err := s.db.Queries.StatusFirstUpdate(ctx, tx)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	if err != nil {
 		return fmt.Errorf("read the first update: %w", err)
 	}
 	status.FirstUpdate = ledger.Offset(first)

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -21,9 +20,6 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 			return err
 		}
 		networkID, err = s.db.Queries.NetworkGet(ctx, tx)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
 		return err
 	})
 	return at, networkID, err

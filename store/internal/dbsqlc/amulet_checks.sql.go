@@ -109,7 +109,7 @@ func (q *Queries) AmuletSumsCount(ctx context.Context, db DBTX, arg AmuletSumsCo
 }
 
 const amuletUpdateID = `-- name: AmuletUpdateID :one
-SELECT coalesce(u.update_id, '')::text AS update_id FROM updates u WHERE u.ledger_offset = $1
+SELECT coalesce((SELECT u.update_id FROM updates u WHERE u.ledger_offset = $1), '')::text AS update_id
 `
 
 func (q *Queries) AmuletUpdateID(ctx context.Context, db DBTX, ledgerOffset int64) (string, error) {

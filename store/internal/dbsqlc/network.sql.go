@@ -10,9 +10,10 @@ import (
 )
 
 const networkGet = `-- name: NetworkGet :one
-SELECT network_id FROM network
+SELECT coalesce((SELECT n.network_id FROM network n), '')::text AS network_id
 `
 
+// Empty: it was not recorded.
 func (q *Queries) NetworkGet(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, networkGet)
 	var network_id string

@@ -19,9 +19,10 @@ func (q *Queries) ParticipantClear(ctx context.Context, db DBTX) error {
 }
 
 const participantGet = `-- name: ParticipantGet :one
-SELECT participant_id FROM participant
+SELECT coalesce((SELECT p.participant_id FROM participant p), '')::text AS participant_id
 `
 
+// Empty: it was not recorded.
 func (q *Queries) ParticipantGet(ctx context.Context, db DBTX) (string, error) {
 	row := db.QueryRow(ctx, participantGet)
 	var participant_id string

@@ -46,15 +46,15 @@ func (q *Queries) StatusCoverage(ctx context.Context, db DBTX, atMost int32) ([]
 }
 
 const statusFirstUpdate = `-- name: StatusFirstUpdate :one
-SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset LIMIT 1
+SELECT coalesce((SELECT u.ledger_offset FROM updates u ORDER BY u.ledger_offset LIMIT 1), 0)::bigint AS first_update
 `
 
-// The offset of the first update that is stored.
+// The offset of the first update that is stored; 0: none is.
 func (q *Queries) StatusFirstUpdate(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, statusFirstUpdate)
-	var ledger_offset int64
-	err := row.Scan(&ledger_offset)
-	return ledger_offset, err
+	var first_update int64
+	err := row.Scan(&first_update)
+	return first_update, err
 }
 
 const statusFrontier = `-- name: StatusFrontier :one

@@ -32,7 +32,7 @@ func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLa
 }
 
 const updateRecordTime = `-- name: UpdateRecordTime :one
-SELECT record_time FROM updates WHERE ledger_offset <= $1 AND record_time IS NOT NULL ORDER BY ledger_offset DESC LIMIT 1
+SELECT (SELECT u.record_time FROM updates u WHERE u.ledger_offset <= $1 AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1)::timestamptz AS record_time
 `
 
 // The last record time up to an offset. An update of an unknown kind may have none.
