@@ -102,7 +102,7 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found
 		if err != nil {
 			return err
 		}
-		if err := newTableComparison(table, dictionaries, found).run(ctx, tx, page.From, page.To); err != nil {
+		if err := newTableComparison(table, dictionaries, found).run(ctx, tx, int64(page.From), int64(page.To)); err != nil {
 			return fmt.Errorf("compare %s after offset %d up to %d: %w", table.Name, page.From, page.To, err)
 		}
 	}

@@ -28,16 +28,8 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset, found 
 		if err != nil || !extent.Started {
 			return err
 		}
-		var list []findings.Difference
-		if holes, list, err = s.coverageDifferences(ctx, tx, extent, end); err != nil {
-			return err
-		}
-		for _, d := range list {
-			if err := found(d); err != nil {
-				return err
-			}
-		}
-		return nil
+		holes, err = s.compareCoverage(ctx, tx, extent, end, found)
+		return err
 	})
 	return holes, err
 }
@@ -68,25 +60,29 @@ func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset
 	return extent, err
 }
 
-func (s *Stored) coverageDifferences(
-	ctx context.Context, tx pgx.Tx, extent held.Extent, end *ledger.Offset,
-) (holes []ledger.Range, list []findings.Difference, err error) {
+func (s *Stored) compareCoverage(
+	ctx context.Context, tx pgx.Tx, extent held.Extent, end *ledger.Offset, found func(findings.Difference) error,
+) (holes []ledger.Range, err error) {
 	upTo := extent.Watermark
 	if end != nil && *end < upTo {
 		upTo = *end
 		stored, wanted := int64(extent.Watermark), int64(upTo)
-		list = append(list, alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored), textOfNumber(&wanted)))
+		if err := found(alteredColumn("checkpoints", "stream "+tables.StreamUpdates, "ledger_offset", textOfNumber(&stored), textOfNumber(&wanted))); err != nil {
+			return nil, err
+		}
 	}
 	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	holes = covered.Missing(ledger.Range{From: extent.HistoryFloor, To: upTo})
 	for _, hole := range holes {
 		row := fmt.Sprintf("from_exclusive %d, to_inclusive %d", hole.From, hole.To)
-		list = append(list, derivedDifference(findings.Missing, "coverage", row))
+		if err := found(derivedDifference(findings.Missing, "coverage", row)); err != nil {
+			return nil, err
+		}
 	}
-	return holes, list, nil
+	return holes, nil
 }
 
 // derivedDifference is of a row of no offset.

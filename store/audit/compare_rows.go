@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/tables"
@@ -69,8 +68,8 @@ func (p rowPlace) compare(q rowPlace) int {
 	return cmp.Or(cmp.Compare(p.offset, q.offset), cmp.Compare(p.sub, q.sub))
 }
 
-// behind is behind all rows at an offset.
-func behind(offset ledger.Offset) rowPlace { return rowPlace{int64(offset), math.MaxInt32} }
+// behind is behind all rows at an offset or seq.
+func behind(offset int64) rowPlace { return rowPlace{offset, math.MaxInt32} }
 
 // factColumns are the columns of every table of facts and of carried rows, in the table's order.
 func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {

@@ -33,8 +33,8 @@ func newTableComparison(table recordedTable, names *dictionaries, found func(fin
 	return c
 }
 
-// run compares the offsets after from up to to, piece by piece.
-func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to ledger.Offset) error {
+// run compares the offsets, or the seqs, after from up to to, piece by piece.
+func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to int64) error {
 	sql := c.sql(4, c.betweenPlaces())
 	after, rest := behind(from), c.table.rows
 	for {
@@ -80,8 +80,8 @@ func (c *tableComparison) betweenPlaces() string {
 	if column := c.table.subColumn(); column != "" {
 		sub = "coalesce(s." + pgx.Identifier{column}.Sanitize() + ", -1)" // an exact value may have none
 	}
-	return c.table.Rows(`s.ledger_offset BETWEEN $1::bigint AND $3::bigint
-      AND (s.ledger_offset, ` + sub + `) > ($1::bigint, $2::integer) AND (s.ledger_offset, ` + sub + `) <= ($3::bigint, $4::integer)`)
+	return c.table.Rows(fmt.Sprintf(`s.%[1]s BETWEEN $1::bigint AND $3::bigint
+      AND (s.%[1]s, %[2]s) > ($1::bigint, $2::integer) AND (s.%[1]s, %[2]s) <= ($3::bigint, $4::integer)`, c.table.Key[0], sub))
 }
 
 // sql finds the rows that are on one side only, counting equal rows; on the stored side those of a condition, which has

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,9 +47,9 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 	if err != nil {
 		return fmt.Errorf("look for the records after seq %d: %w", after, err)
 	}
-	seqs, lacking := make([]int64, 0, len(records)), make(map[int64]bool, len(records))
+	lacking := make(map[int64]bool, len(records))
 	for seq := after + 1; seq <= to; seq++ {
-		seqs, lacking[seq] = append(seqs, seq), true
+		lacking[seq] = true
 	}
 	for _, seq := range stored {
 		delete(lacking, seq)
@@ -67,32 +66,9 @@ func (s *Stored) compareRecords(ctx context.Context, tx pgx.Tx, after int64, rec
 		if err != nil {
 			return err
 		}
-		if err := compareTableSeqs(ctx, tx, table, seqs, dictionaries, report); err != nil {
+		if err := newTableComparison(table, dictionaries, report).run(ctx, tx, after, to); err != nil {
 			return fmt.Errorf("compare %s for seq %d up to %d: %w", table.Name, after+1, to, err)
 		}
 	}
 	return nil
-}
-
-// compareTableSeqs compares the rows of a table that belong to some records, piece by piece. seqs are in order.
-func compareTableSeqs(ctx context.Context, tx pgx.Tx, table recordedTable, seqs []int64, names *dictionaries, found func(findings.Difference) error) error {
-	c := newTableComparison(table, names, found)
-	sql := c.sql(1, table.Rows("s.seq = ANY ($1::bigint[])"))
-	rest := table.rows
-	for {
-		var piece []recordedRow
-		piece, rest = cutPiece(rest)
-		n := len(seqs)
-		if len(rest) > 0 {
-			last := piece[len(piece)-1].at.offset
-			n, _ = slices.BinarySearch(seqs, last+1)
-		}
-		if err := c.piece(ctx, tx, sql, []any{seqs[:n]}, piece); err != nil {
-			return err
-		}
-		if len(rest) == 0 {
-			return nil
-		}
-		seqs = seqs[n:]
-	}
 }
