@@ -34,21 +34,38 @@ const sealTries = 5
 // Errors: store.ErrNotLeader, store.ErrWatermarkMoved where the page reaches beyond what is stored, or the database's. After any error
 // the outcome is unknown: ask NextWindow again.
 func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Comparison, error) {
-	var c findings.Comparison
-	err := s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	return s.seal(ctx, findings.SealedUpdates, int64(page.From), int64(page.To), func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
+		return s.stored.compare(ctx, tx, page, found)
+	})
+}
+
+// SealRecords is SealUpdates for records of the transaction history: those that its service shows after a seq, in its order. The error is
+// store.ErrPositionMoved where another generation is shown than that of the seq.
+func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error) {
+	to := after + int64(len(records))
+	return s.seal(ctx, findings.SealedTransactions, after, to, func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
+		return s.stored.compareRecords(ctx, tx, after, records, found)
+	})
+}
+
+// seal compares a window, and seals it.
+func (s *Sealer) seal(
+	ctx context.Context, stream string, from, to int64, compare func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error,
+) (c findings.Comparison, err error) {
+	err = s.sealing(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		c = findings.Comparison{}
-		if err := s.stored.refuseGone(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To)); err != nil {
+		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
 		}
-		if err := s.stored.compare(ctx, tx, page, c.Add); err != nil {
+		if err := compare(ctx, tx, c.Add); err != nil {
 			return err
 		}
-		return s.sealCompared(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), c)
+		return s.sealCompared(ctx, tx, stream, from, to, c)
 	})
 	if err != nil {
-		return c, fmt.Errorf("seal the updates after offset %d up to %d: %w", page.From, page.To, err)
+		err = fmt.Errorf("seal %s after %d up to %d: %w", stream, from, to, err)
 	}
-	return c, nil
+	return c, err
 }
 
 // refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or read again into another generation.
@@ -128,15 +145,7 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 // SealNotShown seals a window that its source does not show any more, so that it is noticed when it changes. What was found
 // to be different before stays so. Errors are those of SealUpdates and SealRecords.
 func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64) error {
-	err := s.sealNotShown(ctx, stream, from, to)
-	if err != nil {
-		return fmt.Errorf("seal %s after %d up to %d, which are not shown any more: %w", stream, from, to, err)
-	}
-	return nil
-}
-
-func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64) (err error) {
-	return s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
+	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
 		}
@@ -150,6 +159,10 @@ func (s *Sealer) sealNotShown(ctx context.Context, stream string, from, to int64
 		}
 		return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
 	})
+	if err != nil {
+		return fmt.Errorf("seal %s after %d up to %d, which are not shown any more: %w", stream, from, to, err)
+	}
+	return nil
 }
 
 // sealDigest calls seal, in a transaction, with the digest of a window's rows. That of the snapshot is made before the transaction, which repairs

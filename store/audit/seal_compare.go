@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
 )
 
@@ -45,7 +46,7 @@ func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), fo
 // compareSeal compares the first window that begins at a place or behind it, and says where it ends; more is false where
 // there is none.
 func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64, found func(findings.Difference) error) (end int64, more bool, err error) {
-	list, err := s.windowsFrom(ctx, tx, stream, at)
+	list, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})
 	if err != nil || len(list) == 0 {
 		return at, false, err
 	}

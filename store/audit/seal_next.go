@@ -59,7 +59,7 @@ func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *finding
 			next.Pruned = begun.Pruned
 			return nil
 		}
-		sealed, err := s.windowsFrom(ctx, tx, findings.SealedSnapshot, 0)
+		sealed, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: findings.SealedSnapshot})
 		if err == nil && len(sealed) == 0 {
 			next = &findings.Window{To: int64(begun.At), Full: true, Pruned: begun.Pruned}
 		}
@@ -125,9 +125,4 @@ func (s *Stored) unsealedRecords(ctx context.Context, tx pgx.Tx, size, known int
 		w.To, w.Full = w.From+size, true
 	}
 	return w, nil
-}
-
-// windowsFrom is the first window from a place on; none or one.
-func (s *Stored) windowsFrom(ctx context.Context, tx pgx.Tx, stream string, from int64) ([]dbsqlc.Verifications, error) {
-	return s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: from})
 }
