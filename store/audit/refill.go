@@ -207,26 +207,30 @@ func (r *Refiller) project(ctx context.Context, tx pgx.Tx, before, after *active
 	}
 	goneActive, newActive := changed(before.Activations, after.Activations, activeKey)
 	goneClosed, newClosed := changed(before.Lifetimes, after.Lifetimes, closedKey)
-	q := r.stored.db.Queries
 	var opened dbsqlc.ActiveContractsRemoveParams
 	for _, k := range goneActive {
 		opened.ActivatedOffsets, opened.ActivatedNodeIds = append(opened.ActivatedOffsets, k.activated), append(opened.ActivatedNodeIds, k.nodeID)
-	}
-	if err := q.ActiveContractsRemove(ctx, tx, opened); err != nil {
-		return fmt.Errorf("remove %d active contracts: %w", len(goneActive), err)
 	}
 	var closed dbsqlc.LifetimesRemoveParams
 	for _, k := range goneClosed {
 		closed.DeactivatedOffsets, closed.ActivatedOffsets = append(closed.DeactivatedOffsets, k.ended), append(closed.ActivatedOffsets, k.activated)
 		closed.ActivatedNodeIds = append(closed.ActivatedNodeIds, k.nodeID)
 	}
-	if err := q.LifetimesRemove(ctx, tx, closed); err != nil {
-		return fmt.Errorf("remove %d lifetimes: %w", len(goneClosed), err)
+	return r.reproject(ctx, tx, opened, closed, newActive, newClosed)
+}
+
+// reproject removes active contracts and lifetimes, and writes others.
+func (r *Refiller) reproject(
+	ctx context.Context, tx pgx.Tx, opened dbsqlc.ActiveContractsRemoveParams, closed dbsqlc.LifetimesRemoveParams,
+	newActive []dbsqlc.ActiveContracts, newClosed []dbsqlc.Lifetimes,
+) error {
+	if err := r.stored.db.Queries.ActiveContractsRemove(ctx, tx, opened); err != nil {
+		return fmt.Errorf("remove %d active contracts: %w", len(opened.ActivatedOffsets), err)
 	}
-	if err := writing.CopyRows(ctx, tx, "lifetimes", newClosed); err != nil {
-		return err
+	if err := r.stored.db.Queries.LifetimesRemove(ctx, tx, closed); err != nil {
+		return fmt.Errorf("remove %d lifetimes: %w", len(closed.ActivatedOffsets), err)
 	}
-	return writing.CopyRows(ctx, tx, "active_contracts", newActive)
+	return writing.CopyTables(ctx, tx, []rows.Table{rows.TableOf("lifetimes", newClosed), rows.TableOf("active_contracts", newActive)})
 }
 
 // changed returns the keys of the rows that are not, or not the same, afterwards, and the rows that were not, or not the same, before.

@@ -101,36 +101,24 @@ func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.
 	if err != nil {
 		return err
 	}
-	q := r.stored.db.Queries
 	var places dbsqlc.ActiveContractsRemoveParams
-	for i := range list {
-		places.ActivatedOffsets = append(places.ActivatedOffsets, list[i].ActivatedOffset)
-		places.ActivatedNodeIds = append(places.ActivatedNodeIds, list[i].ActivatedNodeID)
-	}
 	var open []dbsqlc.ActiveContracts
 	var closed []dbsqlc.Lifetimes
-	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets, ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: before}
+	var closedAt []int64
 	for i, ended := range ends {
 		a := &list[i]
+		places.ActivatedOffsets, places.ActivatedNodeIds = append(places.ActivatedOffsets, a.ActivatedOffset), append(places.ActivatedNodeIds, a.ActivatedNodeID)
 		if ended == 0 {
 			open = append(open, *a)
-			continue
+		} else {
+			closed, closedAt = append(closed, active.Ended(a, ended)), append(closedAt, ended)
 		}
-		closed = append(closed, active.Ended(a, ended))
 	}
-	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(slices.DeleteFunc(slices.Clone(ends), func(end int64) bool { return end == 0 }))); err != nil {
+	if err := r.term.Partitions.Ensure(ctx, "lifetimes", slices.Values(closedAt)); err != nil {
 		return err
 	}
-	if err := q.ActiveContractsRemove(ctx, tx, places); err != nil {
-		return fmt.Errorf("remove %d active contracts: %w", len(list), err)
-	}
-	if err := q.LifetimesRemove(ctx, tx, gone); err != nil {
-		return fmt.Errorf("remove %d lifetimes: %w", len(list), err)
-	}
-	if err := writing.CopyRows(ctx, tx, "lifetimes", closed); err != nil {
-		return err
-	}
-	return writing.CopyRows(ctx, tx, "active_contracts", open)
+	gone := dbsqlc.LifetimesRemoveParams{ActivatedOffsets: places.ActivatedOffsets, ActivatedNodeIds: places.ActivatedNodeIds, DeactivatedOffsets: before}
+	return r.reproject(ctx, tx, places, gone, open, closed)
 }
 
 // endSnapshot says in which scope the snapshot was read.
