@@ -16,11 +16,9 @@ import (
 // dictionaries are what table templates, table synchronizers and table template_interfaces say, for reading, and of
 // table party_lists what was asked for. Of a row that is damaged it is what the copy says.
 type dictionaries struct {
-	queries       *dbsqlc.Queries
-	templates     map[names.TemplateKey]int32
-	synchronizers map[string]int32
-	interfaces    map[names.TemplateInterface]struct{}
-	names         map[string]map[string]string // per kind of reference, by its number as text
+	names.Entries
+	queries *dbsqlc.Queries
+	names   map[string]map[string]string // per kind of reference, by its number as text
 }
 
 // partiesSQL is the list of parties that a number stands for.
@@ -34,30 +32,16 @@ func listText(number string) string {
 }
 
 func (s *Stored) readDictionaries(ctx context.Context, db dbsqlc.DBTX) (*dictionaries, error) {
-	templates, err := s.db.Queries.TemplateList(ctx, db)
+	entries, err := names.ReadEntries(ctx, s.db.Queries, db)
 	if err != nil {
-		return nil, fmt.Errorf("read templates: %w", err)
+		return nil, err
 	}
-	synchronizers, err := s.db.Queries.SynchronizerList(ctx, db)
-	if err != nil {
-		return nil, fmt.Errorf("read synchronizers: %w", err)
+	d := &dictionaries{entries, s.db.Queries, map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}}}
+	for key, ref := range d.Templates {
+		d.names[tables.Template][number(ref)] = key.String()
 	}
-	interfaces, err := s.db.Queries.TemplateInterfaceList(ctx, db)
-	if err != nil {
-		return nil, fmt.Errorf("read the templates' interfaces: %w", err)
-	}
-	d := &dictionaries{
-		queries: s.db.Queries, templates: make(map[names.TemplateKey]int32, len(templates)), synchronizers: make(map[string]int32, len(synchronizers)),
-		interfaces: names.TemplateInterfaces(interfaces), names: map[string]map[string]string{tables.Template: {}, tables.Synchronizer: {}, tables.PartyList: {}},
-	}
-	for _, t := range templates {
-		key := names.NewTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)
-		d.templates[key] = t.TemplateRef
-		d.names[tables.Template][number(t.TemplateRef)] = key.String()
-	}
-	for _, s := range synchronizers {
-		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
-		d.names[tables.Synchronizer][number(s.SynchronizerRef)] = s.SynchronizerID
+	for id, ref := range d.Synchronizers {
+		d.names[tables.Synchronizer][number(ref)] = id
 	}
 	return d, nil
 }
@@ -85,14 +69,14 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *name
 		return next
 	}
 	for _, key := range wanted.Templates.Keys {
-		ref, known := d.templates[key]
+		ref, known := d.Templates[key]
 		if !known {
 			ref = unknown(tables.Template, key.String())
 		}
 		numbers.Templates = append(numbers.Templates, ref)
 	}
 	for _, id := range wanted.Synchronizers.Keys {
-		ref, known := d.synchronizers[id]
+		ref, known := d.Synchronizers[id]
 		if !known {
 			ref = unknown(tables.Synchronizer, id)
 		}
@@ -115,11 +99,11 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *name
 // check looks for the interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
 func (d *dictionaries) check(wanted *names.Wanted, found func(findings.Difference) error) error {
 	for _, view := range wanted.Views.Keys {
-		ref, known := d.templates[wanted.Templates.Keys[view.Template]]
+		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]
 		if !known {
 			continue
 		}
-		if _, known := d.interfaces[names.TemplateInterface{TemplateRef: ref, InterfaceID: view.InterfaceID}]; known {
+		if _, known := d.Interfaces[names.TemplateInterface{TemplateRef: ref, InterfaceID: view.InterfaceID}]; known {
 			continue
 		}
 		row := "template_ref " + number(ref) + ", interface_id " + view.InterfaceID

@@ -65,11 +65,16 @@ type Dictionary struct {
 
 	adding sync.Mutex // held while names are added: those who need known ones only continue
 
-	mu            sync.Mutex
-	loaded        bool
-	templates     map[TemplateKey]int32
-	synchronizers map[string]int32
-	interfaces    map[TemplateInterface]struct{}
+	mu     sync.Mutex
+	loaded bool
+	Entries
+}
+
+// Entries are the numbers of templates and synchronizers, and which templates have shown which interfaces.
+type Entries struct {
+	Templates     map[TemplateKey]int32
+	Synchronizers map[string]int32
+	Interfaces    map[TemplateInterface]struct{}
 }
 
 // TemplateInterface is a row of table template_interfaces: a template that has shown a view of an interface.
@@ -284,7 +289,7 @@ func (d *Dictionary) resolveNames(ctx context.Context, wanted *Wanted) (Numbers,
 // add gives names numbers, in the order of the names: the same batches make the same dictionaries.
 func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 	for _, key := range slices.SortedFunc(slices.Values(wanted.Templates.Keys), TemplateKey.compare) {
-		if _, known := d.templates[key]; known {
+		if _, known := d.Templates[key]; known {
 			continue
 		}
 		var id ledger.TemplateID
@@ -303,7 +308,7 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 		}
 	}
 	for _, id := range slices.Sorted(slices.Values(wanted.Synchronizers.Keys)) {
-		if _, known := d.synchronizers[id]; known {
+		if _, known := d.Synchronizers[id]; known {
 			continue
 		}
 		if err := d.queries.SynchronizerInsert(ctx, tx, id); err != nil {
@@ -328,9 +333,9 @@ func (d *Dictionary) add(ctx context.Context, tx pgx.Tx, wanted *Wanted) error {
 
 // knowsView reports whether a template is known to show views of an interface.
 func (d *Dictionary) knowsView(template TemplateKey, interfaceID string) bool {
-	ref, known := d.templates[template]
+	ref, known := d.Templates[template]
 	if known {
-		_, known = d.interfaces[TemplateInterface{ref, interfaceID}]
+		_, known = d.Interfaces[TemplateInterface{ref, interfaceID}]
 	}
 	return known
 }
@@ -347,8 +352,8 @@ func (d *Dictionary) lookUp(wanted *Wanted) (found Numbers, complete bool) {
 			return Numbers{}, false
 		}
 	}
-	templates, known := numbersOf(wanted.Templates.Keys, d.templates)
-	synchronizers, alsoKnown := numbersOf(wanted.Synchronizers.Keys, d.synchronizers)
+	templates, known := numbersOf(wanted.Templates.Keys, d.Templates)
+	synchronizers, alsoKnown := numbersOf(wanted.Synchronizers.Keys, d.Synchronizers)
 	return Numbers{Wanted: wanted, Templates: templates, Synchronizers: synchronizers}, known && alsoKnown
 }
 
@@ -364,38 +369,41 @@ func numbersOf[K comparable](names []K, known map[K]int32) (numbers []int32, com
 }
 
 func (d *Dictionary) load(ctx context.Context, db dbsqlc.DBTX) error {
-	templates, err := d.queries.TemplateList(ctx, db)
+	entries, err := ReadEntries(ctx, d.queries, db)
 	if err != nil {
-		return fmt.Errorf("read templates: %w", err)
-	}
-	synchronizers, err := d.queries.SynchronizerList(ctx, db)
-	if err != nil {
-		return fmt.Errorf("read synchronizers: %w", err)
-	}
-	interfaces, err := d.queries.TemplateInterfaceList(ctx, db)
-	if err != nil {
-		return fmt.Errorf("read the templates' interfaces: %w", err)
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.templates = make(map[TemplateKey]int32, len(templates))
-	for _, t := range templates {
-		d.templates[NewTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)] = t.TemplateRef
-	}
-	d.synchronizers = make(map[string]int32, len(synchronizers))
-	for _, s := range synchronizers {
-		d.synchronizers[s.SynchronizerID] = s.SynchronizerRef
-	}
-	d.interfaces = TemplateInterfaces(interfaces)
-	d.loaded = true
+	d.Entries, d.loaded = entries, true
 	return nil
 }
 
-// TemplateInterfaces are the rows of table template_interfaces as a set.
-func TemplateInterfaces(rows []dbsqlc.TemplateInterfaces) map[TemplateInterface]struct{} {
-	set := make(map[TemplateInterface]struct{}, len(rows))
-	for _, row := range rows {
-		set[TemplateInterface{row.TemplateRef, row.InterfaceID}] = struct{}{}
+// ReadEntries reads what tables templates, synchronizers and template_interfaces say.
+func ReadEntries(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX) (e Entries, err error) {
+	templates, err := q.TemplateList(ctx, db)
+	if err != nil {
+		return e, fmt.Errorf("read templates: %w", err)
 	}
-	return set
+	synchronizers, err := q.SynchronizerList(ctx, db)
+	if err != nil {
+		return e, fmt.Errorf("read synchronizers: %w", err)
+	}
+	interfaces, err := q.TemplateInterfaceList(ctx, db)
+	if err != nil {
+		return e, fmt.Errorf("read the templates' interfaces: %w", err)
+	}
+	e.Templates = make(map[TemplateKey]int32, len(templates))
+	for _, t := range templates {
+		e.Templates[NewTemplateKey(t.TemplateID, t.PackageName, t.RepresentativePackageID)] = t.TemplateRef
+	}
+	e.Synchronizers = make(map[string]int32, len(synchronizers))
+	for _, s := range synchronizers {
+		e.Synchronizers[s.SynchronizerID] = s.SynchronizerRef
+	}
+	e.Interfaces = make(map[TemplateInterface]struct{}, len(interfaces))
+	for _, i := range interfaces {
+		e.Interfaces[TemplateInterface{i.TemplateRef, i.InterfaceID}] = struct{}{}
+	}
+	return e, nil
 }
