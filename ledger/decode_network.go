@@ -44,32 +44,15 @@ type networkList struct {
 var networkListMembers = membersOf(must("transactions", (*decoder).networkUpdates)).withoutUnknown()
 
 func (d *decoder) networkUpdates(l *networkList) {
-	list, started := takeBuffer(&d.lexicon.updates), d.at
-	for next := d.begin(); next && !d.refused; next = d.more() {
-		d.peek()
-		begun := d.at
-		if len(list) == mostElements {
-			d.refuseAt(begun, "", errTooMany)
-			return
-		}
-		if len(list) == cap(list) {
-			list = slices.Grow(list, d.expected(len(list), started))
-		}
-		list = list[:len(list)+1]
-		update := &list[len(list)-1]
+	l.updates = elements(d, &d.lexicon.updates, func(update *Update, begun int) bool {
 		d.networkUpdate(update, l.reader)
 		if !d.refused && update.Offset <= l.after {
 			d.refuseAt(begun, "record_time", fmt.Errorf("updates must come in the order of migration id and record time: %s comes after %s",
 				networkPlace(update.Offset), networkPlace(l.after)))
 		}
 		l.after = update.Offset
-	}
-	if d.refused {
-		return
-	}
-	if l.updates = returnBuffer(&d.lexicon.updates, list); len(l.updates) == 0 {
-		l.updates = nil
-	}
+		return true
+	})
 }
 
 // networkItem is an update of a network as served: a reassignment if it has the member event, else a transaction.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -22,31 +21,13 @@ func DecodeTransactions(body []byte) ([]Transaction, error) {
 }
 
 var historyMembers = membersOf(
-	must("transactions", func(d *decoder, records *[]Transaction) { *records = d.records() }),
+	must("transactions", func(d *decoder, records *[]Transaction) {
+		*records = elements(d, &d.lexicon.records, func(into *Transaction, _ int) bool {
+			d.record(into)
+			return true
+		})
+	}),
 ).withoutUnknown()
-
-func (d *decoder) records() []Transaction {
-	list, started := takeBuffer(&d.lexicon.records), d.at
-	for next := d.begin(); next && !d.refused; next = d.more() {
-		if len(list) == mostElements {
-			d.peek()
-			d.refuseAt(d.at, "", errTooMany)
-			return nil
-		}
-		if len(list) == cap(list) {
-			list = slices.Grow(list, d.expected(len(list), started))
-		}
-		list = list[:len(list)+1]
-		d.record(&list[len(list)-1])
-	}
-	if d.refused {
-		return nil
-	}
-	if list = returnBuffer(&d.lexicon.records, list); len(list) == 0 {
-		return nil
-	}
-	return list
-}
 
 // record reads a record. If its kind is unknown or it has no date, it is kept as sent, whatever its parts contain.
 func (d *decoder) record(t *Transaction) {

@@ -93,37 +93,47 @@ func (p *updatePage) check(d *decoder) {
 
 // updates reads a list of updates and checkpoints.
 func (d *decoder) updates(o order) (list UpdateList) {
-	started := d.at
-	list.Updates = takeBuffer(&d.lexicon.updates)
-	for next := d.begin(); next && !d.refused; next = d.more() {
-		if len(list.Updates) == cap(list.Updates) {
-			list.Updates = slices.Grow(list.Updates, d.expected(list.Elements, started))
-		}
-		d.peek()
-		begun, n := d.at, len(list.Updates)
-		if list.Elements == mostElements {
-			d.refuseAt(begun, "", errTooMany)
-		}
-		update := &list.Updates[:n+1][n]
-		if checkpoint := d.listed(update); checkpoint != nil {
-			if err := o.checkpoint(checkpoint.Offset); err != nil {
-				d.refuseAt(begun, "", err)
-			}
+	list.Updates = elements(d, &d.lexicon.updates, func(update *Update, begun int) bool {
+		checkpoint := d.listed(update)
+		var err error
+		if checkpoint != nil {
+			err = o.checkpoint(checkpoint.Offset)
 			list.Checkpoints = append(list.Checkpoints, *checkpoint)
 		} else {
-			if err := o.update(update.Offset); err != nil {
-				d.refuseAt(begun, "", err)
-			}
-			list.Updates = list.Updates[:n+1]
+			err = o.update(update.Offset)
+		}
+		if err != nil {
+			d.refuseAt(begun, "", err)
 		}
 		list.Elements++
 		list.Last = o.last
+		return checkpoint == nil
+	})
+	return list
+}
+
+// elements reads a list into a buffer of the lexicon; nil: it is empty, or was refused. read reads an element, which begins at a position,
+// into what may hold another one, and reports whether it is one of the list.
+func elements[T any](d *decoder, room *[]T, read func(into *T, begun int) bool) []T {
+	list, started, came := takeBuffer(room), d.at, 0
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		if d.peek(); came == mostElements {
+			d.refuseAt(d.at, "", errTooMany)
+			break
+		}
+		if len(list) == cap(list) {
+			list = slices.Grow(list, d.expected(came, started))
+		}
+		came++
+		if n := len(list) + 1; read(&list[:n][n-1], d.at) {
+			list = list[:n]
+		}
 	}
 	if d.refused {
-		return UpdateList{}
+		return nil
 	}
-	if list.Updates = returnBuffer(&d.lexicon.updates, list.Updates); len(list.Updates) == 0 {
-		list.Updates = nil
+	if list = returnBuffer(room, list); len(list) == 0 {
+		return nil
 	}
 	return list
 }
