@@ -57,8 +57,7 @@ var entryMembers = membersOf(
 )
 
 func (d *decoder) contractEntry(e *ContractEntry) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	if raw := entryVariants.variant(d, e); raw != nil && !d.refused {
 		e.Unknown = new(d.unknownEvent(begun, raw))
 	}

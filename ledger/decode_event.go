@@ -50,8 +50,7 @@ func (d *decoder) reassignmentEvents(u *Update) {
 
 // event reads an event as one of the variants.
 func (d *decoder) event(u *Update, variants *known[Update]) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	if raw := variants.variant(d, u); raw != nil && !d.refused {
 		u.Unknown = append(u.Unknown, d.unknownEvent(begun, raw))
 	}
@@ -206,8 +205,7 @@ type topologyEvent struct {
 }
 
 var topologyEventMembers = membersOf(must("event", func(d *decoder, e *topologyEvent) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	if raw := topologyVariants.variant(d, e); raw != nil && !d.refused {
 		unknown, _ := d.unknownElement(begun, raw)
 		unknown.NodeID = new(e.NodeID)
@@ -231,8 +229,7 @@ func hosting(kind TopologyEventKind, name string) member[topologyEvent] {
 }
 
 var authorizationWrapper = wrapped(func(d *decoder, e *TopologyEvent) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	e.Extra = authorizationMembers.read(d, e)
 	if e.Permission == nil && e.Kind != TopologyRevoked {
 		d.refuseAt(begun, "participantPermission", errMissing)

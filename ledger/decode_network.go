@@ -65,8 +65,7 @@ type networkItem struct {
 }
 
 func (d *decoder) networkUpdate(into *Update, reader string) {
-	d.peek()
-	begun, unusual := d.at, d.unusual
+	begun, unusual := d.here(), d.unusual
 	*into = Update{}
 	item := networkItem{Update: into}
 	d.tree = d.tree[:0]

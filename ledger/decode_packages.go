@@ -82,8 +82,7 @@ var vettedMembers = membersOf(
 		v.Packages = []VettedPackage{}
 		seen := map[string]bool{}
 		for next := d.begin(); next && !d.refused; next = d.more() {
-			d.peek()
-			begun := d.at
+			begun := d.here()
 			var p VettedPackage
 			packageMembers.read(d, &p)
 			if seen[p.PackageID] {

@@ -47,8 +47,7 @@ var assignedMembers = membersOf(
 
 // reassigned reads an event that must have a reassignment id, under either name.
 func reassigned[T any](d *decoder, members *known[T], into *T) (unknown JSON) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	d.reassigned = false
 	unknown = members.read(d, into)
 	if !d.reassigned {

@@ -205,8 +205,7 @@ var errTwoWords = errors.New("calls the unit of value both coin and amulet")
 // unit notes the name of the unit of value by a member's name, and refuses a record that uses two.
 func (d *decoder) unit(word string) {
 	if d.unitWord != "" && d.unitWord != word {
-		d.peek()
-		d.refuseAt(d.at, "", errTwoWords)
+		d.refuseAt(d.here(), "", errTwoWords)
 	}
 	d.unitWord = word
 }
@@ -219,8 +218,7 @@ func (d *decoder) inputAmount(word string) *Decimal {
 
 // ownedAmount reads a mint or a tap: owner and amount, whose names contain the same unit.
 func (d *decoder) ownedAmount() *OwnedAmount {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	owned := d.owned.one()
 	d.hasOwner = false
 	owned.Extra = ownedMembers.read(d, owned)

@@ -177,8 +177,7 @@ type element struct {
 var elementMembers = membersOf(must("update", (*decoder).updateVariant)).keep()
 
 func (d *decoder) updateVariant(e *element) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	raw := updateVariants.variant(d, e)
 	if raw == nil || d.refused {
 		return
@@ -219,8 +218,7 @@ var (
 func (d *decoder) update(u *Update, kind UpdateKind, members *known[Update]) {
 	u.Kind = kind
 	d.nodes, d.repeated = d.nodes[:0], [2]repeatedOffset{}
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	extra := members.read(d, u)
 	u.Extra = appendMember(extra, extraTrace, u.Extra) // Extra held the trace context's unknown members
 	d.eventLists.moveTo(u)
@@ -300,8 +298,7 @@ var checkpointMembers = membersOf(
 		c.Times = []SynchronizerTime{}
 		for next := d.begin(); next && !d.refused; next = d.more() {
 			if len(c.Times) == mostTimes {
-				d.peek()
-				d.refuseAt(d.at, "", errTooManyTimes)
+				d.refuseAt(d.here(), "", errTooManyTimes)
 			}
 			i := len(c.Times)
 			c.Times = append(c.Times, SynchronizerTime{})

@@ -125,6 +125,12 @@ func (d *decoder) peek() byte {
 	return 0
 }
 
+// here returns the position of the next value.
+func (d *decoder) here() int {
+	d.peek()
+	return d.at
+}
+
 // is reads a character, if it comes next.
 func (d *decoder) is(c byte) bool {
 	if d.peek() != c {
@@ -192,8 +198,7 @@ func (d *decoder) upTo(end int) []byte {
 type mark struct{ at, depth, names, unusual int }
 
 func (d *decoder) mark() mark {
-	d.peek()
-	return mark{d.at, d.depth, len(d.memberNames), d.unusual}
+	return mark{d.here(), d.depth, len(d.memberNames), d.unusual}
 }
 
 // goBack returns to a mark, and forgets what was refused since.

@@ -77,8 +77,7 @@ func (m *known[T]) read(d *decoder, into *T) (unknown JSON) {
 
 // variant reads an object with one member, whose name is the variant. It returns the object if the name is unknown.
 func (m *known[T]) variant(d *decoder, into *T) (unknown JSON) {
-	d.peek()
-	begun := d.at
+	begun := d.here()
 	unknown, count := m.count(d, into)
 	switch {
 	case count == 0:
