@@ -18,8 +18,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-
-	"ledgerindexer/ledger"
 )
 
 // Copy COPYs rows into a table, if there are any. The server has to count as many.
@@ -132,52 +130,11 @@ func (e *encoder) next() (err error) {
 	return nil
 }
 
-// appendValue appends a column's value with its length before it. What facts consist of is encoded here, where it lies in the row,
-// which needs no memory; the rest by pgx.
+// appendValue appends a column's value with its length before it: where it lies in the row, which needs no memory, or, of other types than
+// facts consist of, by pgx.
 func (e *encoder) appendValue(to []byte, c *column, value unsafe.Pointer) ([]byte, error) {
-	switch c.kind {
-	case kindText:
-		return appendText(to, *(*string)(value)), nil
-	case kindNullableText:
-		return appendNullable(to, *(**string)(value), appendText), nil
-	case kindInt64:
-		return appendInt64(to, *(*int64)(value)), nil
-	case kindNullableInt64:
-		return appendNullable(to, *(**int64)(value), appendInt64), nil
-	case kindInt32:
-		return appendInt32(to, *(*int32)(value)), nil
-	case kindNullableInt32:
-		return appendNullable(to, *(**int32)(value), appendInt32), nil
-	case kindBool:
-		return appendBool(to, *(*bool)(value)), nil
-	case kindNullableBool:
-		return appendNullable(to, *(**bool)(value), appendBool), nil
-	case kindBytea:
-		return appendBytes(to, *(*[]byte)(value)), nil
-	case kindJSONB:
-		const version = 1
-		return appendBytes(to, *(*[]byte)(value), version), nil
-	case kindTextArray:
-		return appendTextArray(to, *(*[]string)(value)), nil
-	case kindTimestamp:
-		v := (*pgtype.Timestamptz)(value)
-		if !v.Valid {
-			return appendLength(to, null), nil
-		}
-		if v.InfinityModifier == pgtype.Finite {
-			const year2000 = 946_684_800 * 1_000_000 // in microseconds of Unix time
-			return appendInt64(to, v.Time.UnixMicro()-year2000), nil
-		}
-	case kindDecimal:
-		return appendDecimal(to, *(*ledger.Decimal)(value)), nil
-	case kindNullableDecimal:
-		return appendNullable(to, *(**ledger.Decimal)(value), appendDecimal), nil
-	case kindUUID:
-		v := (*pgtype.UUID)(value)
-		if !v.Valid {
-			return appendLength(to, null), nil
-		}
-		return append(appendLength(to, len(v.Bytes)), v.Bytes[:]...), nil
+	if c.encode != nil {
+		return c.encode(to, value), nil
 	}
 	return e.appendOther(to, c.typ, reflect.NewAt(c.field, value).Elem().Interface())
 }

@@ -57,7 +57,7 @@ func BenchmarkEncodeRows(b *testing.B) {
 // typesOf are the types that the columns have in the database, told by those of Go: bytes are all jsonb here.
 func typesOf(rows Rows) (types []uint32) {
 	for i := range rows.row.NumField() {
-		for pair := range kinds {
+		for pair := range encodings {
 			if pair.field == rows.row.Field(i).Type && pair.typ != pgtype.ByteaOID {
 				types = append(types, pair.typ)
 			}

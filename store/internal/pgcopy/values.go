@@ -2,7 +2,9 @@ package pgcopy
 
 import (
 	"encoding/binary"
+	"math"
 	"reflect"
+	"unsafe"
 
 	"github.com/jackc/pgx/v5/pgtype"
 
@@ -11,33 +13,29 @@ import (
 
 // column is a column of a COPY, and the field of the rows that has its values.
 type column struct {
-	kind   kind
-	typ    uint32 // its number in pg_type
+	encode encoding // nil: by pgx
+	typ    uint32   // its number in pg_type
 	field  reflect.Type
 	offset uintptr // in a row
 }
 
-// kind is how values are encoded.
-type kind uint8
+// encoding appends a value, where it lies in a row, with its length before it.
+type encoding func(to []byte, value unsafe.Pointer) []byte
 
-const (
-	kindOther kind = iota // by pgx
-	kindText
-	kindNullableText
-	kindInt64
-	kindNullableInt64
-	kindInt32
-	kindNullableInt32
-	kindBool
-	kindNullableBool
-	kindBytea
-	kindJSONB
-	kindTextArray
-	kindTimestamp
-	kindDecimal
-	kindNullableDecimal
-	kindUUID
-)
+// of encodes values that are never NULL.
+func of[T any](appendValue func([]byte, T) []byte) encoding {
+	return func(to []byte, value unsafe.Pointer) []byte { return appendValue(to, *(*T)(value)) }
+}
+
+// orNull encodes pointers to values.
+func orNull[T any](appendValue func([]byte, T) []byte) encoding {
+	return func(to []byte, value unsafe.Pointer) []byte {
+		if v := *(**T)(value); v != nil {
+			return appendValue(to, *v)
+		}
+		return appendLength(to, null)
+	}
+}
 
 // typePair is a type of Go's, and one of PostgreSQL's.
 type typePair struct {
@@ -45,23 +43,23 @@ type typePair struct {
 	typ   uint32
 }
 
-// kinds are the kinds of values that are not left to pgx.
-var kinds = map[typePair]kind{
-	{reflect.TypeFor[string](), pgtype.TextOID}:                    kindText,
-	{reflect.TypeFor[*string](), pgtype.TextOID}:                   kindNullableText,
-	{reflect.TypeFor[int64](), pgtype.Int8OID}:                     kindInt64,
-	{reflect.TypeFor[*int64](), pgtype.Int8OID}:                    kindNullableInt64,
-	{reflect.TypeFor[int32](), pgtype.Int4OID}:                     kindInt32,
-	{reflect.TypeFor[*int32](), pgtype.Int4OID}:                    kindNullableInt32,
-	{reflect.TypeFor[bool](), pgtype.BoolOID}:                      kindBool,
-	{reflect.TypeFor[*bool](), pgtype.BoolOID}:                     kindNullableBool,
-	{reflect.TypeFor[[]byte](), pgtype.ByteaOID}:                   kindBytea,
-	{reflect.TypeFor[[]byte](), pgtype.JSONBOID}:                   kindJSONB,
-	{reflect.TypeFor[[]string](), pgtype.TextArrayOID}:             kindTextArray,
-	{reflect.TypeFor[pgtype.Timestamptz](), pgtype.TimestamptzOID}: kindTimestamp,
-	{reflect.TypeFor[ledger.Decimal](), pgtype.NumericOID}:         kindDecimal,
-	{reflect.TypeFor[*ledger.Decimal](), pgtype.NumericOID}:        kindNullableDecimal,
-	{reflect.TypeFor[pgtype.UUID](), pgtype.UUIDOID}:               kindUUID,
+// encodings are of the values that are not left to pgx: what facts consist of.
+var encodings = map[typePair]encoding{
+	{reflect.TypeFor[string](), pgtype.TextOID}:                    of(appendText),
+	{reflect.TypeFor[*string](), pgtype.TextOID}:                   orNull(appendText),
+	{reflect.TypeFor[int64](), pgtype.Int8OID}:                     of(appendInt64),
+	{reflect.TypeFor[*int64](), pgtype.Int8OID}:                    orNull(appendInt64),
+	{reflect.TypeFor[int32](), pgtype.Int4OID}:                     of(appendInt32),
+	{reflect.TypeFor[*int32](), pgtype.Int4OID}:                    orNull(appendInt32),
+	{reflect.TypeFor[bool](), pgtype.BoolOID}:                      of(appendBool),
+	{reflect.TypeFor[*bool](), pgtype.BoolOID}:                     orNull(appendBool),
+	{reflect.TypeFor[[]byte](), pgtype.ByteaOID}:                   of(appendBytea),
+	{reflect.TypeFor[[]byte](), pgtype.JSONBOID}:                   of(appendJSONB),
+	{reflect.TypeFor[[]string](), pgtype.TextArrayOID}:             of(appendTextArray),
+	{reflect.TypeFor[pgtype.Timestamptz](), pgtype.TimestamptzOID}: of(appendTimestamp),
+	{reflect.TypeFor[ledger.Decimal](), pgtype.NumericOID}:         of(appendDecimal),
+	{reflect.TypeFor[*ledger.Decimal](), pgtype.NumericOID}:        orNull(appendDecimal),
+	{reflect.TypeFor[pgtype.UUID](), pgtype.UUIDOID}:               of(appendUUID),
 }
 
 // columnsOf are the columns of rows of a type, which have these types in the database.
@@ -69,7 +67,7 @@ func columnsOf(row reflect.Type, types []uint32) []column {
 	columns := make([]column, len(types))
 	for i, typ := range types {
 		field := row.Field(i)
-		columns[i] = column{kinds[typePair{field.Type, typ}], typ, field.Type, field.Offset}
+		columns[i] = column{encodings[typePair{field.Type, typ}], typ, field.Type, field.Offset}
 	}
 	return columns
 }
@@ -79,13 +77,6 @@ const null = -1
 
 func appendLength(to []byte, length int) []byte {
 	return binary.BigEndian.AppendUint32(to, uint32(length))
-}
-
-func appendNullable[T any](to []byte, value *T, appendValue func([]byte, T) []byte) []byte {
-	if value == nil {
-		return appendLength(to, null)
-	}
-	return appendValue(to, *value)
 }
 
 func appendText(to []byte, text string) []byte { return append(appendLength(to, len(text)), text...) }
@@ -113,6 +104,33 @@ func appendBytes(to, value []byte, before ...byte) []byte {
 	}
 	to = append(appendLength(to, len(before)+len(value)), before...)
 	return append(to, value...)
+}
+
+func appendBytea(to, value []byte) []byte { return appendBytes(to, value) }
+
+func appendJSONB(to, value []byte) []byte {
+	const version = 1
+	return appendBytes(to, value, version)
+}
+
+func appendTimestamp(to []byte, v pgtype.Timestamptz) []byte {
+	const year2000 = 946_684_800 * 1_000_000 // in microseconds of Unix time
+	switch {
+	case !v.Valid:
+		return appendLength(to, null)
+	case v.InfinityModifier == pgtype.Infinity:
+		return appendInt64(to, math.MaxInt64)
+	case v.InfinityModifier == pgtype.NegativeInfinity:
+		return appendInt64(to, math.MinInt64)
+	}
+	return appendInt64(to, v.Time.UnixMicro()-year2000)
+}
+
+func appendUUID(to []byte, v pgtype.UUID) []byte {
+	if !v.Valid {
+		return appendLength(to, null)
+	}
+	return append(appendLength(to, len(v.Bytes)), v.Bytes[:]...)
 }
 
 // appendTextArray appends a value that is an array of texts.
