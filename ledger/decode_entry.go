@@ -31,7 +31,6 @@ var contractPageMembers = membersOf(
 	may("nextPageToken", func(d *decoder, p *ContractPage) { p.Next = string(d.chars()) }),
 ).withoutUnknown()
 
-// entries reads a list of the entries of a snapshot.
 func (d *decoder) entries() []ContractEntry {
 	list, started := takeBuffer(&d.lexicon.entries), d.at
 	for next := d.begin(); next && !d.refused; next = d.more() {

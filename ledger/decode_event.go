@@ -48,7 +48,6 @@ func (d *decoder) reassignmentEvents(u *Update) {
 	}
 }
 
-// event reads an event as one of the variants.
 func (d *decoder) event(u *Update, variants *known[Update]) {
 	begun := d.here()
 	if raw := variants.variant(d, u); raw != nil && !d.refused {

@@ -210,7 +210,6 @@ func (d *decoder) unit(word string) {
 	d.unitWord = word
 }
 
-// inputAmount reads the amount of the sender's inputs.
 func (d *decoder) inputAmount(word string) *Decimal {
 	d.unit(word)
 	return d.optionalAmount()

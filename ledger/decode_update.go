@@ -91,7 +91,6 @@ func (p *updatePage) check(d *decoder) {
 	}
 }
 
-// updates reads a list of updates and checkpoints.
 func (d *decoder) updates(o order) (list UpdateList) {
 	list.Updates = elements(d, &d.lexicon.updates, func(update *Update, begun int) bool {
 		checkpoint := d.listed(update)

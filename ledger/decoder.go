@@ -47,7 +47,6 @@ type decoder struct {
 	tree       []networkNode     // events of a network's transaction
 }
 
-// refusal is what is wrong with a body.
 type refusal struct {
 	at    int    // a position in the refused value itself, not in one of its members or elements
 	field string // of that value; empty: the value itself
@@ -178,7 +177,6 @@ func (d *decoder) more() bool {
 	return false
 }
 
-// value reads any value.
 func (d *decoder) value() []byte {
 	d.peek()
 	return d.upTo(d.jsonScanner.value(d.at))

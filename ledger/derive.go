@@ -220,7 +220,6 @@ func (u *MovedUpdate) record(e *MovingExercise, kind TransactionKind, typ string
 	return t
 }
 
-// unknown returns the record of an exercise that can't be read.
 func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
 	t := u.record(e, TransactionUnknown, e.Choice)
 	raw := func(value JSON) json.RawMessage {
@@ -236,7 +235,6 @@ func (u *MovedUpdate) unknown(e *MovingExercise) Transaction {
 	return t
 }
 
-// issued returns the record of a mint or a tap.
 func (u *MovedUpdate) issued(e *MovingExercise, kind TransactionKind, typ string) (Transaction, error) {
 	t := u.record(e, kind, typ)
 	var r struct {

@@ -480,7 +480,6 @@ func (u *MovedUpdate) count(t *Transaction, e *MovingExercise) error {
 	return nil
 }
 
-// createdAmulet returns the payload of an amulet that the update created.
 func (u *MovedUpdate) createdAmulet(contractID string) (*amuletPayload, error) {
 	for i := range u.Amulets {
 		if m := &u.Amulets[i]; m.Created && m.ContractID == contractID && m.Payload != nil {

@@ -38,7 +38,6 @@ type jsonScanner struct {
 // span is the position of a name: in text or, if negative, in unquoted.
 type span struct{ from, to int }
 
-// value scans any value.
 func (s *jsonScanner) value(at int) int {
 	if at >= len(s.text) {
 		return -1

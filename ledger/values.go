@@ -137,7 +137,6 @@ func (d *decoder) partyList() []string {
 	return d.textList(d.parties, func() string { return *d.commonText() })
 }
 
-// interfaceList reads a list of interface ids.
 func (d *decoder) interfaceList() []string { return d.textList(d.interfaces, d.identifier) }
 
 // textList reads a list of texts, each with read. Equal lists share memory, except long ones and those with a bracket in a text.
@@ -244,7 +243,6 @@ func (d *decoder) time() Time {
 	return t
 }
 
-// base64 reads a text in Base64.
 func (d *decoder) base64() []byte {
 	text := d.chars()
 	blob, ok := unbase64(text)
@@ -282,7 +280,6 @@ func (d *decoder) payload() JSON {
 	return d.payloads[at:len(d.payloads):len(d.payloads)]
 }
 
-// amount reads a decimal number in a text.
 func (d *decoder) amount() Decimal {
 	const common = "0.0000000000" // most fees and rewards
 	text := d.chars()

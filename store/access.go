@@ -201,7 +201,6 @@ func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (remov
 	return n > 0, s.takeRights(ctx, tx, role)
 }
 
-// unknownParties are those that nothing stored names.
 func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string) (unknown []string, err error) {
 	return pg.Column[string](ctx, tx, "SELECT p.party FROM unnest($1::text[]) p (party) WHERE NOT EXISTS (SELECT FROM "+
 		pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+".parties x WHERE x.party = p.party) ORDER BY 1", parties)

@@ -133,7 +133,6 @@ SELECT q.role, n.nspname::text, '' FROM unnest($1::text[]) q (role) JOIN pg_name
 WHERE NOT has_schema_privilege(q.role, n.oid, 'USAGE')
 ORDER BY 1, 2, 3`
 
-// rightStatements give readers the rights that they lack.
 func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []string) (statements []string, err error) {
 	schemas, err := s.readSchemas(ctx, tx)
 	if err != nil {
@@ -160,7 +159,6 @@ func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []s
 	return statements, nil
 }
 
-// policies are a table's, as they are.
 type policies struct {
 	enabled   bool
 	condition string   // of partiesPolicy, which is its comment; empty: there is none
@@ -210,7 +208,6 @@ func (s *Store) policyStatements(ctx context.Context, tx pgx.Tx, all []string, w
 	return statements, changed, nil
 }
 
-// policiesOf are the policies of all tables, by name.
 func (s *Store) policiesOf(ctx context.Context, tx pgx.Tx) (map[string]policies, error) {
 	found := map[string]policies{}
 	var name string

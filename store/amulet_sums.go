@@ -135,7 +135,6 @@ func (s *Store) checkedSums(ctx context.Context, db dbsqlc.DBTX) (AmuletSums, er
 	return sums, nil
 }
 
-// nameFirst sets the update id of the first unbalanced update.
 func (s *Store) nameFirst(ctx context.Context, db dbsqlc.DBTX, sums *AmuletSums) error {
 	if sums.First == 0 {
 		return nil

@@ -367,7 +367,6 @@ func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression
 	return nil
 }
 
-// describe writes the description of an index into its comment.
 func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
 }, index FieldIndex) error {

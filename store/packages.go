@@ -79,7 +79,6 @@ func checkVetted(list []ledger.VettedPackages) error {
 	return nil
 }
 
-// saveVetting stores the list in place of what is stored.
 func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) (changes int64, err error) {
 	q := l.store.db.Queries
 	if err := q.VettingLock(ctx, tx); err != nil {
@@ -122,7 +121,6 @@ func (l *UpdatesWriter) saveVetting(ctx context.Context, tx pgx.Tx, r names.Numb
 	return changes, nil
 }
 
-// checkVettedSerials refuses a list that is older than what is stored.
 func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r names.Numbers, list []ledger.VettedPackages) error {
 	states, err := l.store.db.Queries.VettingStateList(ctx, tx)
 	if err != nil {
@@ -142,7 +140,6 @@ func (l *UpdatesWriter) checkVettedSerials(ctx context.Context, tx pgx.Tx, r nam
 	return nil
 }
 
-// checkVettedOwner refuses what another participant has vetted.
 func (l *UpdatesWriter) checkVettedOwner(ctx context.Context, tx pgx.Tx, list []ledger.VettedPackages) error {
 	owner, err := l.store.db.Queries.ParticipantGet(ctx, tx)
 	if err != nil {

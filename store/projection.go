@@ -57,7 +57,6 @@ SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchron
 FROM closed c`
 }
 
-// project applies the step to the active contracts.
 func (l *UpdatesWriter) project(ctx context.Context, tx pgx.Tx, s *active.Step) error {
 	if len(s.References)+len(s.Deactivations)+len(s.Lifetimes)+len(s.Activations) == 0 {
 		return nil

@@ -224,7 +224,6 @@ func (s *Store) planPrune(ctx context.Context, tx pgx.Tx, plan *PrunePlan) error
 	return nil
 }
 
-// add adds a partition.
 func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartitionsRow, place string, plan *PrunePlan) error {
 	t.Partitions++
 	if p.ToOffset <= int64(plan.Floor)+1 && p.AboutRows >= 0 {

@@ -43,7 +43,6 @@ func (l *Leader) RecordProgress(ctx context.Context, p ledger.Progress) error {
 	return nil
 }
 
-// progress reads the work that is under way, by stream.
 func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]RecordedProgress, error) {
 	rows, err := s.db.Queries.ProgressList(ctx, db)
 	if err != nil {

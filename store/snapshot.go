@@ -254,7 +254,6 @@ func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return &progress, nil
 }
 
-// copyCarried writes a page's rows, of the snapshot at an offset.
 func (l *Leader) copyCarried(ctx context.Context, tx pgx.Tx, c *rows.Carried, at ledger.Offset, active bool) error {
 	q := l.store.db.Queries
 	err := c.Settle(func(offset int64, nodeID int32) (bool, error) {

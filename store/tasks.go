@@ -36,7 +36,6 @@ func (l *Leader) RecordTask(ctx context.Context, task, failure string) error {
 	return nil
 }
 
-// tasks reads how the tasks fare, by name.
 func (s *Store) tasks(ctx context.Context, db dbsqlc.DBTX) ([]Task, error) {
 	rows, err := s.db.Queries.TaskList(ctx, db)
 	if err != nil {

@@ -145,7 +145,6 @@ func (p *parting) endsBelow(ctx context.Context, at, stored ledger.Offset) error
 	return err
 }
 
-// begin finds out what is to be compared.
 func (p *parting) begin(ctx context.Context, since ledger.Offset) error {
 	bounds, started, err := p.db.Bounds(ctx)
 	if err != nil {

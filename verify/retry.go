@@ -29,7 +29,6 @@ func askPatiently[T any](ctx context.Context, logger *slog.Logger, ask func() (T
 	return answer, err
 }
 
-// logRemaining logs a difference that a repair has left.
 func logRemaining(ctx context.Context, logger *slog.Logger, d findings.Difference) {
 	logger.WarnContext(ctx, "still different after it was repaired", "difference", d.String())
 }

@@ -82,7 +82,6 @@ type Sealer interface {
 	SealNotShown(ctx context.Context, stream string, from, to int64) error
 }
 
-// sealStream is a stream of windows.
 type sealStream interface {
 	// window returns the next window to seal; nil: none.
 	window(ctx context.Context) (*findings.Window, error)
@@ -93,7 +92,6 @@ type sealStream interface {
 	memory() *sealMemory
 }
 
-// sealMemory is the state of a stream.
 type sealMemory struct {
 	again    int64     // windows from here on that differed are compared again
 	known    int64     // there are no holes before the window that begins here

@@ -9,7 +9,6 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// snapshotSeals seals the carried snapshot.
 type snapshotSeals struct {
 	*Seals
 	sealMemory

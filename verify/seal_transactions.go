@@ -12,7 +12,6 @@ import (
 // be behind.
 const hiddenTries = 3
 
-// recordSeals seals the transaction history.
 type recordSeals struct {
 	*Seals
 	sealMemory

@@ -13,7 +13,6 @@ import (
 // windowBytes is about how many bytes of JSON a window has at most: all of it is in memory when it is compared.
 const windowBytes = 8 << 20
 
-// updateSeals seals a participant's updates.
 type updateSeals struct {
 	*Seals
 	sealMemory

@@ -224,7 +224,6 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 	return extras(read, stored, func(_ string, d findings.Difference) error { return found(d) })
 }
 
-// countRemaining counts a difference that a repair has left.
 func (u *Updates) countRemaining(ctx context.Context, d findings.Difference) error {
 	u.result.Remaining++
 	logRemaining(ctx, u.Logger, d)

@@ -74,13 +74,10 @@ type unseen struct {
 
 func newUnseen() *unseen { return &unseen{keys: new(tally)} }
 
-// first reports whether this is the first pass.
 func (u *unseen) first() bool { return u.keys != nil }
 
-// done reports whether all passes are over.
 func (u *unseen) done() bool { return u.keys == nil && len(u.groups) == 0 }
 
-// see records a key of the source.
 func (u *unseen) see(key string) {
 	if u.keys != nil {
 		u.keys.add(key)

@@ -103,7 +103,6 @@ func (h *Transactions) counted(n *int64) Found {
 	}
 }
 
-// ask asks who the service is.
 func (h *Transactions) ask(ctx context.Context) error {
 	if h.Source == nil {
 		return nil
@@ -271,7 +270,6 @@ func (h *Transactions) readAgain(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// countRemaining counts a difference that a repair has left.
 func (h *Transactions) countRemaining(ctx context.Context, d findings.Difference) error {
 	h.result.Remaining++
 	logRemaining(ctx, h.Logger, d)

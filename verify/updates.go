@@ -71,7 +71,6 @@ type UpdatesResult struct {
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
 const currentPatience = 10 * time.Second
 
-// errUnstarted returns the error for a database with nothing to compare.
 func errUnstarted() error {
 	return &ledger.Problem{What: "nothing has been indexed into the database yet, so there is nothing to verify", Do: "let the indexer, or a backfill, begin"}
 }
@@ -189,7 +188,6 @@ func (u *Updates) repaired(ctx context.Context, compare func(Found) error, repai
 	})
 }
 
-// selected reads the selected updates again.
 func (u *Updates) selected(ctx context.Context) error {
 	s, bounds := u.Selection, u.result.Bounds
 	if s.From != nil && *s.From > bounds.Watermark || s.To != nil && *s.To < bounds.Floor {

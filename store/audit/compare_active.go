@@ -74,7 +74,6 @@ func (s *Stored) compareActive(
 	return nil
 }
 
-// extentAt is the extent of a database that holds an offset.
 func (s *Stored) extentAt(ctx context.Context, tx pgx.Tx, at ledger.Offset) (held.Extent, error) {
 	extent, err := held.Read(ctx, s.db, tx)
 	switch {
@@ -217,7 +216,6 @@ func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) erro
 	}
 }
 
-// compareActive compares where contracts are active since when.
 func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.ActiveContracts) error {
 	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
 	for i := range wanted {

@@ -192,7 +192,6 @@ func (s *Stored) reportCarriedKeys(ctx context.Context, tx pgx.Tx, page *carried
 	return nil
 }
 
-// carriedKey identifies carried rows.
 type carriedKey struct {
 	kind   string // one of the kinds below
 	offset int64

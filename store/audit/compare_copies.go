@@ -95,7 +95,6 @@ func (s *Stored) undecided(table *tables.Table, r *twoRows) error {
 	}
 }
 
-// report reports what is wrong with the damaged one of two rows.
 func (r *twoRows) report(table *tables.Table, columns []column, found func(findings.Difference) error) error {
 	relation, stored, wanted := table.Name, r.stored, r.copied
 	if r.storedOK || r.stored == nil && !r.copyOK {

@@ -61,7 +61,6 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string), fou
 	})
 }
 
-// part is one thing that is compared, or repaired.
 type part struct {
 	what string
 	do   func(context.Context) error
@@ -80,7 +79,6 @@ func inTurn(ctx context.Context, parts []part, step func(what string)) error {
 	return nil
 }
 
-// derivedComparison compares in a transaction.
 type derivedComparison struct {
 	tx    pgx.Tx
 	basis *basis

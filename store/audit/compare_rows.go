@@ -76,7 +76,6 @@ func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]
 	return s.columnsOf(ctx, db, tables.Facts, tables.Snapshot)
 }
 
-// columnsOf are the columns of every table of some families.
 func (s *Stored) columnsOf(ctx context.Context, db dbsqlc.DBTX, families ...tables.Family) (map[string][]column, error) {
 	list, err := s.db.Queries.ColumnTypes(ctx, db, tables.Names(tables.In(families...)))
 	if err != nil {

@@ -213,7 +213,6 @@ type rowPair struct {
 
 func (p *rowPair) empty() bool { return len(p.ledger)+len(p.stored) == 0 }
 
-// keyOf is the text of a row's key.
 func (c *tableComparison) keyOf(values []*string) string {
 	var key strings.Builder
 	for _, i := range c.key {
@@ -223,7 +222,6 @@ func (c *tableComparison) keyOf(values []*string) string {
 	return key.String()
 }
 
-// report reports how the rows with one key differ.
 func (c *tableComparison) report(p *rowPair) error {
 	both := min(len(p.ledger), len(p.stored))
 	for i := range both {

@@ -99,7 +99,6 @@ func (s *Stored) findUpdate(ctx context.Context, tx pgx.Tx, updateID string, r *
 	return err
 }
 
-// readUpdate reads the rows of every fact table at some offsets.
 func (s *Stored) readUpdate(ctx context.Context, tx pgx.Tx, offsets []ledger.Offset, r *UpdateRecord) error {
 	if len(offsets) == 0 {
 		return nil

@@ -216,7 +216,6 @@ func (t *toRedact) where(table *tables.Table) string {
 	return "(" + strings.Join(at, " OR ") + ") AND (" + has + ")"
 }
 
-// erase erases a table's content.
 func (t *toRedact) erase(ctx context.Context, tx pgx.Tx, table *tables.Table) (erased int64, err error) {
 	var change string
 	switch {

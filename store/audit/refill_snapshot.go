@@ -121,7 +121,6 @@ func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.
 	return r.reproject(ctx, tx, places, gone, open, closed)
 }
 
-// endSnapshot says in which scope the snapshot was read.
 func (r *Refiller) endSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page *carriedPage) error {
 	q := r.stored.db.Queries
 	if err := q.ScopeRecord(ctx, tx, dbsqlc.ScopeRecordParams{Scope: scope.Hash(), Definition: scope.Canonical()}); err != nil {

@@ -142,7 +142,6 @@ func (w *writer) differing(ctx context.Context, tx pgx.Tx, page ledger.Page) (ma
 	})
 }
 
-// rewrite writes offsets of the page again.
 func (w *writer) rewrite(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, page ledger.Page, different map[ledger.Offset]bool) error {
 	if len(different) == 0 {
 		return nil

@@ -48,7 +48,6 @@ func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.
 	})
 }
 
-// seal compares a window, and seals it.
 func (s *Sealer) seal(
 	ctx context.Context, stream string, from, to int64, compare func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error,
 ) (c findings.Comparison, err error) {

@@ -114,7 +114,6 @@ func (p *Pending) After(from, to int64) (parts [][]Event, reach int64, known boo
 	return nil, to, false
 }
 
-// firstAfter is the place of the first event after an offset.
 func firstAfter(events []Event, offset int64) int {
 	i, _ := slices.BinarySearchFunc(events, offset, func(e Event, offset int64) int { return cmp.Compare(e.offset, offset+1) })
 	return i

@@ -127,7 +127,6 @@ func (p *Set) attached(relation string) (spans []span, loaded bool) {
 	return p.spans[relation], p.loaded
 }
 
-// insert notes that a partition was attached.
 func (p *Set) insert(relation string, s span) []span {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +134,6 @@ func (p *Set) insert(relation string, s span) []span {
 	return p.spans[relation]
 }
 
-// insertSpan gives a new list.
 func insertSpan(spans []span, s span) []span {
 	i, _ := slices.BinarySearchFunc(spans, s.from, func(s span, from int64) int { return cmp.Compare(s.from, from) })
 	return slices.Insert(slices.Clip(spans), i, s)

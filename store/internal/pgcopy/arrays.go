@@ -51,7 +51,6 @@ func (c arrayCodec[T]) Encode(value any, to []byte) ([]byte, error) {
 	return c.appendList(to, list), nil
 }
 
-// appendTexts appends an array of texts.
 func appendTexts(to []byte, texts []string) []byte {
 	size := 0
 	for _, text := range texts {

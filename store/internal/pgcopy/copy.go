@@ -112,7 +112,6 @@ func (e *encoder) Read(p []byte) (int, error) {
 	return n, e.err
 }
 
-// next encodes the next row.
 func (e *encoder) next() (err error) {
 	if e.at == e.rows.count {
 		e.encoded = append(e.encoded, "\xff\xff"...)

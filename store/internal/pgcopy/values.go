@@ -133,7 +133,6 @@ func appendUUID(to []byte, v pgtype.UUID) []byte {
 	return append(appendLength(to, len(v.Bytes)), v.Bytes[:]...)
 }
 
-// appendTextArray appends a value that is an array of texts.
 func appendTextArray(to []byte, texts []string) []byte {
 	if texts == nil {
 		return appendLength(to, null)

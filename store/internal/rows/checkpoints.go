@@ -23,7 +23,6 @@ type CheckpointKey struct {
 	SynchronizerRef int32
 }
 
-// checkpointTime is what a checkpoint says of one synchronizer.
 type checkpointTime struct {
 	key        CheckpointKey
 	checkpoint *ledger.OffsetCheckpoint

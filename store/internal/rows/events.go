@@ -70,7 +70,6 @@ func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses [
 	}
 }
 
-// unassignedRow is what an unassignment says.
 func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) dbsqlc.Reassignments {
 	at := Place{offset: offset, nodeID: &e.NodeID}
 	exact.Time(at, "assignmentExclusivity", e.AssignmentExclusivity)

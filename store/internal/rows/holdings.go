@@ -45,7 +45,6 @@ func amulet(c *ledger.CreatedEvent) (isAmulet, isLocked bool) {
 	return isLocked || strings.HasSuffix(c.TemplateID, ":Splice.Amulet:Amulet"), isLocked
 }
 
-// holdingReader reads what a creation event holds.
 type holdingReader struct {
 	event *ledger.CreatedEvent
 	plain bool

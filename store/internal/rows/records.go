@@ -76,7 +76,6 @@ func (r *Records) PartyTransfers() []dbsqlc.PartyTransfers {
 	return r.ofParties.of(r.transfers, r.receivers)
 }
 
-// grow makes room for the rows of records.
 func (r *Records) grow(records []ledger.Transaction) {
 	var transfers, receivers, changes, mints, taps int
 	for i := range records {
@@ -162,7 +161,6 @@ func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, 
 	}
 }
 
-// add converts a record into its rows.
 func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fingerprint int64) {
 	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}, word: t.Word}
 	r.exact.Time(x.at, "date", t.Date)

@@ -130,7 +130,6 @@ type refusals struct {
 	last  time.Time // the last one
 }
 
-// end says that a connection was made.
 func (r *refusals) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
