@@ -74,7 +74,7 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err := l.store.refuseChange(ctx, tx, scope, 0); err != nil {
 			return err
 		}
-		earlier, err := l.store.earlierScope(ctx, tx)
+		earlier, err := l.store.EarlierWithin(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -106,8 +106,8 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope,
 	}
 	more := false
 	for _, row := range covered {
-		var stored ledger.Scope
-		if err := s.decodeScope(row.Scope, []byte(row.Definition), &stored); err != nil {
+		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
+		if err != nil {
 			return err
 		}
 		if other := scope.OtherForm(stored); len(other) > 0 {
@@ -167,5 +167,6 @@ func (s *Store) ScopeAt(ctx context.Context, after ledger.Offset) (scope ledger.
 	if row.InForce {
 		return scope, true, ledger.Offset(row.UpTo), nil
 	}
-	return scope, false, ledger.Offset(row.UpTo), s.decodeScope(row.Scope, []byte(row.Definition), &scope)
+	scope, err = s.decodeScope(row.Scope, []byte(row.Definition))
+	return scope, false, ledger.Offset(row.UpTo), err
 }

@@ -299,13 +299,10 @@ func (i *Inspector) stored(ctx context.Context, tx pgx.Tx, c *Contents) error {
 const transactionsMigration = 6
 
 func (i *Inspector) lead(ctx context.Context, tx pgx.Tx, role Role) (Lead, error) {
-	var lead Lead
-	leadership, err := i.store.db.Queries.LeadershipGet(ctx, tx, string(role))
+	last, err := i.store.leadership(ctx, tx, role)
+	lead := Lead{Holder: last.Holder}
 	if err != nil {
 		return lead, err
-	}
-	if leadership.Holder != nil {
-		lead.Holder = *leadership.Holder
 	}
 	locks, err := i.store.db.Queries.LockHolders(ctx, tx, string(role.Lead()))
 	if len(locks) > 0 {

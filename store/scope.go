@@ -58,10 +58,8 @@ func (s *Store) scopeInForce(ctx context.Context, db dbsqlc.DBTX) (scope ledger.
 	if len(rows) > 1 {
 		return ledger.Scope{}, false, fmt.Errorf("database %s holds %d scopes, and there should be one", s.Address(), len(rows))
 	}
-	if err := s.decodeScope(rows[0].Scope, rows[0].Definition, &scope); err != nil {
-		return ledger.Scope{}, false, err
-	}
-	return scope, true, nil
+	scope, err = s.decodeScope(rows[0].Scope, rows[0].Definition)
+	return scope, err == nil, err
 }
 
 // Bounds are what the database claims to hold of the updates; started is false where nothing was indexed.
@@ -78,12 +76,11 @@ func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool,
 	return bounds, started, err
 }
 
-func (s *Store) decodeScope(hash string, definition []byte, scope *ledger.Scope) error {
-	err := json.Unmarshal(definition, scope)
-	if err == nil && scope.Hash() == hash {
-		return nil
+func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope, err error) {
+	if err = json.Unmarshal(definition, &scope); err == nil && scope.Hash() == hash {
+		return scope, nil
 	}
-	return &ledger.Problem{
+	return ledger.Scope{}, &ledger.Problem{
 		What: fmt.Sprintf("database %s holds a scope that this version does not understand: %s", s.Address(), definition),
 		Do:   "use the release that wrote it; if the text is empty, run `indexer verify --repair`",
 		Err:  err,
@@ -93,15 +90,11 @@ func (s *Store) decodeScope(hash string, definition []byte, scope *ledger.Scope)
 // EarlierScope returns, in order, what is stored in a scope that lacks something of the one in force: ranges, and before them the carried
 // snapshot. `backfill history` makes it complete from the last one downwards.
 func (s *Store) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
-	return s.earlierScope(ctx, s.db.Pool)
+	return s.EarlierWithin(ctx, s.db.Pool)
 }
 
-// EarlierWithin is EarlierScope as a transaction sees it.
-func (s *Store) EarlierWithin(ctx context.Context, tx pgx.Tx) ([]ledger.EarlierRange, error) {
-	return s.earlierScope(ctx, tx)
-}
-
-func (s *Store) earlierScope(ctx context.Context, db dbsqlc.DBTX) (list []ledger.EarlierRange, err error) {
+// EarlierWithin is EarlierScope as a transaction sees it, for package audit.
+func (s *Store) EarlierWithin(ctx context.Context, db dbsqlc.DBTX) (list []ledger.EarlierRange, err error) {
 	rows, err := s.db.Queries.CoverageEarlier(ctx, db)
 	if err != nil {
 		return nil, s.db.Unusable(fmt.Errorf("read what is covered in an earlier scope: %w", err))
@@ -115,10 +108,11 @@ func (s *Store) earlierScope(ctx context.Context, db dbsqlc.DBTX) (list []ledger
 	}
 	for _, row := range rows {
 		e := ledger.EarlierRange{Range: ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)}, Snapshot: row.Snapshot}
-		if err := s.decodeScope(row.Scope, []byte(row.Definition), &e.Scope); err != nil {
+		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
+		if err != nil {
 			return nil, err
 		}
-		e.Scope = e.Scope.Union(now)
+		e.Scope = stored.Union(now)
 		list = append(list, e)
 	}
 	return list, nil
@@ -137,8 +131,8 @@ func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.
 		if err != nil || row.InForce {
 			return err
 		}
-		var stored ledger.Scope
-		if err := s.decodeScope(row.Scope, []byte(row.Definition), &stored); err != nil {
+		stored, err := s.decodeScope(row.Scope, []byte(row.Definition))
+		if err != nil {
 			return err
 		}
 		scope = now.Union(stored)
@@ -183,16 +177,16 @@ func (s *Store) refuseSnapshotOnlyNow(ctx context.Context, tx pgx.Tx, extent *Ex
 
 // carriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
 func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, ledger.Scope, error) {
-	var scope ledger.Scope
 	row, err := s.db.Queries.SnapshotFinished(ctx, db)
 	progress, err := held.Snapshot(row.Snapshots, err)
 	if err != nil {
-		return nil, scope, s.db.Unusable(fmt.Errorf("read in which scope the carried snapshot was read: %w", err))
+		return nil, ledger.Scope{}, s.db.Unusable(fmt.Errorf("read in which scope the carried snapshot was read: %w", err))
 	}
 	if progress == nil {
-		return nil, scope, nil
+		return nil, ledger.Scope{}, nil
 	}
-	return progress, scope, s.decodeScope(row.Snapshots.Scope, []byte(row.Definition), &scope)
+	scope, err := s.decodeScope(row.Snapshots.Scope, []byte(row.Definition))
+	return progress, scope, err
 }
 
 // CarriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.

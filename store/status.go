@@ -237,7 +237,7 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 	for _, row := range rows {
 		status.Coverage = append(status.Coverage, ledger.Range{From: ledger.Offset(row.FromExclusive), To: ledger.Offset(row.ToInclusive)})
 	}
-	if status.EarlierScope, err = s.earlierScope(ctx, tx); err != nil {
+	if status.EarlierScope, err = s.EarlierWithin(ctx, tx); err != nil {
 		return err
 	}
 	if status.Hosting, err = s.hosting(ctx, tx); err != nil {
