@@ -116,15 +116,10 @@ func (s *Store) FieldIndexes(ctx context.Context) (list []FieldIndex, err error)
 // dropped.
 func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject) (dropped bool, err error) {
 	err = s.alterFieldIndexes(ctx, func(w *fieldIndexWork) error {
-		list, err := fieldIndexes(ctx, w.conn)
-		if err != nil {
+		index, exists, err := fieldIndex(ctx, w.conn, name)
+		if err != nil || !exists { // somebody else has dropped it
 			return err
 		}
-		i := slices.IndexFunc(list, func(x FieldIndex) bool { return x.Name == name })
-		if i < 0 {
-			return nil // somebody else has dropped it
-		}
-		index := list[i]
 		index.Subjects = slices.DeleteFunc(index.Subjects, func(s FieldSubject) bool { return s == of })
 		if len(index.Subjects) > 0 {
 			return w.describe(ctx, w.conn, index)
@@ -198,17 +193,14 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 		named = "key"
 	}
 	name := fieldIndexName(at.facts, named, hash)
-	list, err := fieldIndexes(ctx, w.conn)
+	index, exists, err := fieldIndex(ctx, w.conn, name)
 	if err != nil {
 		return FieldIndex{}, false, err
 	}
-	index, changed := FieldIndex{Path: wanted.Path, Key: wanted.Key, Type: wanted.Type, Name: name}, false
-	exists := slices.ContainsFunc(list, func(x FieldIndex) bool {
-		if x.Name == name {
-			index = x
-		}
-		return x.Name == name
-	})
+	if !exists {
+		index = FieldIndex{Path: wanted.Path, Key: wanted.Key, Type: wanted.Type, Name: name}
+	}
+	changed := false
 	if !exists && wanted.Type == "text" && !wanted.Anyway {
 		if err := w.refuseSameValues(ctx, at.facts, expression); err != nil {
 			return FieldIndex{}, false, err
@@ -235,12 +227,7 @@ func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (F
 	if err != nil {
 		return FieldIndex{}, false, err
 	}
-	list, err = fieldIndexes(ctx, w.conn)
-	for _, x := range list {
-		if x.Name == name {
-			index = x
-		}
-	}
+	index, _, err = fieldIndex(ctx, w.conn, name)
 	return index, changed || built, err
 }
 
@@ -420,6 +407,15 @@ func fieldIndexName(table, path, hash string) string {
 func fieldPartName(table, hash string) string { return table + "_field_" + hash }
 
 func quotedName(name string) string { return pgx.Identifier{name}.Sanitize() }
+
+// fieldIndex reads an index from the catalog; ok is false if there is none of the name.
+func fieldIndex(ctx context.Context, db pg.Queryer, name string) (index FieldIndex, ok bool, err error) {
+	list, err := fieldIndexes(ctx, db)
+	if i := slices.IndexFunc(list, func(x FieldIndex) bool { return x.Name == name }); i >= 0 {
+		return list[i], true, err
+	}
+	return index, false, err
+}
 
 // fieldIndexes reads the indexes from the catalog.
 func fieldIndexes(ctx context.Context, db pg.Queryer) (list []FieldIndex, err error) {
