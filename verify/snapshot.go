@@ -38,11 +38,7 @@ func (u *Updates) snapshot(
 }
 
 func (u *Updates) snapshotPage(ctx context.Context, at ledger.Offset, token ledger.Token) (*ledger.SnapshotPage, error) {
-	var page ledger.SnapshotPage
-	err := Patiently(ctx, u.Logger, func() (err error) {
-		page, err = u.Source.ReadSnapshot(ctx, at, token)
-		return err
-	})
+	page, err := askPatiently(ctx, u.Logger, func() (ledger.SnapshotPage, error) { return u.Source.ReadSnapshot(ctx, at, token) })
 	if err != nil {
 		return nil, fmt.Errorf("read the snapshot at offset %d: %w", at, err)
 	}
