@@ -18,8 +18,13 @@ type Leader struct {
 	term  *leadership.Term
 }
 
+// leadTimeout is how long taking a role may take. A server that is gone without a word would be waited for for longer, and another one is in its place.
+const leadTimeout = time.Minute
+
 // lead tries once to take the role. ok is false where another process has it.
 func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leadTimeout)
+	defer cancel()
 	term, ok, err := leadership.Take(ctx, s.db, role)
 	if err != nil || !ok {
 		return nil, false, err

@@ -70,7 +70,7 @@ const leadPatience = 10 * time.Second
 func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take func(context.Context) (W, bool, error), do string) (none W, err error) {
 	deadline := time.Now().Add(leadPatience)
 	for {
-		leader, ok, err := leadSoon(ctx, take)
+		leader, ok, err := take(ctx)
 		if err != nil || ok {
 			return leader, err
 		}
@@ -86,11 +86,4 @@ func leadNow[W any](ctx context.Context, db *store.Store, role store.Role, take 
 			return none, context.Cause(ctx)
 		}
 	}
-}
-
-// leadSoon tries once to take the lead, for at most lookFor.
-func leadSoon[W any](ctx context.Context, take func(context.Context) (W, bool, error)) (leader W, ok bool, err error) {
-	ctx, end := context.WithTimeout(ctx, lookFor)
-	defer end()
-	return take(ctx)
 }

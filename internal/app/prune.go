@@ -107,7 +107,7 @@ func (x *indexer) prune(ctx context.Context) error {
 	if err != nil || plan.Empty() || plan.Rows() < plan.Copied {
 		return err
 	}
-	leader, ok, err := leadSoon(ctx, x.store.LeadBackfill)
+	leader, ok, err := x.store.LeadBackfill(ctx)
 	if err != nil {
 		return err
 	}
