@@ -89,6 +89,7 @@ func Open(cfg Config) (*Database, error) {
 	}
 	poolConfig.MaxConns = 4
 	poolConfig.PingTimeout = PingTimeout
+	poolConfig.ConnConfig.DialFunc = dial(poolConfig.ConnConfig.ConnectTimeout) // that of the URL, if it has one
 	poolConfig.ConnConfig.ConnectTimeout = connectTimeout
 	poolConfig.ConnConfig.RuntimeParams["application_name"] = cfg.Schemas.Program()
 	poolConfig.ConnConfig.RuntimeParams["search_path"] = cfg.Schemas.SearchPath()
