@@ -17,6 +17,7 @@ const (
 	TaskPackages                 = "packages"
 	TaskVerification             = "verification"
 	TaskPruning                  = "pruning"
+	TaskStatistics               = "statistics"
 	TaskTransactionsVerification = "transactions_verification"
 )
 
