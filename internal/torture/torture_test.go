@@ -40,7 +40,7 @@ func TestTorture(t *testing.T) {
 	if c.Rounds == 0 { // the short form
 		c.Rounds, c.Faults, c.Longest = 1, 20, 4*time.Second
 	}
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", c.Programs, "ledgerindexer/cmd/indexer", "ledgerindexer/cmd/backfill").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", c.Programs, "ledgerindexer/cmd/indexer", "ledgerindexer/cmd/backfill").CombinedOutput()
 	require.NoError(t, err, string(out))
 	c.Folder, err = os.MkdirTemp("", "torture-")
 	require.NoError(t, err)
