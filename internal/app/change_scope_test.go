@@ -72,7 +72,6 @@ func TestTheScopeIsChanged(t *testing.T) {
 	t.Parallel()
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 91, ActiveShare: 0.4}).Parties()
 	for name, c := range map[string]scopeChange{
-		"a party":              {"acs-delta", config.Contracts{Parties: parties[1:2]}, config.Contracts{Parties: parties[1:4]}},
 		"a party, exercises":   {"ledger-effects", config.Contracts{Parties: parties[1:2], Interfaces: []string{holdingInterface}}, config.Contracts{Parties: parties[:4], Interfaces: []string{holdingInterface}}},
 		"any party":            {"ledger-effects", config.Contracts{Parties: parties[1:3]}, config.Contracts{}},
 		"a template":           {"acs-delta", config.Contracts{Templates: []string{amuletTemplate}}, config.Contracts{Templates: []string{lockedTemplate, amuletTemplate}}},
@@ -83,9 +82,7 @@ func TestTheScopeIsChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "a party, exercises" && name != "an interface" {
-				brief.Skip(t)
-			}
+			brief.Sample(t)
 			var requests, stopAt atomic.Int64
 			var stop atomic.Pointer[context.CancelFunc]
 			w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: 91, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
@@ -271,9 +268,7 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 	for name, c := range narrowings(parties) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "a party" && name != "an interface" {
-				brief.Skip(t)
-			}
+			brief.Sample(t)
 			w := newScopeWorld(t, 94, 160)
 			w.scope.Shape, w.scope.Contracts = c.shape, c.before
 			w.index(t, true)
@@ -346,9 +341,7 @@ func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if name != "a party" && name != "back by a view" {
-				brief.Skip(t)
-			}
+			brief.Sample(t)
 			w := newScopeWorld(t, 96, 160)
 			w.at = quietOffset(t, w.ledger)
 			w.scope.Contracts = c.before

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
@@ -14,9 +13,9 @@ import (
 // The rows are those of the definition that looks at every payload and view when it is asked, now and at each offset.
 func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 	t.Parallel()
-	brief.Long(t, "compares at every offset of several ledgers")
-	for n, start := range []string{fromGenesis, fromSnapshot, fromGenesis, fromSnapshot} {
-		t.Run(fmt.Sprint(start, " ", n), func(t *testing.T) {
+	brief.Long(t, "compares at every offset of a ledger")
+	for n, start := range []string{fromGenesis, fromSnapshot} {
+		t.Run(start, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
 			i := newItself(t, uint64(500+n), start, ledger.ShapeACSDelta, 7)
@@ -33,7 +32,7 @@ func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 			same("holdings", "now")
 			same("holding_totals", "now")
 			for n, offset := range i.Rows("SELECT x FROM indexer.updates u, unnest(ARRAY[u.ledger_offset - 1, u.ledger_offset]) x WHERE x >= ledger.state_floor() GROUP BY x ORDER BY x") {
-				if brief.Run() && n%5 > 0 {
+				if brief.Run() && n%15 > 0 {
 					continue
 				}
 				same("holdings_at("+offset+")", offset)
