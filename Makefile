@@ -23,13 +23,13 @@ IMAGE := ledgerindexer:local
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The race detector needs cgo and a C compiler. RACE=on insists on it. With it a quarter of the random inputs are tried, garbage
+# The race detector needs cgo and a C compiler. RACE=on insists on it. With it a tenth of the random inputs are tried, garbage
 # is collected less often, which saves a tenth of the time, and no program waits a second at its end for what still runs, as goleak
 # finds that. Many tests wait, for a lock to be given up or for a server to come back: more of them run at a time than there are processors.
 test: ## run every test, against a PostgreSQL that is found or started (ARGS: flags for go test)
 	@race=; \
 	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then \
-		race=-race; export RAPID_CHECKS=$${RAPID_CHECKS:-25} GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; \
+		race=-race; export RAPID_CHECKS=$${RAPID_CHECKS:-10} GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; \
 	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
 	set -x; go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS) ./...
