@@ -102,8 +102,7 @@ func (p *snapshotPages) begin(ctx context.Context) {
 	write := p.order.add()
 	p.batch, p.from = nil, from.After(page)
 	if page.Last {
-		closing := p.from
-		p.job.closing = &closing
+		p.job.closing = new(p.from)
 	}
 	// Two concurrent batches with an entry in common wait for each other until one fails. So after a failure the first batch is
 	// written alone: once it is stored, the other is refused for its duplicate.

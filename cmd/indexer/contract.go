@@ -169,8 +169,7 @@ func newContractFacts(c *ledger.Contract) *contractFacts {
 		Observers: c.Observers, WitnessParties: c.WitnessParties, ContractKey: c.ContractKey, Payload: c.Argument,
 	}
 	if c.ContractKeyHash != nil {
-		hash := hex.EncodeToString(c.ContractKeyHash)
-		f.ContractKeyHash = &hash
+		f.ContractKeyHash = new(hex.EncodeToString(c.ContractKeyHash))
 	}
 	return f
 }

@@ -225,8 +225,7 @@ func parseSerial(text string) (participant.ExpectedSerial, error) {
 	if err != nil || n < 1 {
 		return participant.ExpectedSerial{}, fmt.Errorf("--expected-serial must be none or a number from 1 on, not %q", text)
 	}
-	serial := int32(n)
-	return participant.ExpectedSerial{Prior: &serial}, nil
+	return participant.ExpectedSerial{Prior: new(int32(n))}, nil
 }
 
 // parseForceFlag parses a flag's short name, or its name in interface.md.

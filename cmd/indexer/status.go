@@ -88,9 +88,8 @@ func (c *statusCommand) sampleRates(ctx context.Context, db *store.Store, r *sta
 		if err != nil {
 			return err
 		}
-		updateRate, offsetRate := float64(updates)/seconds, float64(now.Watermark-s.Watermark)/seconds
+		s.UpdatesPerSecond, s.OffsetsPerSecond = new(float64(updates)/seconds), new(float64(now.Watermark-s.Watermark)/seconds)
 		s.Watermark, s.Frontier, s.RecordTime = now.Watermark, max(s.Frontier, now.Watermark), now.RecordTime.UTC()
-		s.UpdatesPerSecond, s.OffsetsPerSecond = &updateRate, &offsetRate
 	}
 	if r.History != nil && now.History != nil {
 		rate := float64(now.History.Records-r.History.Records) / seconds

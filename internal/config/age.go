@@ -46,8 +46,7 @@ func (a Age) String() string {
 // (2026-01-31T12:00:00Z) or an Age.
 func ParseBefore(text string) (store.PruneBefore, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 0 {
-		offset := ledger.Offset(n)
-		return store.PruneBefore{Offset: &offset}, nil
+		return store.PruneBefore{Offset: new(ledger.Offset(n))}, nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} {
 		if at, err := time.Parse(layout, text); err == nil && at.Year() > 0 {

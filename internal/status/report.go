@@ -173,8 +173,7 @@ func newVerified(from store.Status) *Verified {
 		return nil
 	}
 	if from.Started {
-		behind := from.Watermark - v.Offset
-		v.Behind = &behind
+		v.Behind = new(from.Watermark - v.Offset)
 	}
 	return v
 }
@@ -217,8 +216,7 @@ func newUnderWay(from store.Status) (list []Work) {
 			w.End = &p.End
 		}
 		if p.TimeLeft > 0 {
-			left := p.TimeLeft.Seconds()
-			w.SecondsLeft = &left
+			w.SecondsLeft = new(p.TimeLeft.Seconds())
 		}
 		list = append(list, w)
 	}

@@ -178,8 +178,7 @@ func newBar(s status.Stream, verified *status.Verified, end ledger.Offset, times
 		}
 	}
 	if verified != nil && verified.Offset > max(b.Begin, s.HistoryFloor) {
-		p := b.part(max(b.Begin, s.HistoryFloor), verified.Offset, "verified")
-		b.Verified = &p
+		b.Verified = new(b.part(max(b.Begin, s.HistoryFloor), verified.Offset, "verified"))
 	}
 	if s.StateFloor != nil && *s.StateFloor > b.Begin {
 		b.Marks = append(b.Marks, mark{b.at(*s.StateFloor), "state"})

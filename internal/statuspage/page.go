@@ -221,12 +221,10 @@ func (l *LedgerData) addLag() {
 			report.Streams[0].UpdatesPerSecond = s.PerSecond.pointer()
 			report.Ledger = &status.End{Seconds: s.LagSeconds.pointer()}
 			if s.End > 0 {
-				end := max(ledger.Offset(s.End), report.Streams[0].Watermark)
-				report.Ledger.Offset = &end
+				report.Ledger.Offset = new(max(ledger.Offset(s.End), report.Streams[0].Watermark))
 			}
 			if s.LagOffsets != nil {
-				lag := ledger.Offset(*s.LagOffsets)
-				report.Ledger.Lag = &lag
+				report.Ledger.Lag = new(ledger.Offset(*s.LagOffsets))
 			}
 		case s.Kind == store.StreamTransactions && report.History != nil:
 			history := *report.History
@@ -241,8 +239,7 @@ func (m Measured) pointer() *float64 {
 	if !m.Known() {
 		return nil
 	}
-	value := float64(m)
-	return &value
+	return new(float64(m))
 }
 
 // growth returns by how many bytes a day a database grows, at the pace of the sizes; nil: they are too few.
@@ -255,8 +252,7 @@ func growth(sizes []sized) *float64 {
 	if passed < growthLeast {
 		return nil
 	}
-	perDay := float64(last.bytes-first.bytes) / passed.Seconds() * secondsADay
-	return &perDay
+	return new(float64(last.bytes-first.bytes) / passed.Seconds() * secondsADay)
 }
 
 // reports reads the databases, unless that was tried just now.

@@ -154,8 +154,7 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 		v.Work = append(v.Work, workView{Title: w.Title(), Pace: terminal.Pace(w.Progress), Percent: math.Round(part*1000) / 10, Known: known})
 	}
 	if len(l.Streams) > 0 {
-		b := newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network")
-		v.Bar = &b
+		v.Bar = new(newBar(l.Streams[0], l.Verified, endOf(l.Report), l.Name == "network"))
 	}
 	v.Facts = facts(l)
 	return v
