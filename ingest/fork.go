@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"golang.org/x/sync/semaphore"
+
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
@@ -27,7 +29,7 @@ type forkCheck struct {
 	compared  ledger.Offset // of the update whose content was compared last
 	undecided bool          // noteUndecided has logged once
 
-	turn chan struct{} // a lock that can be waited for with a context; it guards the following fields
+	turn *semaphore.Weighted // of one; it guards the following fields
 
 	last    anchor         // the highest update that was read
 	empty   []ledger.Range // ranges above it in which no update came, in order
@@ -41,7 +43,7 @@ func newForkCheck(source forkSource, past UpdateReader, stored StoredUpdates, lo
 	}
 	return &forkCheck{
 		forkProber: forkProber{inRanges{past, new(Ranges), logger}, stored}, changed: source.Changes, logger: logger,
-		turn: make(chan struct{}, 1),
+		turn: semaphore.NewWeighted(1),
 	}
 }
 
@@ -162,10 +164,10 @@ func (c *forkCheck) differences(ctx context.Context, page ledger.Page) (found fi
 //
 // Pages are accepted one after the other, so that each is checked against the one before.
 func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) error {
-	if err := c.take(ctx); err != nil {
+	if err := c.turn.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer c.give()
+	defer c.turn.Release(1)
 	changes, err := c.confirm(ctx, false)
 	if err != nil {
 		return err
@@ -182,25 +184,13 @@ func (c *forkCheck) accept(ctx context.Context, began int64, page *ledger.Page) 
 // stuck asks for the anchor when the source can't continue, because another server may answer now. It returns nil if there is no
 // fork, or if that can't be decided: then the source's own error says more.
 func (c *forkCheck) stuck(ctx context.Context) error {
-	if c.take(ctx) != nil {
+	if c.turn.Acquire(ctx, 1) != nil {
 		return nil
 	}
-	defer c.give()
+	defer c.turn.Release(1)
 	_, err := c.confirm(ctx, true)
 	return err
 }
-
-// take waits until no other page is being accepted. give must follow.
-func (c *forkCheck) take(ctx context.Context) error {
-	select {
-	case c.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (c *forkCheck) give() { <-c.turn }
 
 // confirm asks for the anchor if another server may have begun to answer, or if the source is stuck. It returns the source's
 // Changes from before that.

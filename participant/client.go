@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
@@ -51,7 +53,7 @@ type Client struct {
 	silence   time.Duration
 	longest   time.Duration
 
-	discovery chan struct{}          // a lock, held during discovery; a context can interrupt waiting for it
+	discovery *semaphore.Weighted    // of one, held during discovery
 	logged    Server                 // as last logged; guarded by discovery
 	firstID   string                 // the first participant id found, empty: none yet; guarded by discovery
 	found     atomic.Pointer[Server] // nil: not known (yet, or no longer)
@@ -80,7 +82,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	c := &Client{
 		scope: scope, format: format,
 		maxBody: maxBody, wholeBody: wholeBody, silence: jsonhttp.SilenceTimeout, longest: jsonhttp.AnswerTimeout,
-		discovery: make(chan struct{}, 1),
+		discovery: semaphore.NewWeighted(1),
 		listLimit: listLimit, updatesList: jsonhttp.NewSize(listLimit), updatesPage: jsonhttp.NewSize(updatesPageSize),
 		snapshotList: jsonhttp.NewSize(listLimit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),
 	}

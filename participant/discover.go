@@ -51,7 +51,7 @@ func (c *Client) Discover(ctx context.Context) (Server, error) {
 	if err := c.lockDiscovery(ctx); err != nil {
 		return Server{}, err
 	}
-	defer c.unlockDiscovery()
+	defer c.discovery.Release(1)
 	return c.discover(ctx)
 }
 
@@ -63,7 +63,7 @@ func (c *Client) server(ctx context.Context) (*Server, error) {
 	if err := c.lockDiscovery(ctx); err != nil {
 		return nil, err
 	}
-	defer c.unlockDiscovery()
+	defer c.discovery.Release(1)
 	if s := c.found.Load(); s != nil {
 		return s, nil // another goroutine was faster
 	}

@@ -17,17 +17,13 @@ func (c *Client) connectionChanged() {
 // answer. It grows before the other server's first answer is returned.
 func (c *Client) Changes() int64 { return c.changes.Load() }
 
-// lockDiscovery waits for the discovery lock. The caller must call unlockDiscovery.
+// lockDiscovery waits until no other discovery goes on. The caller must release it.
 func (c *Client) lockDiscovery(ctx context.Context) error {
-	select {
-	case c.discovery <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the discovery of the participant: %w", ctx.Err())
+	if err := c.discovery.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("wait for the discovery of the participant: %w", err)
 	}
+	return nil
 }
-
-func (c *Client) unlockDiscovery() { <-c.discovery }
 
 // checkIdentity checks that the last answer came from the participant that was found first. It asks for the id only after
 // a new connection or a request without a usable answer. A server that does not (or no longer) return its id passes.
@@ -40,7 +36,7 @@ func (c *Client) checkIdentity(ctx context.Context) error {
 	if err := c.lockDiscovery(ctx); err != nil {
 		return err
 	}
-	defer c.unlockDiscovery()
+	defer c.discovery.Release(1)
 	switch {
 	case c.identityChecked():
 		return nil // checked by another goroutine meanwhile

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // pace limits the requests to a server. It is safe for concurrent use.
 type pace struct {
-	slots chan struct{} // holds one element per request in flight; nil: no limit
+	slots *semaphore.Weighted // for requests in flight; nil: no limit
 
 	mu       sync.Mutex
 	interval time.Duration // between the starts of two requests; 0: none
@@ -20,7 +22,7 @@ type pace struct {
 func newPace(inFlight int, perSecond float64) *pace {
 	p := &pace{}
 	if inFlight > 0 {
-		p.slots = make(chan struct{}, inFlight)
+		p.slots = semaphore.NewWeighted(int64(inFlight))
 	}
 	p.limit(perSecond)
 	return p
@@ -41,12 +43,10 @@ func (p *pace) limit(perSecond float64) {
 func (p *pace) take(ctx context.Context, longPoll bool) (done func(), err error) {
 	done = func() {}
 	if p.slots != nil && !longPoll {
-		select {
-		case p.slots <- struct{}{}:
-			done = func() { <-p.slots }
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for other requests to end: %w", ctx.Err())
+		if err := p.slots.Acquire(ctx, 1); err != nil {
+			return nil, fmt.Errorf("wait for other requests to end: %w", err)
 		}
+		done = func() { p.slots.Release(1) }
 	}
 	if err := p.wait(ctx); err != nil {
 		done()
