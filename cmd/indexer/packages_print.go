@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ledgerindexer/internal/typed"
 	"ledgerindexer/ledger"
 )
 
@@ -16,19 +17,8 @@ func sortPackages(vetted *ledger.VettedPackages) { slices.SortFunc(vetted.Packag
 
 // comparePackages sorts by name, then by version number by number, then by id.
 func comparePackages(a, b ledger.VettedPackage) int {
-	return cmp.Or(strings.Compare(a.PackageName, b.PackageName), compareVersions(a.PackageVersion, b.PackageVersion),
+	return cmp.Or(strings.Compare(a.PackageName, b.PackageName), typed.CompareVersions(a.PackageVersion, b.PackageVersion),
 		strings.Compare(a.PackageID, b.PackageID))
-}
-
-func compareVersions(a, b string) int {
-	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
-		n, errN := strconv.ParseUint(x, 10, 64)
-		m, errM := strconv.ParseUint(y, 10, 64)
-		if errN != nil || errM != nil {
-			return strings.Compare(x, y)
-		}
-		return cmp.Compare(n, m)
-	})
 }
 
 // vettingResult is what `packages vet` and `packages unvet` print.

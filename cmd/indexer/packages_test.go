@@ -200,14 +200,6 @@ func secondColumn(table string) (cells []string) {
 	return cells
 }
 
-// Versions are sorted as numbers.
-func TestVersionsAreSortedByNumber(t *testing.T) {
-	t.Parallel()
-	list := []string{"1.10.0", "1.9.0", "", "2.0.0-rc", "2.0.0", "1.9"}
-	slices.SortFunc(list, compareVersions)
-	require.Equal(t, []string{"", "1.9", "1.9.0", "1.10.0", "2.0.0", "2.0.0-rc"}, list)
-}
-
 // On a server that can't list them, a dry run of nothing tells what is vetted, whichever form of nothing it takes.
 func TestPackagesListByDryRun(t *testing.T) {
 	t.Parallel()

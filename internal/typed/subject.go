@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ledgerindexer/internal/damllf"
@@ -94,7 +93,7 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 	Sort(list)
 	for _, s := range list {
 		slices.SortFunc(s.definitions, func(a, b definition) int {
-			return cmp.Or(compareVersions(a.version, b.version), strings.Compare(a.id, b.id))
+			return cmp.Or(CompareVersions(a.version, b.version), strings.Compare(a.id, b.id))
 		})
 	}
 	return list, nil
@@ -107,14 +106,9 @@ func Sort(list []*Subject) {
 	})
 }
 
-// compareVersions compares versions number by number.
-func compareVersions(a, b string) int {
+// CompareVersions compares versions of packages number by number.
+func CompareVersions(a, b string) int {
 	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
-		if len(x) < 18 && len(y) < 18 {
-			n, _ := strconv.Atoi(x)
-			m, _ := strconv.Atoi(y)
-			return cmp.Compare(n, m)
-		}
 		x, y = strings.TrimLeft(x, "0"), strings.TrimLeft(y, "0")
 		return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
 	})

@@ -204,7 +204,7 @@ func TestFind(t *testing.T) {
 
 func TestVersionsAreComparedByNumber(t *testing.T) {
 	t.Parallel()
-	list := []string{"1.10", "1.9.0", "1.9", "99999999999999999999.1", "2"}
-	slices.SortFunc(list, compareVersions)
-	require.Equal(t, []string{"1.9", "1.9.0", "1.10", "2", "99999999999999999999.1"}, list)
+	list := []string{"1.10", "1.9.0", "", "1.9", "99999999999999999999.1", "2.0.0-rc", "2.0.0", "2"}
+	slices.SortFunc(list, CompareVersions)
+	require.Equal(t, []string{"", "1.9", "1.9.0", "1.10", "2", "2.0.0", "2.0.0-rc", "99999999999999999999.1"}, list)
 }
