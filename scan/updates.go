@@ -250,9 +250,9 @@ func (p *polls) until(
 	for {
 		next := p.due()
 		if next.After(end) {
-			return ledger.Page{From: after, To: after}, false, wait(ctx, time.Until(end))
+			return ledger.Page{From: after, To: after}, false, jsonhttp.Wait(ctx, time.Until(end))
 		}
-		if err := wait(ctx, time.Until(next)); err != nil {
+		if err := jsonhttp.Wait(ctx, time.Until(next)); err != nil {
 			return ledger.Page{}, false, err
 		}
 		asked := time.Now()
@@ -281,24 +281,9 @@ func retryBriefly(ctx context.Context, fn func() error) error {
 		if !errors.As(err, &temporary) || permanent(err) || try == briefTries {
 			return err
 		}
-		if err := wait(ctx, max(time.Second<<try, min(temporary.RetryAfter, longestPause))); err != nil {
+		if err := jsonhttp.Wait(ctx, max(time.Second<<try, min(temporary.RetryAfter, longestPause))); err != nil {
 			return err
 		}
-	}
-}
-
-// wait returns after a time, or with an error if ctx ends before.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

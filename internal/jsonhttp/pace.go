@@ -62,22 +62,29 @@ func (p *pace) wait(ctx context.Context) error {
 		p.mu.Unlock()
 		return nil
 	}
-	now := time.Now()
-	start := now
-	if p.next.After(now) {
+	start := time.Now()
+	if p.next.After(start) {
 		start = p.next
 	}
 	p.next = start.Add(p.interval)
 	p.mu.Unlock()
-	if start == now {
-		return nil
+	if err := Wait(ctx, time.Until(start)); err != nil {
+		return fmt.Errorf("wait for the rate limit of requests: %w", err)
 	}
-	timer := time.NewTimer(start.Sub(now))
+	return nil
+}
+
+// Wait returns after a time, or with ctx's error if that ends before.
+func Wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("wait for the rate limit of requests: %w", ctx.Err())
+		return ctx.Err()
 	}
 }
