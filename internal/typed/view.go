@@ -233,16 +233,12 @@ func (c Column) Expression(ledger, value string) string {
 	cast := func(function string) string { return quoted(ledger) + "." + function + "(" + text + ")" }
 	var scale int
 	expr := "(" + text + ")"
-	switch {
-	case c.Type == "boolean":
-		expr = cast("as_boolean")
-	case c.Type == "bigint":
-		expr = cast("as_bigint")
-	case c.Type == "date":
-		expr = cast("as_date")
-	case c.Type == "timestamp with time zone":
+	switch c.Type {
+	case "boolean", "bigint", "date":
+		expr = cast("as_" + c.Type)
+	case "timestamp with time zone":
 		expr = cast("as_timestamptz")
-	case c.Type == "jsonb":
+	case "jsonb":
 		expr = fmt.Sprintf("nullif(%s, 'null'::jsonb)", into(value, path, "->"))
 	default:
 		if _, err := fmt.Sscanf(c.Type, "numeric(38,%d)", &scale); err == nil {
