@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -178,18 +179,18 @@ func (c *Client) firstPresent(ctx context.Context, before string, paths ...strin
 // hasPath requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. A server that finds
 // the request invalid has the path.
 func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
-	r := request{operation: "discover", path: path}
+	r := jsonhttp.Request{Operation: "discover", Path: path}
 	one := url.Values{"limit": {"1"}}
 	end := ledger.Offset(1)
 	switch path {
 	case pathUpdatesPage:
-		r.body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: &c.format.Update}
+		r.Body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: &c.format.Update}
 	case pathSnapshotPage:
-		r.body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: &c.format.Event}
+		r.Body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: &c.format.Event}
 	case pathSnapshot:
-		r.query, r.body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
+		r.Query, r.Body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
 	default:
-		r.query, r.body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
+		r.Query, r.Body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
 	}
 	_, err := c.do(ctx, r)
 	return present(err)
@@ -214,7 +215,7 @@ func present(err error) (bool, error) {
 
 // text returns one member of an object, or "" if the server does not have the path or does not return the member.
 func (c *Client) text(ctx context.Context, operation, path, member string) (string, error) {
-	a, err := c.do(ctx, request{operation: operation, path: path, limit: tinyBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: path, MaxBytes: tinyBody})
 	var e *Error
 	switch {
 	case refusedByProxy(err) && c.answeredBefore(err): // temporary
@@ -254,7 +255,7 @@ func (c *Client) LedgerEnd(ctx context.Context) (ledger.Offset, error) {
 
 func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 	const operation = "ledger-end"
-	a, err := c.do(ctx, request{operation: operation, path: pathLedgerEnd, limit: tinyBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathLedgerEnd, MaxBytes: tinyBody})
 	if err != nil {
 		return 0, err
 	}
@@ -275,7 +276,7 @@ func (c *Client) ledgerEnd(ctx context.Context) (ledger.Offset, error) {
 // an *Error, which may be tried again, for the rest. LedgerEnd returns the same errors.
 func (c *Client) PrunedOffset(ctx context.Context) (ledger.Offset, error) {
 	const operation = "pruned-offsets"
-	a, err := c.do(ctx, request{operation: operation, path: pathPrunedOffsets, limit: tinyBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathPrunedOffsets, MaxBytes: tinyBody})
 	if err != nil {
 		return 0, c.explain(ctx, err, purpose{})
 	}

@@ -159,7 +159,7 @@ func (c *Client) listUpdates(
 	if req.Trees {
 		path = pathUpdatesTrees
 	}
-	a, err := c.do(ctx, request{operation: operation, path: path, query: bounds.query(), body: req, longPoll: req.EndInclusive == nil})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: path, Query: bounds.query(), Body: req, LongPoll: req.EndInclusive == nil})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -304,9 +304,9 @@ func (c *Client) listContracts(
 	ctx context.Context, req SnapshotRequest, bounds ListOptions,
 ) (entries []ledger.JSON, token string, err error) {
 	const operation = "snapshot-list"
-	r := request{operation: operation, path: pathSnapshot, query: bounds.query(), body: req}
+	r := jsonhttp.Request{Operation: operation, Path: pathSnapshot, Query: bounds.query(), Body: req}
 	if bounds.Limit == 0 {
-		r.limit = c.wholeBody
+		r.MaxBytes = c.wholeBody
 	}
 	a, err := c.do(ctx, r)
 	if err != nil {

@@ -47,9 +47,9 @@ func (c *Client) ContractByID(
 	if r.err != nil {
 		return ledger.Contract{}, nil, r.err
 	}
-	contract, body, err := lookUp(ctx, c, request{
-		operation: operation, path: pathContractByID, limit: smallBody,
-		body: contractRequest{ContractID: contractID, QueryingParties: queryingParties},
+	contract, body, err := lookUp(ctx, c, jsonhttp.Request{
+		Operation: operation, Path: pathContractByID, MaxBytes: smallBody,
+		Body: contractRequest{ContractID: contractID, QueryingParties: queryingParties},
 	}, func() purpose {
 		return purpose{about: aboutContract, need: readAs(queryingParties)}
 	}, func(a jsonhttp.Answer) (ledger.Contract, error) {
@@ -81,9 +81,9 @@ func (c *Client) UpdateByID(ctx context.Context, updateID string, format UpdateF
 	if r.err != nil {
 		return ledger.Update{}, nil, r.err
 	}
-	update, body, err := lookUp(ctx, c, request{
-		operation: operation, path: pathUpdateByID,
-		body: updateRequest{UpdateID: updateID, UpdateFormat: &format},
+	update, body, err := lookUp(ctx, c, jsonhttp.Request{
+		Operation: operation, Path: pathUpdateByID,
+		Body: updateRequest{UpdateID: updateID, UpdateFormat: &format},
 	}, func() purpose {
 		return purpose{about: aboutUpdate, need: format.needs()}
 	}, func(a jsonhttp.Answer) (ledger.Update, error) {
@@ -110,7 +110,7 @@ func (c *Client) UpdateOfScope(ctx context.Context, updateID string) (ledger.Upd
 // lookUp requests one contract or update by its id. It checks the participant's identity before it returns any result,
 // also "not found": another participant may not know the id.
 func lookUp[T any](
-	ctx context.Context, c *Client, r request, q func() purpose, decode func(jsonhttp.Answer) (T, error),
+	ctx context.Context, c *Client, r jsonhttp.Request, q func() purpose, decode func(jsonhttp.Answer) (T, error),
 ) (T, ledger.JSON, error) {
 	var found T
 	a, err := c.do(ctx, r)

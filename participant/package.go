@@ -27,7 +27,7 @@ func (c *Client) Package(ctx context.Context, id string) ([]byte, error) {
 	if !isPackageID(id) {
 		return nil, fmt.Errorf("read package %s: %w", shown(id), &RequestError{Field: "package-id", Rule: "must be 64 hexadecimal digits, in lower case", Section: sectionPackage})
 	}
-	a, err := c.do(ctx, request{operation: operation, path: pathPackages + id, limit: packageBody, binary: true})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathPackages + id, MaxBytes: packageBody, Binary: true})
 	if err != nil {
 		return nil, fmt.Errorf("read package %s: %w", id, c.explain(ctx, err, purpose{about: aboutPackage}))
 	}

@@ -6,40 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
 )
 
-// request is one HTTP request; body nil means GET.
-type request struct {
-	operation string // as passed to Config.Observe
-	path      string
-	query     url.Values
-	body      any
-	limit     int64 // the largest answer that is read, in bytes; 0: Client.maxBody
-	longPoll  bool  // the server may wait before it answers
-	binary    bool  // the answer is bytes, not JSON
-}
-
-func (c *Client) bodyLimit(r request) int64 {
-	return cmp.Or(r.limit, c.maxBody)
-}
-
-// do sends a request and reads the whole answer, whose length and content type it checks. After a refused token it sends the
-// request once more with a fresh one. All errors are *Error.
-func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
-	a, err := c.http.Do(ctx, jsonhttp.Request{
-		Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: c.bodyLimit(r), SilenceTimeout: c.silence, AnswerTimeout: c.longest,
-		LongPoll: r.longPoll, Binary: r.binary,
-	})
+// do sends a request and reads the whole answer, of at most maxBody bytes where MaxBytes is 0. It checks the answer's length and content
+// type. After a refused token it sends the request once more with a fresh one. All errors are *Error.
+func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, error) {
+	r.MaxBytes, r.SilenceTimeout, r.AnswerTimeout = cmp.Or(r.MaxBytes, c.maxBody), c.silence, c.longest
+	a, err := c.http.Do(ctx, r)
 	if err == nil && a.Status == http.StatusOK {
-		c.answered.LoadOrStore(r.operation, true)
+		c.answered.LoadOrStore(r.Operation, true)
 		return a, nil
 	}
-	e := newError(r.operation, a, err, c.redact)
+	e := newError(r.Operation, a, err, c.redact)
 	if e.unauthenticated() {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}

@@ -127,9 +127,9 @@ func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset
 
 func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token string, size int) (ledger.SnapshotPage, error) {
 	const operation = "snapshot-page"
-	a, err := c.do(ctx, request{
-		operation: operation, path: pathSnapshotPage,
-		body: snapshotPageRequest{ActiveAt: at, EventFormat: &c.format.Event, MaxPageSize: size, Token: token},
+	a, err := c.do(ctx, jsonhttp.Request{
+		Operation: operation, Path: pathSnapshotPage,
+		Body: snapshotPageRequest{ActiveAt: at, EventFormat: &c.format.Event, MaxPageSize: size, Token: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err
@@ -179,9 +179,9 @@ func (c *Client) snapshotEntries(
 	ctx context.Context, at ledger.Offset, token string, query url.Values, maxBytes int64,
 ) (ledger.SnapshotPage, error) {
 	const operation = "snapshot"
-	a, err := c.do(ctx, request{
-		operation: operation, path: pathSnapshot, query: query, limit: maxBytes,
-		body: SnapshotRequest{ActiveAtOffset: at, EventFormat: &c.format.Event, StreamContinuationToken: token},
+	a, err := c.do(ctx, jsonhttp.Request{
+		Operation: operation, Path: pathSnapshot, Query: query, MaxBytes: maxBytes,
+		Body: SnapshotRequest{ActiveAtOffset: at, EventFormat: &c.format.Event, StreamContinuationToken: token},
 	})
 	if err != nil {
 		return ledger.SnapshotPage{}, err

@@ -80,10 +80,10 @@ func (c *Client) listMoreThan(ctx context.Context, n int, at ledger.Offset) (why
 		return nil, err
 	}
 	began := c.served.begin()
-	a, err := c.do(ctx, request{
-		operation: operation, path: s.TailPath, limit: c.wholeBody,
-		query: url.Values{"limit": {strconv.Itoa(n + 1)}},
-		body:  UpdatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: &all.Update},
+	a, err := c.do(ctx, jsonhttp.Request{
+		Operation: operation, Path: s.TailPath, MaxBytes: c.wholeBody,
+		Query: url.Values{"limit": {strconv.Itoa(n + 1)}},
+		Body:  UpdatesRequest{BeginExclusive: pruned, EndInclusive: &end, UpdateFormat: &all.Update},
 	})
 	var e *Error
 	switch {

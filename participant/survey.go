@@ -72,13 +72,13 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 	var there bool
 	switch path {
 	case pathLedgerEnd, pathPrunedOffsets:
-		there, o.Err = c.answers(ctx, request{operation: "survey", path: path})
+		there, o.Err = c.answers(ctx, jsonhttp.Request{Operation: "survey", Path: path})
 	case pathContractByID:
 		// No contract has this id.
-		there, o.Err = c.answers(ctx, request{operation: "survey", path: path,
-			body: contractRequest{ContractID: "00", QueryingParties: set(c.scope.Parties)}})
+		there, o.Err = c.answers(ctx, jsonhttp.Request{Operation: "survey", Path: path,
+			Body: contractRequest{ContractID: "00", QueryingParties: set(c.scope.Parties)}})
 	case pathVettingList:
-		there, o.Err = c.answers(ctx, request{operation: "survey", path: path, body: map[string]any{"pageSize": 1}})
+		there, o.Err = c.answers(ctx, jsonhttp.Request{Operation: "survey", Path: path, Body: map[string]any{"pageSize": 1}})
 	default:
 		there, o.Err = c.hasPath(ctx, path)
 	}
@@ -98,7 +98,7 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 }
 
 // answers reports whether the server has an operation. A server that finds the request invalid has it.
-func (c *Client) answers(ctx context.Context, r request) (bool, error) {
+func (c *Client) answers(ctx context.Context, r jsonhttp.Request) (bool, error) {
 	_, err := c.do(ctx, r)
 	return present(err)
 }
@@ -122,7 +122,7 @@ func (c *Client) Synchronizers(ctx context.Context) (ids []string, err error) {
 			ID string `json:"synchronizerId"`
 		} `json:"connectedSynchronizers"`
 	}
-	if err := c.ask(ctx, request{operation: operation, path: pathSynchronizers, limit: tinyBody}, &answer); err != nil {
+	if err := c.ask(ctx, jsonhttp.Request{Operation: operation, Path: pathSynchronizers, MaxBytes: tinyBody}, &answer); err != nil {
 		return nil, fmt.Errorf("ask for the connected synchronizers: %w", err)
 	}
 	for _, s := range answer.Connected {
@@ -139,7 +139,7 @@ func (c *Client) Hosted(ctx context.Context, parties []string) (map[string]bool,
 	hosted := map[string]bool{}
 	for rest := set(parties); len(rest) > 0; {
 		n := fitting(rest)
-		r := request{operation: "parties", path: pathParties + "/" + segment(rest[0]), query: url.Values{"parties": rest[1:n]}, limit: tinyBody}
+		r := jsonhttp.Request{Operation: "parties", Path: pathParties + "/" + segment(rest[0]), Query: url.Values{"parties": rest[1:n]}, MaxBytes: tinyBody}
 		rest = rest[n:]
 		var answer struct {
 			Details []struct {
@@ -169,7 +169,7 @@ func fitting(parties []string) (n int) {
 }
 
 // ask reads a small answer into a struct.
-func (c *Client) ask(ctx context.Context, r request, into any) error {
+func (c *Client) ask(ctx context.Context, r jsonhttp.Request, into any) error {
 	a, err := c.do(ctx, r)
 	if lacksPath(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
@@ -178,7 +178,7 @@ func (c *Client) ask(ctx context.Context, r request, into any) error {
 		return c.explain(ctx, err, purpose{})
 	}
 	if err := json.Unmarshal(a.Body, into); err != nil {
-		return c.misread(r.operation, a, err)
+		return c.misread(r.Operation, a, err)
 	}
 	return nil
 }

@@ -136,10 +136,10 @@ func (c *Client) readList(
 ) (ledger.Page, error) {
 	const operation = "updates"
 	began := c.served.begin()
-	a, err := c.do(ctx, request{
-		operation: operation, path: path, limit: maxBytes,
-		query: url.Values{"limit": {strconv.Itoa(limit)}},
-		body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: &c.format.Update},
+	a, err := c.do(ctx, jsonhttp.Request{
+		Operation: operation, Path: path, MaxBytes: maxBytes,
+		Query: url.Values{"limit": {strconv.Itoa(limit)}},
+		Body:  UpdatesRequest{BeginExclusive: after, EndInclusive: &to, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -171,9 +171,9 @@ func (c *Client) readPage(
 	ctx context.Context, path string, after, to ledger.Offset, size int, maxBytes int64,
 ) (ledger.Page, error) {
 	const operation = "updates-page"
-	a, err := c.do(ctx, request{
-		operation: operation, path: path, limit: maxBytes,
-		body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: &c.format.Update},
+	a, err := c.do(ctx, jsonhttp.Request{
+		Operation: operation, Path: path, MaxBytes: maxBytes,
+		Body: updatesPageRequest{Begin: after, End: to, MaxPageSize: size, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, err
@@ -235,10 +235,10 @@ func (c *Client) TailUpdates(ctx context.Context, after ledger.Offset, limit int
 func (c *Client) tail(ctx context.Context, path string, after ledger.Offset, limit int, idle time.Duration) (ledger.Page, bool, error) {
 	const operation = "updates-tail"
 	began := c.served.begin()
-	a, err := c.do(ctx, request{
-		operation: operation, path: path, longPoll: true,
-		query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
-		body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
+	a, err := c.do(ctx, jsonhttp.Request{
+		Operation: operation, Path: path, LongPoll: true,
+		Query: url.Values{"limit": {strconv.Itoa(limit)}, "stream_idle_timeout_ms": {strconv.FormatInt(idle.Milliseconds(), 10)}},
+		Body:  UpdatesRequest{BeginExclusive: after, UpdateFormat: &c.format.Update},
 	})
 	if err != nil {
 		return ledger.Page{}, false, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+
+	"ledgerindexer/internal/jsonhttp"
 )
 
 // User is the user that the token belongs to, with its rights.
@@ -35,7 +37,7 @@ func (c *Client) User(ctx context.Context) (User, error) {
 
 func (c *Client) whoami(ctx context.Context) (User, error) {
 	const operation = "authenticated-user"
-	a, err := c.do(ctx, request{operation: operation, path: pathAuthenticatedUser, limit: tinyBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathAuthenticatedUser, MaxBytes: tinyBody})
 	if err != nil {
 		return User{}, err
 	}
@@ -59,7 +61,7 @@ func (c *Client) whoami(ctx context.Context) (User, error) {
 
 func (c *Client) rightsOf(ctx context.Context, u *User) error {
 	const operation = "user-rights"
-	a, err := c.do(ctx, request{operation: operation, path: pathUsers + "/" + segment(u.ID) + "/rights", limit: tinyBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUsers + "/" + segment(u.ID) + "/rights", MaxBytes: tinyBody})
 	if err != nil {
 		return err
 	}

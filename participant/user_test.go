@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
@@ -141,7 +142,7 @@ func TestForbiddenNamesTheMissingRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newClient(t, newFake(t, known("indexer", test.rights...)), with35, anyParty)
-			_, err := c.do(t.Context(), request{operation: "test", path: pathLedgerEnd})
+			_, err := c.do(t.Context(), jsonhttp.Request{Operation: "test", Path: pathLedgerEnd})
 			err = c.forbidden(t.Context(), err, test.need)
 			require.Equal(t, test.want, strings.TrimSuffix(problem(t, err), ", or the rights were granted a moment ago: then start again"))
 			var e *Error

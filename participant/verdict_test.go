@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -176,7 +177,7 @@ func judged(t *testing.T, answer http.HandlerFunc, q purpose, want verdict, says
 	t.Helper()
 	f := newFake(t, map[string]http.HandlerFunc{"/test": answer})
 	c := newClient(t, f, with35, anyParty)
-	_, err := c.do(t.Context(), request{operation: "test", path: "/test"})
+	_, err := c.do(t.Context(), jsonhttp.Request{Operation: "test", Path: "/test"})
 	explained := c.explain(t.Context(), err, q)
 	verdict, text := given(t, explained)
 	require.Equal(t, want, verdict, "%v", explained)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -70,8 +71,8 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 	seen, tokens := map[pair]bool{}, map[string]bool{}
 	token := ""
 	for {
-		a, err := c.do(ctx, request{operation: operation, path: pathVettingList, limit: smallBody,
-			body: vettingListRequest{TopologyStateFilter: filter, PageToken: token}})
+		a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingList, MaxBytes: smallBody,
+			Body: vettingListRequest{TopologyStateFilter: filter, PageToken: token}})
 		if err != nil {
 			return nil, c.explain(ctx, err, purpose{about: aboutVetting})
 		}
@@ -132,9 +133,9 @@ func (c *Client) UpdateVettedPackages(
 	fail := func(err error) (*ledger.VettedPackages, ledger.VettedPackages, error) {
 		return nil, ledger.VettedPackages{}, fmt.Errorf("update the vetted packages: %w", err)
 	}
-	a, err := c.do(ctx, request{operation: operation, path: pathVettingUpdate, body: req, limit: smallBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingUpdate, Body: req, MaxBytes: smallBody})
 	if lacksPath(err) {
-		a, err = c.do(ctx, request{operation: operation, path: pathVettingOld, body: req, limit: smallBody})
+		a, err = c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingOld, Body: req, MaxBytes: smallBody})
 	}
 	if err != nil {
 		return fail(c.explain(ctx, err, purpose{about: aboutVetting, need: participantAdmin}))

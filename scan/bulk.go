@@ -119,7 +119,7 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 	q := purpose{method: http.MethodPost, path: pathBulkUpdates}
 	r := bulkRequest{Start: beginning, End: time.Now().UTC().Format(recordTimeForm), Size: MaxPage}
 	for {
-		asked := request{operation: "bulk-updates", path: pathBulkUpdates, body: r, maxBytes: u.client.maxBody}
+		asked := jsonhttp.Request{Operation: "bulk-updates", Path: pathBulkUpdates, Body: r, MaxBytes: u.client.maxBody}
 		a, err := u.client.do(ctx, asked)
 		if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
 			err = fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
@@ -140,7 +140,7 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 			Token string    `json:"next_page_token"`
 		}
 		if err = json.Unmarshal(a.Body, &page); err != nil {
-			err = u.client.misread(asked.operation, a, fmt.Errorf("%s: %w", asked.operation, err))
+			err = u.client.misread(asked.Operation, a, fmt.Errorf("%s: %w", asked.Operation, err))
 		}
 		jsonhttp.Release(a.Body)
 		if err != nil {
@@ -157,7 +157,7 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 func (u *Updates) downloadOnce(ctx context.Context, folder, key, digest string) error {
 	const operation = "bulk-download"
 	path := pathBulkDownload + url.PathEscape(key)
-	a, err := u.client.do(ctx, request{operation: operation, path: path, maxBytes: maxObject, object: true})
+	a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: path, MaxBytes: maxObject, Binary: true})
 	if err != nil {
 		return u.client.explain(err, purpose{method: http.MethodGet, path: path})
 	}

@@ -79,7 +79,7 @@ func (c *Client) transactions(
 }
 
 func (c *Client) read(ctx context.Context, operation string, r transactionsRequest) ([]ledger.Transaction, error) {
-	a, err := c.do(ctx, request{operation: operation, path: pathTransactions, body: r, maxBytes: c.maxBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathTransactions, Body: r, MaxBytes: c.maxBody})
 	if err != nil {
 		return nil, err
 	}

@@ -4,36 +4,24 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
 )
 
-// request is one HTTP request; body nil means GET.
-type request struct {
-	operation string // as passed to Config.Observe
-	path      string
-	query     url.Values
-	body      any
-	maxBytes  int64 // the largest answer that is read
-
-	object bool // the answer is a bulk file, and not JSON
-}
-
 // do sends a request and reads the whole answer. By its length and content type the answer is complete JSON. A token that
 // is refused is replaced once, and the request sent again. All errors are *Error.
-func (c *Client) do(ctx context.Context, r request) (jsonhttp.Answer, error) {
-	send := jsonhttp.Request{Operation: r.operation, Path: r.path, Query: r.query, Body: r.body, MaxBytes: r.maxBytes, SilenceTimeout: c.silence, Binary: r.object}
-	if r.object {
-		send.AnswerTimeout = objectTimeout
+func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, error) {
+	r.SilenceTimeout = c.silence
+	if r.Binary {
+		r.AnswerTimeout = objectTimeout
 	}
-	a, err := c.http.Do(ctx, send)
+	a, err := c.http.Do(ctx, r)
 	if err == nil && a.Status == http.StatusOK {
 		return a, nil
 	}
-	e := newError(r.operation, a, err, c.access.Redact)
+	e := newError(r.Operation, a, err, c.access.Redact)
 	if e.Status == http.StatusUnauthorized {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}

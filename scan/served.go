@@ -67,7 +67,7 @@ func ServedByAny(ctx context.Context, services []*Client) (served Served, err er
 // hasUpdates asks for one update of the network, whatever it is.
 func (c *Client) hasUpdates(ctx context.Context) error {
 	const operation = "updates-probe"
-	a, err := c.do(ctx, request{operation: operation, path: pathUpdates, body: updatesRequest{PageSize: 1}, maxBytes: c.maxBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUpdates, Body: updatesRequest{PageSize: 1}, MaxBytes: c.maxBody})
 	if err == nil {
 		defer jsonhttp.Release(a.Body)
 		var page struct {

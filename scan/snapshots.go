@@ -25,7 +25,7 @@ func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledge
 	newest, before := upTo.NetworkPosition()
 	var none error
 	for migrationID := newest; migrationID >= 0; migrationID-- {
-		asked := request{operation: "snapshot-before", path: pathSnapshotBefore, query: url.Values{
+		asked := jsonhttp.Request{Operation: "snapshot-before", Path: pathSnapshotBefore, Query: url.Values{
 			"before": {before.Format(recordTimeForm)}, "migration_id": {strconv.FormatInt(migrationID, 10)},
 		}}
 		text, err := member[string](ctx, u.client, asked, "record_time")
@@ -46,7 +46,7 @@ func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledge
 			err = fmt.Errorf("it is at offset %d", at)
 		}
 		if err != nil {
-			return 0, &Error{Failure: jsonhttp.Unusable(asked.operation, fmt.Errorf("the newest snapshot up to offset %d: %w", upTo, err))}
+			return 0, &Error{Failure: jsonhttp.Unusable(asked.Operation, fmt.Errorf("the newest snapshot up to offset %d: %w", upTo, err))}
 		}
 		return at, nil
 	}
@@ -115,7 +115,7 @@ func (u *Updates) askSnapshot(ctx context.Context, r snapshotRequest) (page ledg
 	const operation = "snapshot"
 	for {
 		r.PageSize = u.snapshots.Ask()
-		a, err := u.client.do(ctx, request{operation: operation, path: pathSnapshot, body: r, maxBytes: u.client.maxBody})
+		a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: pathSnapshot, Body: r, MaxBytes: u.client.maxBody})
 		if err == nil {
 			if page, err = ledger.DecodeNetworkSnapshot(a.Body); err != nil {
 				err = u.client.misread(operation, a, fmt.Errorf("%s: %w", operation, err))

@@ -99,7 +99,7 @@ func (u *Updates) Party(ctx context.Context) (string, error) {
 	if party != "" && verified == changes {
 		return party, nil
 	}
-	now, err := member[string](ctx, u.client, request{operation: "dso-party-id", path: pathNetwork}, "dso_party_id")
+	now, err := member[string](ctx, u.client, jsonhttp.Request{Operation: "dso-party-id", Path: pathNetwork}, "dso_party_id")
 	var unanswered *Error
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered) && party != "" && errors.As(err, &unanswered): // a proxy that finds no service behind it
@@ -298,7 +298,7 @@ func (u *Updates) UpdateOfScope(ctx context.Context, updateID string) (ledger.Up
 	}
 	path := pathUpdates + "/" + url.PathEscape(updateID)
 	q := purpose{method: http.MethodGet, path: path, record: "update " + updateID, id: updateID}
-	a, err := u.client.do(ctx, request{operation: operation, path: path, maxBytes: u.client.maxBody})
+	a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: path, MaxBytes: u.client.maxBody})
 	if err != nil {
 		u.client.otherMayAnswer()
 		return ledger.Update{}, nil, fmt.Errorf("look up update %s: %w", updateID, u.client.explain(err, q))

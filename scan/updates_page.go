@@ -99,7 +99,7 @@ func (u *Updates) ask(ctx context.Context, operation string, after ledger.Offset
 		migrationID, recordTime := after.NetworkPosition()
 		r.After = &updatesAfter{migrationID, recordTime.Format(recordTimeForm)}
 	}
-	a, err := u.client.do(ctx, request{operation: operation, path: pathUpdates, body: r, maxBytes: maxBytes})
+	a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: pathUpdates, Body: r, MaxBytes: maxBytes})
 	if err != nil {
 		return updatesPage{}, err
 	}
