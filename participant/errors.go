@@ -15,7 +15,7 @@ import (
 )
 
 // Error is a request without a usable answer. verdict.go decides what it means. If a retry can't help, it is wrapped in a
-// *ledger.Problem or *ledger.Bug.
+// *ledger.Problem or *ledger.Bug. It wraps jsonhttp.ErrCutOff where the answer is cut off, and jsonhttp.ErrNotJSON where it is not JSON.
 type Error struct {
 	jsonhttp.Failure
 
@@ -98,12 +98,6 @@ func member[T any](object map[string]jsontext.Value, name string) (value T) {
 	}
 	return value
 }
-
-// Errors that an *Error wraps if the answer is cut off, or is not JSON.
-var (
-	ErrCutOff  = jsonhttp.ErrCutOff
-	ErrNotJSON = jsonhttp.ErrNotJSON
-)
 
 // lacksPath reports whether the error is that the server does not have the operation.
 func lacksPath(err error) bool {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/damllf/build"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
@@ -69,13 +70,13 @@ func TestPackagesThatCannotBeRead(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			fmt.Fprint(w, "<html>")
 		}, func(t *testing.T, err error) {
-			require.ErrorIs(t, retryable(t, err), ErrNotJSON)
+			require.ErrorIs(t, retryable(t, err), jsonhttp.ErrNotJSON)
 			require.ErrorContains(t, err, `content type "text/html" instead of application/octet-stream`)
 		}},
 		"cut off": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "9")
 			bytesOf([]byte("p"))(w, r)
-		}, func(t *testing.T, err error) { require.ErrorIs(t, retryable(t, err), ErrCutOff) }},
+		}, func(t *testing.T, err error) { require.ErrorIs(t, retryable(t, err), jsonhttp.ErrCutOff) }},
 		"too large": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100000000")
 			bytesOf(nil)(w, r)

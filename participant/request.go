@@ -25,7 +25,7 @@ func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, e
 	if e.unauthenticated() {
 		e.token = access.DescribeToken(a.Token, time.Now())
 	}
-	if e.Status == 0 || e.Status >= http.StatusInternalServerError || errors.Is(err, ErrNotJSON) {
+	if e.Status == 0 || e.Status >= http.StatusInternalServerError || errors.Is(err, jsonhttp.ErrNotJSON) {
 		c.connectionChanged() // another server may answer next
 	}
 	return jsonhttp.Answer{}, e
@@ -39,7 +39,7 @@ func (c *Client) decodeError(operation string, a jsonhttp.Answer, err error) err
 		return fmt.Errorf("%s: %w", operation, err)
 	}
 	e := &Error{Failure: jsonhttp.Unusable(operation, unusable)}
-	if errors.Is(unusable, ErrNotJSON) {
+	if errors.Is(unusable, jsonhttp.ErrNotJSON) {
 		c.connectionChanged() // something else answered
 	}
 	return c.judge(e, purpose{}).of(e)

@@ -46,7 +46,7 @@ func TestBodyCutOffMayBeTriedAgain(t *testing.T) {
 			for _, server := range []Server{with34, with35} {
 				_, err := newClient(t, f, server, anyParty).ReadUpdates(t.Context(), 4, 12)
 				require.ErrorContains(t, retryable(t, err), test.want)
-				require.Equal(t, name != "no answer at all", errors.Is(err, ErrCutOff))
+				require.Equal(t, name != "no answer at all", errors.Is(err, jsonhttp.ErrCutOff))
 			}
 			_, err := newClient(t, f, with34, anyParty).ReadSnapshot(t.Context(), 5, ledger.Token{})
 			require.ErrorContains(t, retryable(t, err), test.want)

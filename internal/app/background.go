@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/store"
@@ -82,8 +83,8 @@ type contracts struct{ client *participant.Client }
 func (c contracts) ContractByID(ctx context.Context, id string, queryingParties []string) (ledger.Contract, ledger.JSON, error) {
 	contract, body, err := c.client.ContractByID(ctx, id, queryingParties)
 	var answer *participant.Error
-	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, participant.ErrCutOff) &&
-		(!errors.Is(err, participant.ErrNotJSON) || ingest.Lasting(err))
+	aboutIt := errors.As(err, &answer) && answer.Operation == "contract-by-id" && !errors.Is(err, jsonhttp.ErrCutOff) &&
+		(!errors.Is(err, jsonhttp.ErrNotJSON) || ingest.Lasting(err))
 	if aboutIt && (answer.Status == http.StatusOK || answer.Status == http.StatusBadRequest) {
 		err = &ingest.UnusableError{Err: err}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/internal/typed"
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
@@ -38,7 +39,7 @@ type packageSource struct{ client *participant.Client }
 func (p packageSource) Package(ctx context.Context, id string) ([]byte, error) {
 	content, err := p.client.Package(ctx, id)
 	var answer *participant.Error
-	aboutIt := errors.As(err, &answer) && !errors.Is(err, participant.ErrCutOff) && !errors.Is(err, participant.ErrNotJSON)
+	aboutIt := errors.As(err, &answer) && !errors.Is(err, jsonhttp.ErrCutOff) && !errors.Is(err, jsonhttp.ErrNotJSON)
 	if aboutIt && answer.Status == 200 {
 		err = &ingest.UnusableError{Err: err}
 	}
