@@ -69,17 +69,11 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 		return err
 	}
 	defer response.Body.Close()
-	if err := copyShort(out, response.Body); err != nil {
+	if _, err := io.Copy(out, io.LimitReader(response.Body, 4096)); err != nil { // a screenful
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
 		return errors.New("not ready")
 	}
 	return nil
-}
-
-// copyShort copies at most a screenful.
-func copyShort(out io.Writer, from io.Reader) error {
-	_, err := io.Copy(out, io.LimitReader(from, 4096))
-	return err
 }

@@ -23,10 +23,6 @@ type fillSink struct {
 	db *store.Store
 }
 
-func newFillSink(db *store.Store, leader *store.BackfillWriter) fillSink {
-	return fillSink{leader, audit.New(db), audit.NewRefiller(db, leader), db}
-}
-
 func (s fillSink) EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error) {
 	return s.db.EarlierScope(ctx)
 }

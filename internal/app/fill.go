@@ -10,6 +10,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/scan"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // Fill is the configuration of a history backfill.
@@ -149,7 +150,7 @@ func (f *fill) term(ctx context.Context, leader *store.BackfillWriter, report fu
 	loop := ingest.Fill{
 		Source: f.from, Past: f.past, In: func(ctx context.Context, scope ledger.Scope) (ingest.ScopedSource, error) {
 			return f.past.in(ctx, scope)
-		}, Sink: newFillSink(f.db, leader), Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
+		}, Sink: fillSink{leader, audit.New(f.db), audit.NewRefiller(f.db, leader), f.db}, Scope: f.scope, From: (*ledger.Offset)(f.cfg.From), To: (*ledger.Offset)(f.cfg.To),
 		PrunedToo: f.cfg.PrunedToo, NewestFirst: f.cfg.NewestFirst, MaxRequests: f.cfg.MaxRequests, Logger: f.logger, Progress: report,
 		Check: func(ctx context.Context) error {
 			_, err := checkSameLedger(ctx, f.db, f.past.source)
