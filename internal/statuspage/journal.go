@@ -35,7 +35,9 @@ type Journal struct {
 }
 
 // Handler returns a handler that keeps warnings and errors in the journal and passes everything on to next.
-func (j *Journal) Handler(next slog.Handler) slog.Handler { return &recording{next: next, journal: j} }
+func (j *Journal) Handler(next slog.Handler) slog.Handler {
+	return slog.NewMultiHandler(next, recording{journal: j})
+}
 
 // Notices returns what is kept, the newest first. Notices that repeat one another are one.
 func (j *Journal) Notices() []Notice {
@@ -63,38 +65,27 @@ var number = regexp.MustCompile(`[0-9]+`)
 // withoutNumbers returns a text in which the same failure at another offset, or on another port, reads the same.
 func withoutNumbers(text string) string { return number.ReplaceAllString(text, "0") }
 
-// recording is a handler of a journal. Groups of attributes are not kept: the programs log none.
+// recording keeps warnings and errors, also where the log leaves them out. Groups of attributes are not kept: the programs log none.
 type recording struct {
-	next    slog.Handler
 	journal *Journal
 	attrs   []slog.Attr
 }
 
-// Enabled implements slog.Handler: warnings are kept also where the log leaves them out.
-func (r *recording) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelWarn || r.next.Enabled(ctx, level)
+func (recording) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (r recording) Handle(_ context.Context, record slog.Record) error {
+	r.journal.add(r.notice(record))
+	return nil
 }
 
-func (r *recording) Handle(ctx context.Context, record slog.Record) error {
-	if record.Level >= slog.LevelWarn {
-		r.journal.add(r.notice(record))
-	}
-	if !r.next.Enabled(ctx, record.Level) {
-		return nil
-	}
-	return r.next.Handle(ctx, record)
+func (r recording) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return recording{r.journal, append(slices.Clip(r.attrs), attrs...)}
 }
 
-func (r *recording) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &recording{next: r.next.WithAttrs(attrs), journal: r.journal, attrs: append(slices.Clip(r.attrs), attrs...)}
-}
-
-func (r *recording) WithGroup(name string) slog.Handler {
-	return &recording{next: r.next.WithGroup(name), journal: r.journal, attrs: r.attrs}
-}
+func (r recording) WithGroup(string) slog.Handler { return r }
 
 // notice takes from a record what the page shows. Other attributes may hold data of the ledger.
-func (r *recording) notice(record slog.Record) Notice {
+func (r recording) notice(record slog.Record) Notice {
 	n := Notice{At: record.Time.UTC(), Times: 1, Level: record.Level.String(), What: record.Message}
 	var of []string
 	take := func(a slog.Attr) bool {
