@@ -161,19 +161,18 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 
 // serveUntil serves on listener until ctx ends.
 func serveUntil(ctx context.Context, listener net.Listener, server *http.Server) error {
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
 		<-ctx.Done()
 		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if server.Shutdown(shutdown) != nil {
 			_ = server.Close() // cut off clients that stay connected
 		}
-	}()
+	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	}
-	<-stopped
+	stopping.Wait()
 	return nil
 }

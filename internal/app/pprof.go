@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
@@ -20,15 +21,11 @@ func startPprof(ctx context.Context, cfg config.Profile, logger *slog.Logger) (e
 	}
 	logger.InfoContext(ctx, "profiles are served", "url", fmt.Sprintf("http://%s/debug/pprof/", listener.Addr()))
 	ctx, stop := context.WithCancel(ctx)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
+	var serving sync.WaitGroup
+	serving.Go(func() {
 		if err := admin.ServePprof(ctx, listener); err != nil {
 			logger.WarnContext(ctx, "profiles are not served any more", "error", err)
 		}
-	}()
-	return func() {
-		stop()
-		<-stopped
-	}, nil
+	})
+	return func() { stop(); serving.Wait() }, nil
 }
