@@ -32,6 +32,14 @@ var (
 type facts struct {
 	events
 	updates, archived, exercised, topology, unknown, checkpoints *rows
+
+	parts []partOf // of an update
+}
+
+// partOf is a relation that has rows of updates, and what adds the row that is read to its update.
+type partOf struct {
+	of  *rows
+	add func(*ledger.Update) error
 }
 
 // events are the relations that a snapshot has rows in too.
@@ -86,6 +94,9 @@ func (i *Import) openFacts(ctx context.Context, m *Manifest, after ledger.Offset
 		relationColumns{"updates", ofUpdates, &f.updates}, relationColumns{"archived_events", ofArchived, &f.archived},
 		relationColumns{"exercised_events", ofExercised, &f.exercised}, relationColumns{"topology_events", ofTopology, &f.topology},
 		relationColumns{"unknown_elements", ofUnknown, &f.unknown}, relationColumns{"offset_checkpoints", ofCheckpoints, &f.checkpoints}))
+	f.parts = []partOf{
+		{f.created, f.addCreated}, {f.archived, f.addArchived}, {f.exercised, f.addExercised}, {f.moves, f.addMove}, {f.topology, f.addTopology}, {f.unknown, f.addUnknown},
+	}
 	return f, err
 }
 
@@ -95,13 +106,14 @@ func (e *events) close() {
 	}
 }
 
-// each calls row for each row of a relation at an offset. A row before it is of no update, which no export has.
-func each(r *rows, at ledger.Offset, row func() error) error {
-	for r.has && r.at <= at {
-		if r.at < at {
+// addTo adds the rows of an update. A row before it is of no update, which no export has.
+func (p *partOf) addTo(u *ledger.Update) error {
+	r := p.of
+	for r.has && r.at <= u.Offset {
+		if r.at < u.Offset {
 			return fmt.Errorf("%s has a row at offset %d, where there is no update", r.file.Name, r.at)
 		}
-		err := row()
+		err := p.add(u)
 		if err == nil {
 			err = r.next()
 		}
@@ -158,19 +170,19 @@ func (x exactValues) time(key exactKey, field string, t ledger.Time) (ledger.Tim
 }
 
 // update reads the update that is next, with its events. bytes is about how much of what it says.
-func (f *facts) update() (u ledger.Update, bytes int64, err error) {
+func (f *facts) update(u *ledger.Update) (bytes int64, err error) {
 	r := f.updates
-	u = ledger.Update{
+	*u = ledger.Update{
 		Offset: r.at, Kind: ledger.UpdateKind(r.text("kind")), ID: r.unique("update_id"), CommandID: r.optional("command_id"),
 		WorkflowID: r.word("workflow_id"), SynchronizerID: r.word("synchronizer_id"), RecordTime: r.time("record_time"), EffectiveAt: r.time("effective_at"),
 		TraceParent: r.optional("trace_parent"), TraceState: r.word("trace_state"), ExternalTransactionHash: r.bytes("external_transaction_hash"),
 		TransactionHash: r.bytes("transaction_hash"), PaidTrafficCost: r.optionalBigint("paid_traffic_cost"), Extra: r.json("extra"),
 	}
 	if err := r.next(); err != nil {
-		return u, 0, err
+		return 0, err
 	}
 	if err := f.readExact(u.Offset); err != nil {
-		return u, 0, err
+		return 0, err
 	}
 	if u.Plain = len(f.exact) == 0; !u.Plain {
 		key := exactKey{at: u.Offset, node: -1, ordinal: -1}
@@ -179,25 +191,15 @@ func (f *facts) update() (u ledger.Update, bytes int64, err error) {
 			u.EffectiveAt, err = f.exact.time(key, "effectiveAt", u.EffectiveAt)
 		}
 		if err != nil {
-			return u, 0, err
+			return 0, err
 		}
 	}
-	for _, part := range []struct {
-		of  *rows
-		row func() error
-	}{
-		{f.created, func() error { return f.addCreated(&u) }},
-		{f.archived, func() error { f.addArchived(&u); return nil }},
-		{f.exercised, func() error { f.addExercised(&u); return nil }},
-		{f.moves, func() error { return f.addMove(&u) }},
-		{f.topology, func() error { f.addTopology(&u); return nil }},
-		{f.unknown, func() error { return f.addUnknown(&u) }},
-	} {
-		if err := each(part.of, u.Offset, part.row); err != nil {
-			return u, 0, err
+	for i := range f.parts {
+		if err := f.parts[i].addTo(u); err != nil {
+			return 0, err
 		}
 	}
-	return u, sizeOf(&u), nil
+	return sizeOf(u), nil
 }
 
 // sizeOf is about how many bytes of JSON an update was.
@@ -263,10 +265,10 @@ func (f *facts) addCreated(u *ledger.Update) error {
 }
 
 // addArchived adds an archival. That of an exercise is in the relation of exercises.
-func (f *facts) addArchived(u *ledger.Update) {
+func (f *facts) addArchived(u *ledger.Update) error {
 	r := f.archived
 	if r.word("choice") != nil {
-		return
+		return nil
 	}
 	a := ledger.ArchivedEvent{
 		NodeID: r.integer("node_id"), ContractID: r.unique("contract_id"), TemplateID: r.text("template_id"), PackageName: r.text("package_name"),
@@ -274,9 +276,10 @@ func (f *facts) addArchived(u *ledger.Update) {
 	}
 	a.Extra = f.exact.value(exactKey{at: u.Offset, node: a.NodeID, ordinal: -1}, "extra", a.Extra)
 	u.Archived = append(u.Archived, a)
+	return nil
 }
 
-func (f *facts) addExercised(u *ledger.Update) {
+func (f *facts) addExercised(u *ledger.Update) error {
 	r := f.exercised
 	e := ledger.ExercisedEvent{
 		NodeID: r.integer("node_id"), ContractID: r.unique("contract_id"), TemplateID: r.text("template_id"), PackageName: r.text("package_name"),
@@ -289,6 +292,7 @@ func (f *facts) addExercised(u *ledger.Update) {
 	e.Argument, e.Result = f.exact.value(key, "choice_argument", e.Argument), f.exact.value(key, "exercise_result", e.Result)
 	e.Extra = f.exact.value(key, "extra", e.Extra)
 	u.Exercised = append(u.Exercised, e)
+	return nil
 }
 
 func (f *facts) addMove(u *ledger.Update) error {
@@ -326,7 +330,7 @@ func (e *events) unassigned() (u ledger.UnassignedEvent, err error) {
 	return u, err
 }
 
-func (f *facts) addTopology(u *ledger.Update) {
+func (f *facts) addTopology(u *ledger.Update) error {
 	r := f.topology
 	e := ledger.TopologyEvent{
 		NodeID: r.integer("node_id"), Kind: ledger.TopologyEventKind(r.text("kind")), PartyID: r.word("party_id"),
@@ -334,6 +338,7 @@ func (f *facts) addTopology(u *ledger.Update) {
 	}
 	e.Extra = f.exact.value(exactKey{at: u.Offset, node: e.NodeID, ordinal: -1}, "extra", e.Extra)
 	u.Topology = append(u.Topology, e)
+	return nil
 }
 
 // addUnknown adds an element of an unknown kind, whose number is its place in the update.

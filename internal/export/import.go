@@ -238,11 +238,12 @@ func (i *Import) pages(ctx context.Context, m *Manifest, within ledger.Range, yi
 	defer f.close()
 	page := ledger.Page{From: within.From}
 	for f.updates.has && f.updates.at <= within.To {
-		u, bytes, err := f.update()
+		page.Updates = append(page.Updates, ledger.Update{})
+		u := &page.Updates[len(page.Updates)-1]
+		bytes, err := f.update(u)
 		if err != nil {
 			return false, fmt.Errorf("import the update at offset %d from %s: %w", u.Offset, f.updates.file.Name, err)
 		}
-		page.Updates = append(page.Updates, u)
 		page.Bytes += bytes
 		page.To = u.Offset
 		if len(page.Updates) < pageUpdates && page.Bytes < pageBytes {

@@ -15,8 +15,8 @@ import (
 const (
 	// valuesAtOnce is how many values of a column are decoded at a time.
 	valuesAtOnce = 512
-	// mostWords is how many texts, or lists of texts, of a column are remembered, because most repeat.
-	mostWords = 4096
+	// rememberedBytes is how much of the texts, or lists of texts, of a column is remembered, because most repeat, with wordBytes for each beside its own.
+	rememberedBytes, wordBytes = 1 << 20, 64
 )
 
 // offset is the column that rows are sorted by.
@@ -27,8 +27,9 @@ type rows struct {
 	file    File
 	groups  []parquet.RowGroup
 	left    int64 // rows of the group that is being read
-	columns map[string]*column
-	place   *column // its offset
+	columns []*column
+	named   map[string]*column // the same
+	place   *column            // its offset
 
 	has bool // there is a row
 	at  ledger.Offset
@@ -40,7 +41,7 @@ func openRows(m *Manifest, content Content, file File, names []string, after led
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name, err)
 	}
-	r = &rows{file: file, groups: parsed.RowGroups(), columns: map[string]*column{}}
+	r = &rows{file: file, groups: parsed.RowGroups(), named: map[string]*column{}}
 	for _, name := range append([]string{offset}, names...) {
 		leaf, found := parsed.Schema().Lookup(name)
 		list, isList := parsed.Schema().Lookup(name, "list", "element")
@@ -53,9 +54,10 @@ func openRows(m *Manifest, content Content, file File, names []string, after led
 				Do:   "import it with the release of the indexer that wrote it, and migrate the database then",
 			}
 		}
-		r.columns[name] = &column{index: leaf.ColumnIndex, isList: isList}
+		c := &column{name: name, index: leaf.ColumnIndex, isList: isList}
+		r.columns, r.named[name] = append(r.columns, c), c
 	}
-	r.place = r.columns[offset]
+	r.place = r.columns[0]
 	if err := r.skip(after); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name, err)
 	}
@@ -105,9 +107,9 @@ func (r *rows) next() error {
 			return fmt.Errorf("read %s: %w", r.file.Name, err)
 		}
 	}
-	for name, c := range r.columns {
+	for _, c := range r.columns {
 		if err := c.next(); err != nil {
-			return fmt.Errorf("read column %s of %s: %w", name, r.file.Name, err)
+			return fmt.Errorf("read column %s of %s: %w", c.name, r.file.Name, err)
 		}
 	}
 	r.left--
@@ -123,6 +125,7 @@ func (r *rows) close() {
 
 // column reads the values of a column, one row after the other.
 type column struct {
+	name   string
 	index  int
 	isList bool
 	pages  parquet.Pages
@@ -134,9 +137,10 @@ type column struct {
 	value parquet.Value // of the row that is read: valid until the next one is
 	list  []string      // in place of it; nil: NULL
 
-	words map[string]*string
-	lists map[string][]string
-	key   []byte
+	words      map[string]*string
+	lists      map[string][]string
+	remembered int // bytes
+	key        []byte
 }
 
 // begin begins to read a group at one of its rows.
@@ -234,11 +238,17 @@ func (c *column) nextList() error {
 		c.list = append(c.list, string(left[:size]))
 		left = left[size:]
 	}
-	if len(c.lists)%mostWords == 0 {
-		c.lists = map[string][]string{}
-	}
+	c.remember(len(c.key))
 	c.lists[string(c.key)] = c.list
 	return nil
+}
+
+// remember makes room for so many bytes: it forgets all that is remembered where that would be too much.
+func (c *column) remember(bytes int) {
+	c.remembered += bytes + wordBytes
+	if c.words == nil || c.remembered > rememberedBytes {
+		c.words, c.lists, c.remembered = map[string]*string{}, map[string][]string{}, bytes+wordBytes
+	}
 }
 
 // offset is the value of a column that has one in every row.
@@ -255,7 +265,7 @@ func (r *rows) text(name string) string {
 
 // word is for texts of which most repeat, and unique for the others.
 func (r *rows) word(name string) *string {
-	c := r.columns[name]
+	c := r.named[name]
 	if c.value.IsNull() {
 		return nil
 	}
@@ -263,27 +273,25 @@ func (r *rows) word(name string) *string {
 		return word
 	}
 	word := string(c.value.ByteArray())
-	if len(c.words)%mostWords == 0 {
-		c.words = map[string]*string{}
-	}
+	c.remember(len(word))
 	c.words[word] = &word
 	return &word
 }
 
-func (r *rows) unique(name string) string { return string(r.columns[name].value.ByteArray()) }
+func (r *rows) unique(name string) string { return string(r.named[name].value.ByteArray()) }
 
 func (r *rows) optional(name string) *string {
-	if r.columns[name].value.IsNull() {
+	if r.named[name].value.IsNull() {
 		return nil
 	}
 	text := r.unique(name)
 	return &text
 }
 
-func (r *rows) list(name string) []string { return r.columns[name].list }
+func (r *rows) list(name string) []string { return r.named[name].list }
 
 func (r *rows) bytes(name string) []byte {
-	value := r.columns[name].value
+	value := r.named[name].value
 	if value.IsNull() {
 		return nil
 	}
@@ -292,39 +300,41 @@ func (r *rows) bytes(name string) []byte {
 
 func (r *rows) json(name string) ledger.JSON { return ledger.JSON(r.bytes(name)) }
 
-func (r *rows) bigint(name string) int64 { return r.columns[name].value.Int64() }
+func (r *rows) bigint(name string) int64 { return r.named[name].value.Int64() }
 
 func (r *rows) optionalBigint(name string) *int64 {
-	if r.columns[name].value.IsNull() {
+	if r.named[name].value.IsNull() {
 		return nil
 	}
 	n := r.bigint(name)
 	return &n
 }
 
-func (r *rows) integer(name string) int32 { return r.columns[name].value.Int32() }
+func (r *rows) integer(name string) int32 { return r.named[name].value.Int32() }
 
 func (r *rows) optionalInteger(name string) *int32 {
-	if r.columns[name].value.IsNull() {
+	if r.named[name].value.IsNull() {
 		return nil
 	}
 	n := r.integer(name)
 	return &n
 }
 
-// yesOrNo are what optional truths point to.
-var yesOrNo = map[bool]*bool{true: new(true), false: new(false)}
+// yes and no are what optional truths point to.
+var yes, no = new(true), new(false)
 
 func (r *rows) boolean(name string) *bool {
-	value := r.columns[name].value
-	if value.IsNull() {
+	switch value := r.named[name].value; {
+	case value.IsNull():
 		return nil
+	case value.Boolean():
+		return yes
 	}
-	return yesOrNo[value.Boolean()]
+	return no
 }
 
 func (r *rows) time(name string) ledger.Time {
-	value := r.columns[name].value
+	value := r.named[name].value
 	if value.IsNull() {
 		return ledger.Time{}
 	}
