@@ -52,7 +52,7 @@ type ExportRelation struct {
 // ExportState is what a database says of itself to an export.
 type ExportState struct {
 	Extent
-	Participant, Network string // whose ledger it is: one of them; both are empty where neither was recorded
+	Participant, Network string // whose ledger it is, of a network the party that operates it; and in which network, or empty where that is not recorded
 	Scope                string // hash of the scope in force
 	ScopeDefinition      []byte // JSON
 	SchemaVersion        int64

@@ -54,7 +54,7 @@ func fits(place string, m *Manifest, state store.ExportState) error {
 	switch {
 	// A participant's network is not known before there is a Scan service.
 	case m.Participant != state.Participant || m.Network != "" && state.Network != "" && m.Network != state.Network:
-		what = fmt.Sprintf("the ledger of %s%s, and the database holds that of %s%s", m.Participant, m.Network, state.Participant, state.Network)
+		what = fmt.Sprintf("the ledger of %s, and the database holds that of %s", ledgerOf(m.Participant, m.Network), ledgerOf(state.Participant, state.Network))
 	case m.Scope != state.Scope:
 		what = fmt.Sprintf("scope %s, and the database has %s", m.Scope, state.Scope)
 	case m.SchemaVersion > state.SchemaVersion:
@@ -66,6 +66,14 @@ func fits(place string, m *Manifest, state store.ExportState) error {
 		return nil
 	}
 	return &ledger.Problem{What: fmt.Sprintf("%s in %s is of %s", m.Name(), place, what), Do: do}
+}
+
+// ledgerOf names whose ledger it is: of a participant, in a network where that is known, or of a network.
+func ledgerOf(participant, network string) string {
+	if network == "" || network == participant {
+		return participant
+	}
+	return participant + " in the network of " + network
 }
 
 // newest is the last change; the zero value: there was none.

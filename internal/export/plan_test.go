@@ -153,6 +153,9 @@ func TestANetworkThatIsKnownLater(t *testing.T) {
 	}{{"", "net", true}, {"net", "", true}, {"net", "net", true}, {"net", "other", false}} {
 		err := fits("there", &Manifest{Participant: "p", Network: c.before}, store.ExportState{Participant: "p", Network: c.after})
 		require.Equal(t, c.fits, err == nil, "%v", c)
+		if err != nil {
+			requireProblem(t, err, "is of the ledger of p in the network of net, and the database holds that of p in the network of other")
+		}
 	}
 }
 
