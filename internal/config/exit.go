@@ -58,7 +58,7 @@ func Execute(
 	defer signal.Stop(hangups)
 	program, err := NewProgram(name, description, grammar)
 	if err != nil {
-		return ExitCode(name, err, stderr)
+		return exitCode(name, err, stderr)
 	}
 	program.hangups = hangups
 	return program.Execute(ctx, args, environ, stdout, stderr)
@@ -89,7 +89,7 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 	parsed, err := p.parser.Parse(args, environ, stdout)
 	if err == nil {
 		var stop context.CancelFunc
-		ctx, stop = StopOnSignal(ctx)
+		ctx, stop = stopOnSignal(ctx)
 		defer stop()
 		parsed.BindTo(ctx, (*context.Context)(nil))
 		bar := p.grammar.Bar(stderr)
@@ -124,7 +124,7 @@ func (p *Program) Execute(ctx context.Context, args, environ []string, stdout, s
 			return logEnd(ctx, p.name, err, logger)
 		}
 	}
-	return ExitCode(p.name, err, stderr)
+	return exitCode(p.name, err, stderr)
 }
 
 func logStart(ctx context.Context, name string, logger *slog.Logger) error {
@@ -135,7 +135,7 @@ func logStart(ctx context.Context, name string, logger *slog.Logger) error {
 	return err
 }
 
-// logEnd is ExitCode for a log that is for programs: it logs the error.
+// logEnd is exitCode for a log that is for programs: it logs the error.
 func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) int {
 	code, do := judge(name, err)
 	if code == ExitDone {
@@ -149,8 +149,8 @@ func logEnd(ctx context.Context, name string, err error, logger *slog.Logger) in
 	return code
 }
 
-// ExitCode returns the exit code for a command's error, and writes the error and, if known, its cure to w.
-func ExitCode(name string, err error, w io.Writer) int {
+// exitCode returns the exit code for a command's error, and writes the error and, if known, its cure to w.
+func exitCode(name string, err error, w io.Writer) int {
 	code, do := judge(name, err)
 	if code == ExitDone {
 		return code

@@ -40,7 +40,7 @@ func TestExitCodes(t *testing.T) {
 			"What to do: report this mistake in program, with these lines and the participant's version.\n"},
 	} {
 		var out bytes.Buffer
-		require.Equal(t, c.code, ExitCode("program", c.err, &out), name)
+		require.Equal(t, c.code, exitCode("program", c.err, &out), name)
 		require.Equal(t, c.says, out.String(), name)
 	}
 }
@@ -72,14 +72,14 @@ func TestHolderNamesThisProcess(t *testing.T) {
 // The second signal ends the process: the commands' tests send it to one.
 func TestTheFirstSignalEndsTheContext(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		ctx, stop := StopOnSignal(t.Context())
+		ctx, stop := stopOnSignal(t.Context())
 		require.NoError(t, ctx.Err())
 		require.NoError(t, syscall.Kill(os.Getpid(), signal))
 		<-ctx.Done()
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 		stop()
 	}
-	ctx, stop := StopOnSignal(t.Context())
+	ctx, stop := stopOnSignal(t.Context())
 	stop()
 	require.Error(t, ctx.Err(), "without a signal the context ends with its use")
 }
@@ -89,6 +89,6 @@ func TestErrorsDoNothingToATerminal(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	err := &ledger.Problem{What: "it said \x1b[2J\u009b1m\u202e\xff é", Do: "look\nat \x07 it"}
-	require.Equal(t, ExitProblem, ExitCode("indexer", err, &out))
+	require.Equal(t, ExitProblem, exitCode("indexer", err, &out))
 	require.Equal(t, "indexer: it said \\x1b[2J\\u009b1m\\u202e\ufffd é\nWhat to do: look\nat \\a it.\n", out.String())
 }

@@ -44,7 +44,7 @@ func FuzzArguments(f *testing.F) {
 				require.NotContains(t, err.Error(), secret)
 			}
 			var printed strings.Builder
-			require.Contains(t, []int{ExitDone, ExitFailed, ExitUsage, ExitProblem}, ExitCode("test", err, &printed))
+			require.Contains(t, []int{ExitDone, ExitFailed, ExitUsage, ExitProblem}, exitCode("test", err, &printed))
 			require.False(t, strings.ContainsFunc(printed.String(), func(r rune) bool { return r != '\n' && unicode.IsControl(r) }), "%q", printed.String())
 		}
 	})
