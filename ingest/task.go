@@ -17,7 +17,6 @@ const (
 	TaskPackages                 = "packages"
 	TaskVerification             = "verification"
 	TaskPruning                  = "pruning"
-	TaskStatistics               = "statistics"
 	TaskTransactionsVerification = "transactions_verification"
 )
 

@@ -41,7 +41,6 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 		b.running.Go(func() { u.readTypes(ctx, leader, b.named) })
 	}
 	u.startPruning(ctx, b, leader)
-	u.startStatistics(ctx, b, leader)
 	u.startSealing(ctx, b, leader, past)
 	return b
 }

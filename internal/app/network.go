@@ -71,7 +71,6 @@ func (n *networkUpdates) startTasks(ctx context.Context, leader *store.UpdatesWr
 	b := newBackground()
 	n.startLookups(ctx, b, leader, ingest.Lookups{Source: n, Rate: func() int { return lookupsAtOnce }})
 	n.startPruning(ctx, b, leader)
-	n.startStatistics(ctx, b, leader)
 	n.startSealing(ctx, b, leader, past)
 	return b
 }

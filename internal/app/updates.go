@@ -213,7 +213,7 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	if tasks != nil && waitOrAbandon(tasks.running.Wait) != nil {
 		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
 	}
-	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskTypes, ingest.TaskPruning, ingest.TaskStatistics, ingest.TaskVerification)
+	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskTypes, ingest.TaskPruning, ingest.TaskVerification)
 	return err == nil, err
 }
 
