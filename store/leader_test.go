@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
@@ -162,26 +160,6 @@ func TestLeadershipLockSessionTimesOut(t *testing.T) {
 	require.NoError(t, err)
 	d.WaitFor("SELECT NOT EXISTS (SELECT FROM indexer.lock_holders('indexer.lead_updates'))")
 	d.leadUpdates(s)
-}
-
-// A machine that stands still for a moment ends a daemon's lead, which another one takes, and not a transaction that takes long.
-func TestALongTransactionOutlivesAPause(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "connections stand still for seconds")
-	d := newDatabase(t)
-	wire := d.wire()
-	l := d.leadBackfill(d.open(wire.URL(), nil))
-	err := l.term.WriteWithin(t.Context(), leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		resume := wire.Stall()
-		select {
-		case <-l.Lost():
-		case <-time.After(7 * time.Second):
-		}
-		resume()
-		_, err := tx.Exec(ctx, "SELECT 1")
-		return err
-	})
-	require.NoError(t, err)
 }
 
 // The transaction that holds a lock keeps nothing in the database from being cleared away, and takes no part in replication.

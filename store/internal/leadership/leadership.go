@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// A leader that is paused or vanished loses its lock connection, and with it the lock, after idleLimit.
-	pingEvery = time.Second
+	// A leader that is paused or vanished loses its lock connection, and with it the lock, after lockIdleLimit.
+	pingEvery     = time.Second
+	lockIdleLimit = 5 * time.Second
 
 	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock meanwhile.
 	raiseTimeout = 3 * time.Second
@@ -36,19 +37,6 @@ const (
 	// LongTimeout is how long a transaction may take that computes again what follows from all the facts, or removes many of them.
 	LongTimeout = time.Hour
 )
-
-// idleLimit is after how long without a ping the server ends the session of a role's lock. Another process follows soon in what readers wait
-// for. Who writes transactions of up to LongTimeout would have to begin them again because of a machine that stood still for a moment, and nobody
-// waits in its place: those that its transaction holds up look after 30 s (lock_timeout) whether it has its lock.
-func idleLimit(role session.Role) time.Duration {
-	if role == session.RoleBackfill || role == session.RoleRepair {
-		return 20 * time.Second
-	}
-	return 5 * time.Second
-}
-
-// pingTimeout is how long a ping may take. The lock is given up before the server gives it to another process.
-func pingTimeout(role session.Role) time.Duration { return idleLimit(role) - 2*pingEvery }
 
 // Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process has raised the
 // epoch. It is safe for concurrent use.
@@ -80,7 +68,7 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 			pg.Close(ctx, conn)
 		}
 	}()
-	lock, locked, err := session.TryHold(ctx, conn, role.Lead(), idleLimit(role))
+	lock, locked, err := session.TryHold(ctx, conn, role.Lead(), lockIdleLimit)
 	if err != nil || !locked {
 		return nil, false, db.Unusable(err)
 	}
@@ -147,7 +135,7 @@ func (t *Term) keepLock(ctx context.Context) {
 		case <-ticker.C:
 		}
 		// Not ended by Close: that would cut the connection off, and the server would notice its end later.
-		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout(t.role))
+		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
 		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
 		if err != nil && ctx.Err() == nil {
@@ -202,7 +190,7 @@ func endAbandonedRepair(ctx context.Context, db *session.Database) error {
 		if err != nil || !there {
 			return err
 		}
-		lock, ok, err := session.TryHold(ctx, db.Pool, session.RoleRepair.Lead(), idleLimit(session.RoleRepair)) // so that no other process takes it meanwhile
+		lock, ok, err := session.TryHold(ctx, db.Pool, session.RoleRepair.Lead(), lockIdleLimit) // so that no other process takes it meanwhile
 		if err != nil || !ok {
 			return err
 		}
