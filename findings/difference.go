@@ -27,9 +27,11 @@ type Difference struct {
 	Seq      int64         `json:"seq,omitempty"` // of the record of the transaction history that the row belongs to; 0: it belongs to none
 	NodeID   *int32        `json:"node_id"`       // of the row; nil: it has none
 	// Row identifies the row among those of its offset or record, such as "node_id 3, ordinal 0"; empty: there is only one.
-	Row     string `json:"row"`
-	Element bool   `json:"-"` // the row is that of an element of an update; ledger.Update.Elements counts these
-	Derived bool   `json:"-"`
+	Row string `json:"row"`
+	// Since is the offset at which a lifetime begins; Offset is where it ends. 0: the row is none.
+	Since   ledger.Offset `json:"-"`
+	Element bool          `json:"-"` // the row is that of an element of an update; ledger.Update.Elements counts these
+	Derived bool          `json:"-"`
 
 	// If Kind is Altered: the column, and both values as PostgreSQL writes them, nil for NULL. References are resolved; binary
 	// values longer than 64 bytes are given by length and SHA-256.

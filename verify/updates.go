@@ -366,6 +366,7 @@ func (u *Updates) derived(ctx context.Context) error {
 		case d.Kind == findings.Extra && remnant(d) && pruned == 0 && !u.Selection.All: // what it follows from may be lost, and was not read again
 			unread = true
 			doubtful.add(d.Offset)
+			doubtful.add(d.Since)
 		case d.Relation == "updates" && d.Offset > u.result.Bounds.Watermark && d.Offset <= u.pruned && (beyond == 0 || d.Offset < beyond):
 			beyond = d.Offset
 		}

@@ -617,10 +617,12 @@ func TestWhatARowFollowsFromIsReadAgainBeforeItGoes(t *testing.T) {
 	}
 	s := newScripted()
 	s.begun = &ledger.SnapshotProgress{At: 10}
-	s.derived = []findings.Difference{extra("active_contracts", 7), extra("lifetimes", 40), extra("active_contracts", 70)}
-	s.badOffsets[40], s.badOffsets[70] = true, true
+	ended := extra("lifetimes", 40)
+	ended.Since = 30
+	s.derived = []findings.Difference{extra("active_contracts", 7), ended, extra("active_contracts", 70)}
+	s.badOffsets[30], s.badOffsets[70] = true, true
 	result, _ := s.verify(t, true, Selection{From: offset(95)})
-	require.Equal(t, []string{"repair 39 to 40", "repair 69 to 70", "snapshot at 10", "carried at 10, 0 after 0", "repair derived"}, s.calls[:min(5, len(s.calls))])
+	require.Equal(t, []string{"repair 29 to 30", "repair 69 to 70", "snapshot at 10", "carried at 10, 0 after 0", "repair derived"}, s.calls[:min(5, len(s.calls))])
 	require.Zero(t, result.Remaining)
 
 	s = newScripted()

@@ -129,6 +129,10 @@ func (f *following) name(d *findings.Difference, table *tables.Table, row []*str
 			d.Offset = ledger.Offset(place)
 		}
 	}
+	if table.Name == "lifetimes" {
+		since, _ := strconv.ParseInt(*value("activated_offset"), 10, 64)
+		d.Since = ledger.Offset(since)
+	}
 	var parts []string
 	for _, column := range pairedBy(table) {
 		switch kind, isRef := tables.References[column]; {
