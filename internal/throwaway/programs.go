@@ -3,9 +3,11 @@ package throwaway
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,6 +21,57 @@ var programFolders = []string{
 	"/usr/local/opt/postgresql*/bin", // Homebrew on Intel
 	"/Library/PostgreSQL/*/bin",
 	"/Applications/Postgres.app/Contents/Versions/*/bin",
+}
+
+// binsVariable lists, as PATH does, more folders with PostgreSQL's programs for Installed.
+const binsVariable = "TEST_POSTGRES_BINS"
+
+// Programs are PostgreSQL's programs on this machine.
+type Programs struct {
+	Folder  string // of initdb, postgres and pg_ctl
+	Version int    // the major version
+}
+
+// Installed returns the programs of every major version from MinVersion on, the oldest first: those in the folders that
+// TEST_POSTGRES_BINS lists, else those that are used without it, else those of the usual folders. A folder that is listed
+// and has none is an error.
+func Installed(ctx context.Context) ([]Programs, error) {
+	var all []Programs
+	add := func(folder string, version int) {
+		if version >= MinVersion && !slices.ContainsFunc(all, func(p Programs) bool { return p.Version == version }) {
+			all = append(all, Programs{folder, version})
+		}
+	}
+	for _, folder := range filepath.SplitList(os.Getenv(binsVariable)) {
+		version, err := serverVersion(ctx, folder)
+		if err == nil && version < MinVersion {
+			err = fmt.Errorf("they are of version %d, and %d is the oldest", version, MinVersion)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("PostgreSQL's programs in %s, which %s lists: %w", folder, binsVariable, err)
+		}
+		add(folder, version)
+	}
+	folders := usualFolders(programFolders)
+	if used, _ := findPrograms(ctx, nil); used != "" {
+		folders = append([]string{used}, folders...)
+	}
+	for _, folder := range folders {
+		if version, err := serverVersion(ctx, folder); err == nil { // else they are of no use
+			add(folder, version)
+		}
+	}
+	slices.SortFunc(all, func(a, b Programs) int { return a.Version - b.Version })
+	return all, nil
+}
+
+// usualFolders returns the folders that match patterns.
+func usualFolders(patterns []string) (folders []string) {
+	for _, pattern := range patterns {
+		matches, _ := filepath.Glob(pattern) // the only error is a bad pattern
+		folders = append(folders, matches...)
+	}
+	return folders
 }
 
 // findPrograms returns the folder with the PostgreSQL programs to use: PATH's,
@@ -46,12 +99,9 @@ func findPrograms(ctx context.Context, folders []string) (folder, why string) {
 		}
 	}
 	highest := 0
-	for _, pattern := range folders {
-		matches, _ := filepath.Glob(pattern) // the only error is a bad pattern
-		for _, match := range matches {
-			if version := usable(match); version > highest {
-				highest, folder = version, match
-			}
+	for _, match := range usualFolders(folders) {
+		if version := usable(match); version > highest {
+			highest, folder = version, match
 		}
 	}
 	if folder != "" {

@@ -90,7 +90,7 @@ func Migrated(t testing.TB, migrate func(ctx context.Context, url string) error)
 // Durable, and compiles no queries unless Settings say so. It skips the test on a machine without PostgreSQL's programs.
 func LocalServer(t testing.TB, o Options) *Server {
 	t.Helper()
-	if programs, why := findPrograms(t.Context(), o.folders); programs == "" {
+	if programs, why := o.programs(t.Context()); programs == "" {
 		t.Skipf("this test ends its PostgreSQL server and needs one of its own, but %s", why)
 	}
 	o.Kind, o.InMemory = Local, true

@@ -57,6 +57,9 @@ type Options struct {
 	URLFrom string
 	// Kind forces one kind of server. Default: Any.
 	Kind Kind
+	// Programs is the folder of the programs of a local cluster, as Installed gives it. Default: PATH's, else those of the
+	// highest version in the usual folders.
+	Programs string
 	// Image of the container. Default: DefaultImage.
 	Image string
 	// Durable keeps fsync and full page writes on. By default they are off: a
@@ -107,7 +110,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	case Given:
 		return startGiven(ctx, o)
 	case Local:
-		programs, why := findPrograms(ctx, o.folders)
+		programs, why := o.programs(ctx)
 		if programs == "" {
 			return nil, fmt.Errorf("no PostgreSQL to use: %s", why)
 		}
@@ -127,7 +130,7 @@ func startAny(ctx context.Context, o Options) (*Server, error) {
 	if o.URL != "" {
 		return startGiven(ctx, o)
 	}
-	programs, why := findPrograms(ctx, o.folders)
+	programs, why := o.programs(ctx)
 	if programs != "" {
 		return startLocal(ctx, programs, o)
 	}
@@ -136,6 +139,14 @@ func startAny(ctx context.Context, o Options) (*Server, error) {
 			o.urlFrom(), why, err)
 	}
 	return startContainer(ctx, o)
+}
+
+// programs returns the folder of the programs to use; where there is none, why not.
+func (o Options) programs(ctx context.Context) (folder, why string) {
+	if o.Programs != "" {
+		return o.Programs, ""
+	}
+	return findPrograms(ctx, o.folders)
 }
 
 func (o Options) inMemory() bool { return o.InMemory && !o.Durable }

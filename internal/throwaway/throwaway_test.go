@@ -218,16 +218,49 @@ func TestNoneIsThere(t *testing.T) {
 	require.EqualError(t, err, `unknown kind of PostgreSQL server "oracle": use local or container`)
 }
 
+// fakePrograms makes a folder with programs that say which version they are.
+func fakePrograms(t *testing.T, root, folder, version string, names ...string) string {
+	t.Helper()
+	dir := filepath.Join(root, folder, "bin")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	for _, name := range names {
+		script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
+	}
+	return dir
+}
+
+func TestInstalled(t *testing.T) {
+	root, all := t.TempDir(), []string{"initdb", "pg_ctl", "postgres"}
+	newest, other := fakePrograms(t, root, "newest", "99.1", all...), fakePrograms(t, root, "other", "98beta1", all...)
+	again := fakePrograms(t, root, "again", "98.2", all...)
+	t.Setenv("PATH", t.TempDir())
+	list := func(folders ...string) ([]Programs, error) {
+		t.Setenv(binsVariable, strings.Join(folders, string(os.PathListSeparator)))
+		return Installed(t.Context())
+	}
+	usual, err := list()
+	require.NoError(t, err)
+	found, err := list(newest, other, again)
+	require.NoError(t, err)
+	require.Equal(t, append(usual, Programs{other, 98}, Programs{newest, 99}), found)
+
+	t.Setenv("PATH", newest)
+	found, err = list(other)
+	require.NoError(t, err)
+	require.Equal(t, append(usual, Programs{other, 98}, Programs{newest, 99}), found)
+
+	_, err = list(root)
+	require.ErrorContains(t, err, "PostgreSQL's programs in "+root+", which TEST_POSTGRES_BINS lists: ")
+	old := fakePrograms(t, root, "old", "9.6.24", all...)
+	_, err = list(old)
+	require.EqualError(t, err, "PostgreSQL's programs in "+old+", which TEST_POSTGRES_BINS lists: they are of version 9, and 15 is the oldest")
+}
+
 func TestFindPrograms(t *testing.T) {
 	root := t.TempDir()
 	install := func(folder, version string, names ...string) string {
-		dir := filepath.Join(root, folder, "bin")
-		require.NoError(t, os.MkdirAll(dir, 0o755))
-		for _, name := range names {
-			script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
-		}
-		return dir
+		return fakePrograms(t, root, folder, version, names...)
 	}
 	all := []string{"initdb", "pg_ctl", "postgres"}
 	old := install("9.6", "9.6.24", all...)
