@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
@@ -42,9 +43,10 @@ type ExportColumn struct {
 
 // ExportRelation is a relation that is exported, with its columns.
 type ExportRelation struct {
-	Name    string
-	Place   string // the column that says which range a row belongs to; rows come in its order
-	Columns []ExportColumn
+	Name     string
+	Place    string // the column that says which range a row belongs to; rows come in its order
+	Columns  []ExportColumn
+	Computed bool // rows follow from those of other relations, also of earlier ranges
 
 	query string
 }
@@ -56,10 +58,15 @@ type ExportState struct {
 	Scope                string // hash of the scope in force
 	ScopeDefinition      []byte // JSON
 	SchemaVersion        int64
-	Verified             ledger.Offset // up to here updates were read again and found equal
+	Verified             ledger.Offset // up to here updates, or records, were read again and found equal
 	Changes              []ExportChange
 	Carried              *ExportSnapshotMark // nil: no snapshot is carried
 	Redactions           []ExportRedaction
+
+	// Records says that it is of the transaction history: offsets are seqs. The first record is that after RecordsAfter, which grows when the history is
+	// read again.
+	Records      bool
+	RecordsAfter ledger.Offset
 }
 
 // ExportSnapshotMark is what is known of the snapshot whose rows are carried.
@@ -81,8 +88,7 @@ type ExportRedaction struct {
 	Erased   json.RawMessage `json:"erased"`
 }
 
-// ExportChange is a range of the updates, or of what a snapshot brought, in which rows changed after they had been shown, or of the transaction history,
-// which no export has.
+// ExportChange is a range of the updates, of what a snapshot brought, or of the transaction history, in which rows changed after they had been shown.
 type ExportChange struct {
 	Number   int64 // those that came later have greater ones
 	At       time.Time
@@ -95,6 +101,8 @@ type ExportChange struct {
 const (
 	ChangePruned   = writing.Pruned
 	ChangeRedacted = writing.Redacted
+	ChangeRepaired = writing.Repaired
+	ChangeFilledIn = writing.FilledIn
 )
 
 // ExportSeal is a window that was compared with the ledger, with its digest.
@@ -112,24 +120,41 @@ type ExportSeal struct {
 type ExportSnapshot struct {
 	store *Store
 	tx    pgx.Tx
+
+	records bool
 }
 
-// Export calls fn with one snapshot of the database.
+// Export calls fn with one snapshot of the database, for an export of the updates.
 func (s *Store) Export(ctx context.Context, fn func(*ExportSnapshot) error) error {
-	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return fn(&ExportSnapshot{s, tx}) })
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return fn(&ExportSnapshot{store: s, tx: tx}) })
+}
+
+// ExportRecords is Export for the records of the transaction history: what are offsets elsewhere are their seqs.
+func (s *Store) ExportRecords(ctx context.Context, fn func(*ExportSnapshot) error) error {
+	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error { return fn(&ExportSnapshot{store: s, tx: tx, records: true}) })
 }
 
 // State returns where the database stands.
 func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
-	q := e.store.db.Queries
+	if e.records {
+		at, err := held.TransactionsPosition(ctx, e.store.db, e.tx)
+		if err != nil || at.ShownTo == at.ShownAfter {
+			return state, err
+		}
+		state.Records, state.Started = true, true
+		state.RecordsAfter, state.Watermark = ledger.Offset(at.ShownAfter), ledger.Offset(at.ShownTo)
+		err = e.common(ctx, &state)
+		return state, err
+	}
 	if state.Extent, err = held.Read(ctx, e.store.db, e.tx); err != nil || !state.Started {
 		return state, err
 	}
+	if err := e.common(ctx, &state); err != nil {
+		return state, err
+	}
+	q := e.store.db.Queries
 	if state.Participant, err = q.ParticipantGet(ctx, e.tx); err != nil {
 		return state, fmt.Errorf("read the stored participant: %w", err)
-	}
-	if state.Network, err = q.NetworkGet(ctx, e.tx); err != nil {
-		return state, fmt.Errorf("read the stored network: %w", err)
 	}
 	scopes, err := q.ScopesInUse(ctx, e.tx, StreamUpdates)
 	if err != nil {
@@ -137,23 +162,6 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 	}
 	if len(scopes) > 0 {
 		state.Scope, state.ScopeDefinition = scopes[0].Scope, scopes[0].Definition
-	}
-	if state.SchemaVersion, err = e.store.schemaVersion(ctx, e.tx); err != nil {
-		return state, fmt.Errorf("read the schema's version: %w", err)
-	}
-	verified, err := q.VerificationSummary(ctx, e.tx)
-	if err != nil {
-		return state, fmt.Errorf("ask up to where updates were verified: %w", err)
-	}
-	state.Verified = ledger.Offset(verified.VerifiedOffset)
-	changes, err := q.Rewrites(ctx, e.tx)
-	if err != nil {
-		return state, fmt.Errorf("read what changed: %w", err)
-	}
-	for _, c := range changes {
-		state.Changes = append(state.Changes, ExportChange{
-			c.Rewrite, c.RewrittenAt.Time.UTC(), c.Stream, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason,
-		})
 	}
 	carried, err := q.SnapshotFinished(ctx, e.tx)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -173,8 +181,43 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 	return state, nil
 }
 
-// Cut returns the offset of the last of so many updates after an offset up to another one; 0: there are fewer.
+// common reads what both kinds of exports ask for.
+func (e *ExportSnapshot) common(ctx context.Context, state *ExportState) (err error) {
+	q := e.store.db.Queries
+	if state.Network, err = q.NetworkGet(ctx, e.tx); err != nil {
+		return fmt.Errorf("read the stored network: %w", err)
+	}
+	if state.SchemaVersion, err = e.store.schemaVersion(ctx, e.tx); err != nil {
+		return fmt.Errorf("read the schema's version: %w", err)
+	}
+	verified, err := q.VerificationSummary(ctx, e.tx)
+	if err != nil {
+		return fmt.Errorf("ask up to where it was verified: %w", err)
+	}
+	state.Verified = ledger.Offset(verified.VerifiedOffset)
+	if e.records {
+		state.Verified = ledger.Offset(verified.VerifiedSeq)
+	}
+	changes, err := q.Rewrites(ctx, e.tx)
+	if err != nil {
+		return fmt.Errorf("read what changed: %w", err)
+	}
+	for _, c := range changes {
+		state.Changes = append(state.Changes, ExportChange{
+			c.Rewrite, c.RewrittenAt.Time.UTC(), c.Stream, ledger.Offset(c.FromExclusive), ledger.Offset(c.ToInclusive), c.Reason,
+		})
+	}
+	return nil
+}
+
+// Cut returns the offset of the last of so many updates, or records, after an offset up to another one; 0: there are fewer.
 func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, updates int64) (ledger.Offset, error) {
+	if e.records { // seqs have no gaps
+		if int64(upTo-after) < updates {
+			return 0, nil
+		}
+		return after + ledger.Offset(updates), nil
+	}
 	at, err := e.store.db.Queries.VerificationUpdatesEnd(ctx, e.tx, dbsqlc.VerificationUpdatesEndParams{
 		FromExclusive: int64(after), ToInclusive: int64(upTo), Skip: updates - 1,
 	})
@@ -189,7 +232,11 @@ func (e *ExportSnapshot) Cut(ctx context.Context, after, upTo ledger.Offset, upd
 
 // Seals returns the windows that have a part of a range, and with the first range the snapshot's. Those that wait to be compared again are left out.
 func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (seals []ExportSeal, err error) {
-	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{FromExclusive: int64(from), ToInclusive: int64(to)})
+	stream := findings.SealedUpdates
+	if e.records {
+		stream = findings.SealedTransactions
+	}
+	windows, err := e.store.db.Queries.ExportSeals(ctx, e.tx, dbsqlc.ExportSealsParams{Stream: stream, FromExclusive: int64(from), ToInclusive: int64(to)})
 	if err != nil {
 		return nil, fmt.Errorf("read what was sealed: %w", err)
 	}
@@ -212,8 +259,11 @@ var exportTypes = map[uint32]struct {
 	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.TextArrayOID: {ExportTexts, ""}, pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
 }
 
-// Packages returns the ids of the packages that are stored.
+// Packages returns the ids of the packages that are stored. Records need none.
 func (e *ExportSnapshot) Packages(ctx context.Context) (ids []string, err error) {
+	if e.records {
+		return nil, nil
+	}
 	list, err := e.store.db.Queries.PackageContentList(ctx, e.tx)
 	if err != nil {
 		return nil, fmt.Errorf("list the stored packages: %w", err)
@@ -235,11 +285,17 @@ func (e *ExportSnapshot) PackageContent(ctx context.Context, id string) ([]byte,
 
 // Relations returns what is exported of the analysts' relations, in the order in which it is written.
 func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error) {
+	if e.records {
+		return e.relations(ctx, tables.ExportedRecords())
+	}
 	return e.relations(ctx, tables.InExport())
 }
 
 // Beside returns what is exported for imports only.
 func (e *ExportSnapshot) Beside(ctx context.Context) ([]ExportRelation, error) {
+	if e.records {
+		return nil, nil
+	}
 	return e.relations(ctx, tables.ExportedBeside())
 }
 
@@ -255,7 +311,7 @@ func (e *ExportSnapshot) relations(ctx context.Context, of []tables.Exported) (l
 }
 
 func (e *ExportSnapshot) relation(ctx context.Context, exported tables.Exported) (ExportRelation, error) {
-	r := ExportRelation{Name: exported.Relation, Place: exported.Place}
+	r := ExportRelation{Name: exported.Relation, Place: exported.Place, Computed: exported.Computed}
 	from := pgx.Identifier{e.store.db.Config.Schemas.Views, exported.Relation}.Sanitize()
 	if exported.Query != "" {
 		from = "(" + exported.Query + ")"

@@ -36,6 +36,19 @@ func TestEveryFactIsExported(t *testing.T) {
 	require.Equal(t, want, slices.Compact(of))
 }
 
+// Every table of records is shown by a relation that is exported with them, and that docs/export.md names.
+func TestEveryRecordIsExported(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../docs/export.md")
+	require.NoError(t, err)
+	var of []string
+	for _, exported := range tables.ExportedRecords() {
+		require.Contains(t, string(document), "`"+exported.Relation+"`")
+		of = append(of, exported.Of...)
+	}
+	require.ElementsMatch(t, tables.Names(tables.In(tables.Records)), of)
+}
+
 // An export that begins while pruning holds the floors and the tables sees the database as it is afterwards, and not the floors from before.
 func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	t.Parallel()

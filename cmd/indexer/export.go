@@ -18,6 +18,7 @@ type exportCommand struct {
 	To      string `required:"" env:"-" placeholder:"DIR|URL" help:"Folder of the export, which is made if it is not there, or s3://bucket/prefix in an object store."`
 	Through int64  `env:"-" placeholder:"OFFSET" help:"Export up to this offset. Default: up to the last one that is stored."`
 	Follow  bool   `env:"-" help:"Go on until stopped: each range is written when it is full and was compared with the ledger."`
+	Records bool   `env:"-" help:"Export the records of the transaction history, or those that follow from a network's updates (with --network), in place of updates. Offsets are then their seqs."`
 	Check   bool   `env:"-" help:"Read every file that is there first, and compare its SHA-256 with the manifest's."`
 	Updates int64  `env:"-" default:"1000000" placeholder:"N" help:"Updates in the files of one range, at most. Default: ${default}."`
 }
@@ -45,13 +46,13 @@ func (c *exportCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	ranges := 0
 	err := app.RunExport(ctx, app.Export{
 		Database: c.Database, To: c.To, Follow: c.Follow, Check: c.Check,
-		Options: export.Options{Through: ledger.Offset(c.Through), Updates: c.Updates, Wrote: func(m export.Manifest) {
+		Options: export.Options{Through: ledger.Offset(c.Through), Updates: c.Updates, Records: c.Records, Wrote: func(m export.Manifest) {
 			ranges++
 			var bytes int64
 			for _, file := range m.Files {
 				bytes += file.Bytes
 			}
-			fmt.Fprintf(out, "after offset %d up to %d: %d rows, %s", m.From, m.To, m.Rows(), terminal.Bytes(bytes))
+			fmt.Fprintf(out, "after %s %d up to %d: %d rows, %s", m.Unit(), m.From, m.To, m.Rows(), terminal.Bytes(bytes))
 			if m.CompleteFrom > m.From {
 				fmt.Fprintf(out, "; complete from offset %d on", m.CompleteFrom)
 			}

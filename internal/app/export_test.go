@@ -102,7 +102,11 @@ func rowText(t *testing.T, forms map[string]string, columns [][2]string) string 
 // relations at once: its start takes longer than what it does here.
 func requireExported(t *testing.T, database, schema, folder string, upTo ledger.Offset) (rows map[string]int) {
 	t.Helper()
-	relations := exportedRelations(t, database, schema)
+	return requireRelations(t, database, schema, folder, upTo, exportedRelations(t, database, schema, false))
+}
+
+func requireRelations(t *testing.T, database, schema, folder string, upTo ledger.Offset, relations []store.ExportRelation) (rows map[string]int) {
+	t.Helper()
 	ask := func(query func(r store.ExportRelation, files string) string) map[string][]string {
 		t.Helper()
 		var queries []string
@@ -145,7 +149,7 @@ func requireExported(t *testing.T, database, schema, folder string, upTo ledger.
 		}
 		which := ""
 		if r.Name == "exact_payloads" {
-			which = ` AND stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`
+			which = map[string]string{"ledger_offset": ` AND stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`, "seq": " AND stream = 'transactions'"}[r.Place]
 		}
 		want := texts(t, database, fmt.Sprintf("SELECT %s FROM %s.%s e WHERE %s <= $1%s", rowText(t, inSQL, mine), schema, r.Name, r.Place, which), int64(upTo))
 		slices.Sort(want)
@@ -183,7 +187,7 @@ func requireActive(t *testing.T, database, folder string, at ...ledger.Offset) {
 	}
 }
 
-func exportedRelations(t *testing.T, database, schema string) (list []store.ExportRelation) {
+func exportedRelations(t *testing.T, database, schema string, records bool) (list []store.ExportRelation) {
 	t.Helper()
 	schemas := store.Schemas{}
 	if schema == "network" {
@@ -192,7 +196,11 @@ func exportedRelations(t *testing.T, database, schema string) (list []store.Expo
 	db, err := store.Open(store.Config{URL: database, Schemas: schemas})
 	require.NoError(t, err)
 	defer db.Close()
-	require.NoError(t, db.Export(t.Context(), func(e *store.ExportSnapshot) error {
+	in := db.Export
+	if records {
+		in = db.ExportRecords
+	}
+	require.NoError(t, in(t.Context(), func(e *store.ExportSnapshot) error {
 		list, err = e.Relations(t.Context())
 		return err
 	}))
@@ -351,7 +359,8 @@ func TestExportsThatAreRefused(t *testing.T) {
 		"schema version 9999":   func(m *export.Manifest) { m.SchemaVersion = 9999 },
 		"with 77 changes":       func(m *export.Manifest) { m.Change = 77 },
 		"has format 99":         func(m *export.Manifest) { m.Format = 99 },
-		"has format 1":          func(m *export.Manifest) { m.Format = 1 },
+		"has format 2":          func(m *export.Manifest) { m.Format = 2 },
+		"is of the records":     func(m *export.Manifest) { m.Records = true },
 		"is damaged":            func(m *export.Manifest) { m.Files[0].Name = "../elsewhere.parquet" },
 	} {
 		restore := change(manifest, func([]byte) []byte {

@@ -17,9 +17,10 @@ import (
 
 // catalog is what lies in the place of an export.
 type catalog struct {
-	place Place
-	done  []Manifest
-	left  []string // files of an export that ended early
+	place   Place
+	records bool // it is to have records of the transaction history, in place of updates
+	done    []Manifest
+	left    []string // files of an export that ended early
 }
 
 // load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, a manifest that is damaged, and two
@@ -38,7 +39,14 @@ func (c *catalog) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n := len(c.done); n > 0 && m.From < c.done[n-1].To {
+		if m.Records != c.records {
+			of := map[bool]string{true: "the records of the transaction history", false: "updates"}
+			return &ledger.Problem{
+				What: fmt.Sprintf("%s in %s is of %s, and not of %s", name, c.place, of[m.Records], of[c.records]),
+				Do:   "name another place: records are exported (`indexer export --records`) into one of their own, and neither imported nor pruned",
+			}
+		}
+		if n := len(c.done); n > 0 && m.From < c.done[n-1].To && m.Participant == c.done[n-1].Participant && m.Scope == c.done[n-1].Scope {
 			return &ledger.Problem{
 				What: fmt.Sprintf("%s overlaps with %s in %s", m.Name(), c.done[n-1].Name(), c.place),
 				Do: "remove one of the two manifests, of whose range nothing was pruned that only its files have, and export again, which writes the offsets that are in " +

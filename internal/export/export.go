@@ -1,4 +1,4 @@
-// Package export writes what analysts read as Parquet files, with a manifest for each range of offsets. It knows no SQL.
+// Package export writes what analysts read as Parquet files, with a manifest for each range of offsets, or of records. It knows no SQL.
 package export
 
 import (
@@ -23,6 +23,7 @@ type Options struct {
 	Through ledger.Offset  // up to here; 0: up to the watermark
 	Updates int64          // how many updates the files of a range have at most
 	Full    bool           // only ranges that have so many updates and were verified
+	Records bool           // export the records of the transaction history, whose seqs are meant by offsets, in place of updates
 	Wrote   func(Manifest) // is called for each range that was written
 }
 
@@ -53,7 +54,7 @@ func Begin(ctx context.Context, database *store.Store, place Place, options Opti
 	if err != nil {
 		return nil, nil, err
 	}
-	e = &Export{catalog: catalog{place: place}, database: database, options: options}
+	e = &Export{catalog: catalog{place: place, records: options.Records}, database: database, options: options}
 	if err := e.load(ctx); err != nil {
 		unlock()
 		return nil, nil, err
@@ -99,7 +100,11 @@ func rangeOf(name string) (of ledger.Range, ours bool) {
 
 // Next exports the next range, in one snapshot of the database, and reports whether there was one. What can't go on is a *ledger.Problem.
 func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
-	err = e.database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
+	in := e.database.Export
+	if e.options.Records {
+		in = e.database.ExportRecords
+	}
+	err = in(ctx, func(snapshot *store.ExportSnapshot) error {
 		state, err := snapshot.State(ctx)
 		if err != nil {
 			return err
@@ -117,6 +122,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		}
 		if err := e.clean(ctx, state); err != nil {
 			return err
+		}
+		if gap.From < state.RecordsAfter { // every range that was exported before is outdated
+			gap.To = through
 		}
 		// After a reset there may be nothing to put in the place of what is not in the database.
 		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.To > state.Watermark }); err != nil {
@@ -138,9 +146,14 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 // through is the offset up to which there is something to export.
 func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	switch {
+	case !state.Started && e.options.Records:
+		return 0, &ledger.Problem{
+			What: "there is nothing to export: no record of the transaction history is stored",
+			Do:   "run `indexer run` with --scan-url first; the records of a network's updates (--network) follow them",
+		}
 	case !state.Started:
 		return 0, &ledger.Problem{What: "there is nothing to export: nothing has been indexed yet", Do: "run `indexer run` first"}
-	case state.Scope == "" || state.Participant == "" && state.Network == "":
+	case !e.options.Records && (state.Scope == "" || state.Participant == "" && state.Network == ""):
 		return 0, &ledger.Problem{What: "the database does not know whose ledger it holds, or in which scope", Do: "run `indexer run` once"}
 	case state.Incomplete:
 		return 0, &ledger.Problem{
@@ -149,7 +162,7 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 		}
 	case e.options.Through > state.Watermark:
 		return 0, &ledger.Problem{
-			What: fmt.Sprintf("the database goes up to offset %d, and --through is %d", state.Watermark, e.options.Through),
+			What: fmt.Sprintf("the database goes up to %s %d, and --through is %d", unit(e.options.Records), state.Watermark, e.options.Through),
 			Do:   "wait until the indexer has come so far, or name a lower offset",
 		}
 	}
@@ -169,7 +182,8 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
 	}
-	at, err := snapshot.Cut(ctx, gap.From, gap.To, e.options.Updates)
+	// Before the records of a history that was read again there are none any more.
+	at, err := snapshot.Cut(ctx, max(gap.From, state.RecordsAfter), gap.To, e.options.Updates)
 	if err != nil || at > 0 {
 		return at, err
 	}
@@ -214,7 +228,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	m := Manifest{
 		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, ScopeDefinition: state.ScopeDefinition,
 		SchemaVersion: state.SchemaVersion, From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
-		Narrowed: state.ChangedTo != "", PrunedTo: state.PrunedTo, Carried: state.Carried, Change: newest(state).Number, ChangedAt: newest(state).At, Redactions: state.Redactions,
+		Narrowed: state.ChangedTo != "", Records: state.Records, PrunedTo: state.PrunedTo, Carried: state.Carried, Change: newest(state).Number, ChangedAt: newest(state).At, Redactions: state.Redactions,
 	}
 	if m.Packages, err = e.writePackages(ctx, snapshot); err != nil {
 		return err

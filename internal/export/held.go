@@ -37,6 +37,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.
 		if compared.state, err = snapshot.State(ctx); err == nil {
 			compared.relations, err = snapshot.Relations(ctx)
 		}
+		compared.relations = slices.DeleteFunc(compared.relations, func(r store.ExportRelation) bool { return r.Computed })
 		return err
 	})
 	state := compared.state
@@ -107,7 +108,7 @@ func (c *comparison) holds(ctx context.Context, m *Manifest, within ledger.Range
 }
 
 // holdsFile compares a file with its digest, and its rows with those of the database if it is one of the analysts' relations. Of the others, which are
-// for imports, the rows follow from the same tables, but for offset checkpoints. The file is read first: that may take long, and no transaction waits.
+// computed or for imports, the rows follow from the same tables, but for offset checkpoints. The file is read first: that may take long, and no transaction waits.
 func (c *comparison) holdsFile(ctx context.Context, m *Manifest, file File, within ledger.Range) error {
 	content, err := c.open(ctx, m, file)
 	if err != nil {

@@ -29,6 +29,7 @@ type Manifest struct {
 	ScopeDefinition json.RawMessage `json:"scope_definition"`
 	SchemaVersion   int64           `json:"schema_version"`
 	Narrowed        bool            `json:"narrowed,omitempty"` // some of what is stored is of an earlier scope, which showed more
+	Records         bool            `json:"records,omitempty"`  // it is of records of the transaction history: offsets are their seqs
 
 	From ledger.Offset `json:"from_exclusive"`
 	To   ledger.Offset `json:"to_inclusive"`
@@ -64,6 +65,16 @@ type File struct {
 
 // Name returns the manifest's own name below the export.
 func (m *Manifest) Name() string { return manifests + "/" + rangeName(m.From, m.To) + ".json" }
+
+// Unit names what the range is of: offsets, or records by their seqs.
+func (m *Manifest) Unit() string { return unit(m.Records) }
+
+func unit(records bool) string {
+	if records {
+		return "record"
+	}
+	return "offset"
+}
 
 // Rows returns how many rows the files have.
 func (m *Manifest) Rows() (n int64) {

@@ -24,7 +24,7 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 		switch {
 		case changed == nil && m.To > state.Watermark:
 			return nil, gap, &ledger.Problem{
-				What: fmt.Sprintf("%s was exported up to offset %d, and the database goes up to %d", place, m.To, state.Watermark),
+				What: fmt.Sprintf("%s was exported up to %s %d, and the database goes up to %d", place, unit(m.Records), m.To, state.Watermark),
 				Do:   "wait until the database has come so far, or export into another place",
 			}
 		case changed != nil && state.HistoryFloor > m.CompleteFrom:
@@ -91,7 +91,8 @@ func knows(state store.ExportState, m *Manifest) bool {
 }
 
 // changedSince is the last change of a range's rows after it was exported; nil: none. After pruning, repairs and the like are noted from the beginning on,
-// and of a range that was pruned they can only have changed what is left of it. A redaction is noted where its content was.
+// and of a range that was pruned they can only have changed what is left of it. A redaction is noted where its content was. What is computed follows from
+// earlier rows too: from what was repaired, and from what was filled in, unless the range began where it was known what is active.
 func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportChange) {
 	var pruned int64
 	for _, c := range state.Changes {
@@ -100,11 +101,15 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 		}
 	}
 	for i, c := range state.Changes {
-		if c.Of == findings.SealedTransactions || c.Reason == store.ChangePruned || c.Number <= m.Change {
+		if (c.Of == findings.SealedTransactions) != m.Records || c.Reason == store.ChangePruned || c.Number <= m.Change {
 			continue
 		}
 		if pruned > 0 && c.Number > pruned && c.Reason != store.ChangeRedacted && state.HistoryFloor > m.CompleteFrom {
 			c.From = max(c.From, state.HistoryFloor)
+		}
+		stateKnown := m.StateFrom != nil && *m.StateFrom <= m.From
+		if c.Reason == store.ChangeRepaired || c.Reason == store.ChangeFilledIn && !stateKnown && !m.Records {
+			c.To = max(c.To, m.To)
 		}
 		if c.From < min(c.To, m.To) && c.To > m.From {
 			changed = &state.Changes[i]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,6 +33,15 @@ func TestPlan(t *testing.T) {
 	redacted := func(number int64, at ledger.Offset) store.ExportChange {
 		return store.ExportChange{Number: number, From: at - 1, To: at, Reason: store.ChangeRedacted}
 	}
+	filled := func(number int64, from, to ledger.Offset) store.ExportChange {
+		return store.ExportChange{Number: number, From: from, To: to, Reason: store.ChangeFilledIn}
+	}
+	known := func(list []Manifest) []Manifest {
+		for i := range list {
+			list[i].StateFrom = new(ledger.Offset)
+		}
+		return list
+	}
 	for name, c := range map[string]struct {
 		done      []Manifest
 		floor     ledger.Offset
@@ -48,9 +58,11 @@ func TestPlan(t *testing.T) {
 		"everything":                   {done: done(0, 0, 10, 100), watermark: 100, gap: ledger.Range{From: 100, To: 100}},
 		"one that is missing":          {done: append(done(0, 0, 10), done(0, 20, 30)...), watermark: 100, gap: ledger.Range{From: 10, To: 20}},
 		"in any order":                 {done: append(done(0, 20, 30), done(0, 0, 10)...), watermark: 100, gap: ledger.Range{From: 10, To: 20}},
-		"changed":                      {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 12, 13)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
-		"changed at its ends":          {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 20, 25), changed(2, 0, 10)}, outdated: []ledger.Offset{0, 20}, gap: ledger.Range{To: 10}},
-		"two that changed":             {done: done(0, 0, 10, 20, 30), watermark: 40, changes: []store.ExportChange{changed(1, 5, 15)}, outdated: []ledger.Offset{0, 10}, gap: ledger.Range{To: 10}},
+		"changed":                      {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{changed(1, 12, 13)}, outdated: []ledger.Offset{10, 20}, gap: ledger.Range{From: 10, To: 20}},
+		"changed at its ends":          {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{redacted(1, 21), redacted(2, 10)}, outdated: []ledger.Offset{0, 20}, gap: ledger.Range{To: 10}},
+		"two that changed":             {done: done(0, 0, 10, 20, 30), watermark: 40, changes: []store.ExportChange{changed(1, 5, 15)}, outdated: []ledger.Offset{0, 10, 20}, gap: ledger.Range{To: 10}},
+		"filled in, the state known":   {done: known(done(0, 0, 10, 20, 30)), watermark: 30, changes: []store.ExportChange{filled(1, 5, 15)}, outdated: []ledger.Offset{0, 10}, gap: ledger.Range{To: 10}},
+		"filled in, and not known":     {done: done(0, 0, 10, 20, 30), watermark: 30, changes: []store.ExportChange{filled(1, 5, 15)}, outdated: []ledger.Offset{0, 10, 20}, gap: ledger.Range{To: 10}},
 		"changed, and further on":      {done: done(0, 0, 10, 20, 30), watermark: 40, through: 15, changes: []store.ExportChange{changed(1, 0, 30)}, outdated: []ledger.Offset{0}, gap: ledger.Range{To: 10}},
 		"changed only further on":      {done: done(0, 0, 10, 20, 30), watermark: 40, through: 10, changes: []store.ExportChange{changed(1, 10, 30)}, gap: ledger.Range{From: 30, To: 30}},
 		"missing, and further on":      {done: append(done(0, 0, 10), done(0, 20, 30)...), watermark: 40, through: 15, gap: ledger.Range{From: 10, To: 15}},
@@ -64,7 +76,7 @@ func TestPlan(t *testing.T) {
 		"pruned, then changed":         {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 20)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"changed between prunings":     {done: done(0, 0, 10, 20), floor: 15, watermark: 20, changes: []store.ExportChange{pruned(1, 5), changed(2, 11, 13), pruned(3, 15)}, refused: "repaired after they had been exported"},
 		"pruned in part, then changed": {done: done(0, 0, 10, 20), floor: 15, watermark: 20, changes: []store.ExportChange{pruned(1, 15), changed(2, 0, 20)}, refused: "repaired after they had been exported"},
-		"carried, then repaired":       {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 10)}, gap: ledger.Range{From: 20, To: 20}},
+		"carried, then repaired":       {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), changed(2, 0, 10)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"pruned, then redacted":        {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 15)}, outdated: []ledger.Offset{10}, gap: ledger.Range{From: 10, To: 20}},
 		"redacted where it was pruned": {done: done(0, 0, 10, 20), floor: 10, watermark: 20, changes: []store.ExportChange{pruned(1, 10), redacted(2, 5)}, refused: "redacted after they had been exported"},
 		"transactions changed":         {done: done(0, 0, 10, 20), watermark: 20, changes: []store.ExportChange{{Number: 1, To: 20, Of: findings.SealedTransactions}}, gap: ledger.Range{From: 20, To: 20}},
@@ -242,4 +254,22 @@ func TestWhichSealsAreImported(t *testing.T) {
 		i := &Import{catalog: catalog{done: []Manifest{{To: 60, Change: 1, Seals: window("old")}, c.last}}}
 		require.Equal(t, c.sealed, i.Seals(), c.name)
 	}
+}
+
+// An export of records looks at what changed of these alone, and what is before the first one has none any more.
+func TestPlanOfRecords(t *testing.T) {
+	t.Parallel()
+	done := []Manifest{{Records: true, To: 10}, {Records: true, From: 10, To: 20}}
+	state := store.ExportState{Extent: store.Extent{Started: true, Watermark: 60}, Records: true, RecordsAfter: 30, Changes: []store.ExportChange{
+		{Number: 1, To: 5, Of: findings.SealedUpdates, Reason: store.ChangeRepaired},
+	}}
+	outdated, gap, err := plan("there", slices.Clone(done), state, 60)
+	require.NoError(t, err)
+	require.Empty(t, outdated)
+	require.Equal(t, ledger.Range{From: 20, To: 60}, gap)
+	state.Changes = append(state.Changes, store.ExportChange{Number: 2, To: 50, Of: findings.SealedTransactions, Reason: "read again"})
+	outdated, gap, err = plan("there", slices.Clone(done), state, 60)
+	require.NoError(t, err)
+	require.Equal(t, done, outdated)
+	require.Equal(t, ledger.Range{To: 10}, gap)
 }

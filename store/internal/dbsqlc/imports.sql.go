@@ -58,21 +58,22 @@ func (q *Queries) ExportRedactions(ctx context.Context, db DBTX) ([]ExportRedact
 const exportSeals = `-- name: ExportSeals :many
 
 SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications v
-WHERE (v.stream = 'updates' AND v.from_exclusive < $1 AND v.to_inclusive > $2::bigint
-       OR v.stream = 'snapshot' AND $2::bigint = 0)
+WHERE (v.stream = $1 AND v.from_exclusive < $2 AND v.to_inclusive > $3::bigint
+       OR v.stream = 'snapshot' AND $1 = 'updates' AND $3::bigint = 0)
   AND (v.repaired_at IS NULL OR v.repaired_at <= v.verified_at)
 ORDER BY v.stream, v.from_exclusive
 `
 
 type ExportSealsParams struct {
-	ToInclusive   int64 `db:"to_inclusive"`
-	FromExclusive int64 `db:"from_exclusive"`
+	Stream        string `db:"stream"`
+	ToInclusive   int64  `db:"to_inclusive"`
+	FromExclusive int64  `db:"from_exclusive"`
 }
 
 // What an export tells beside the relations, and what an import makes of it.
-// The windows that have a part of a range, and in the first range the snapshot's. What of a window was repaired since waits to be compared.
+// The windows of a stream that have a part of a range, and in the first range of the updates the snapshot's. What of a window was repaired since waits to be compared.
 func (q *Queries) ExportSeals(ctx context.Context, db DBTX, arg ExportSealsParams) ([]Verifications, error) {
-	rows, err := db.Query(ctx, exportSeals, arg.ToInclusive, arg.FromExclusive)
+	rows, err := db.Query(ctx, exportSeals, arg.Stream, arg.ToInclusive, arg.FromExclusive)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,9 @@ type Exported struct {
 
 	// Left are the columns that are not exported: numbers of this database, and what a look-up per row finds in another exported relation.
 	Left []string
+
+	// Computed says that rows follow from those of other relations, also of earlier offsets: pruning may leave others.
+	Computed bool
 }
 
 // InExport returns the relations that are exported, in the order in which they are written.
@@ -35,6 +38,22 @@ func InExport() []Exported {
 			Which: `stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`},
 		{Relation: "contract_lifetimes", Of: key("lifetimes"), Place: "active_until", Order: key("active_from", "active_from_node_id"),
 			Left: key("payload", "contract_key", "signatories", "observers", "witness_parties", "created_at", "active_before", "template_number")},
+		{Relation: "token_events", Of: key("updates"), Place: offset, Order: key(node, "party", "instrument", "instrument_admin", "admin_signed"), Computed: true},
+	}
+}
+
+// ExportedRecords returns what is exported of the transaction history, in the order in which it is written. Its ranges are of seqs.
+func ExportedRecords() []Exported {
+	return []Exported{
+		{Relation: "transactions", Of: key("transactions"), Place: seq},
+		{Relation: "transfers", Of: key("transfers"), Place: seq},
+		{Relation: "transfer_receivers", Of: key("transfer_receivers"), Place: seq, Order: key("ordinal")},
+		{Relation: "balance_changes", Of: key("balance_changes"), Place: seq, Order: key("ordinal")},
+		{Relation: "mints", Of: key("mints"), Place: seq},
+		{Relation: "taps", Of: key("taps"), Place: seq},
+		{Relation: "aborted_transfer_instructions", Of: key("aborted_transfer_instructions"), Place: seq},
+		{Relation: "unknown_transactions", Of: key("unknown_transactions"), Place: seq},
+		{Relation: "exact_payloads", Of: key("record_exact_payloads"), Place: seq, Order: key("field"), Which: "stream = 'transactions'"},
 	}
 }
 

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store/audit"
+)
+
+// requireRecords compares what DuckDB reads of the records of an export with what PostgreSQL shows.
+func requireRecords(t *testing.T, cfg Export, schema string) (rows map[string]int) {
+	t.Helper()
+	rows = requireRelations(t, cfg.DatabaseURL, schema, cfg.To, 1<<40, exportedRelations(t, cfg.DatabaseURL, schema, true))
+	require.Positive(t, rows["transactions"])
+	return rows
+}
+
+// The records of the transaction history, and those that follow from the updates of a network, are exported by their seqs, into places of their own.
+func TestRecordsAreExported(t *testing.T) {
+	t.Parallel()
+	l, scan := scanOf(72, 150, sandbox.ScanOptions{BalanceChanges: true})
+	database := throwaway.Database(t)
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"))
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	for schema, schemas := range map[string]config.Schemas{"ledger": {}, "network": {Network: true}} {
+		pair := Export{Database: config.Database{DatabaseURL: database, Schemas: schemas}, To: t.TempDir(), Options: export.Options{Updates: 7, Records: true}}
+		wrote, err := exported(t, pair)
+		require.NoError(t, err)
+		require.Greater(t, len(wrote), 2)
+		rows := requireRecords(t, pair, schema)
+		for _, relation := range []string{"transfers", "transfer_receivers", "balance_changes", "mints"} {
+			require.Positive(t, rows[relation], relation)
+		}
+		require.Equal(t, ledger.Offset(rows["transactions"]), wrote[len(wrote)-1].To)
+		before := filesOf(t, pair.To)
+		pair.Check = true
+		wrote, err = exported(t, pair)
+		require.NoError(t, err)
+		require.Empty(t, wrote)
+		require.Equal(t, before, filesOf(t, pair.To))
+
+		// What is of records is for nothing else.
+		updates := pair
+		updates.Options.Records = false
+		_, err = exported(t, updates)
+		requireProblem(t, err, "is of the records of the transaction history, and not of updates")
+		_, _, err = RunPruneExported(t.Context(), pair.Database, nil, pair.To, false, testLogger(t))
+		requireProblem(t, err, "is of the records of the transaction history, and not of updates")
+	}
+	empty := Export{Database: config.Database{DatabaseURL: throwaway.Migrated(t, migrate)}, To: t.TempDir(), Options: export.Options{Records: true}}
+	_, err := exported(t, empty)
+	requireProblem(t, err, "no record of the transaction history is stored")
+}
+
+// Records that are derived again have other seqs: their files take the place of those of before. Of what was redacted the files have nothing any more.
+func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "derives the records of a network twice")
+	_, scan := scanOf(88, 600, sandbox.ScanOptions{})
+	database, url := networkDatabase(t), serveScan(t, scan)
+	cfg := networkFor(database, url)
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	to := Export{Database: cfg.Database, To: t.TempDir(), Options: export.Options{Updates: 20, Records: true}}
+	to.Network = true
+	first, err := exported(t, to)
+	require.NoError(t, err)
+	require.Greater(t, len(first), 2)
+	rows := requireRecords(t, to, "network")
+
+	described := texts(t, database, "SELECT t.update_id FROM network.transfers t WHERE t.seq > $1 AND t.seq <= $2 ORDER BY t.seq LIMIT 1", int64(first[1].From), int64(first[1].To))[0]
+	_, err = RunRedact(t.Context(), to.Database, audit.Redaction{UpdateID: described}, "a test", true, testLogger(t))
+	require.NoError(t, err)
+	again, err := exported(t, to)
+	require.NoError(t, err)
+	require.Len(t, again, 1)
+	require.Equal(t, first[1].Name(), again[0].Name())
+	requireRecords(t, to, "network")
+
+	_, err = RunReset(t.Context(), to.Database, ledger.Offset(networkOffsetAt(t, scan, 0.5)), testLogger(t))
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	anew, err := exported(t, to)
+	require.NoError(t, err)
+	require.Equal(t, rows, requireRecords(t, to, "network"))
+	require.Equal(t, first[len(first)-1].To+20, anew[0].To)
+	manifests, err := filepath.Glob(filepath.Join(to.To, "manifests", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, manifests, len(anew))
+	require.True(t, slices.IsSortedFunc(anew, func(a, b export.Manifest) int { return int(a.From - b.From) }))
+}
