@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,13 +20,20 @@ func TestObjectStore(t *testing.T) {
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
 	_, stderr := printed(t, config.ExitUsage, environ, "export", "--to", "s3://exports/ledger")
 	require.Contains(t, stderr, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-	t.Setenv("AWS_ENDPOINT_URL", exporttest.Store(t, "exports", nil))
+	store := exporttest.Store(t, "exports", nil)
+	t.Setenv("AWS_ENDPOINT_URL", store)
 	t.Setenv("AWS_ACCESS_KEY_ID", "someone")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "unspoken")
 
 	printed(t, config.ExitDone, environ, "export", "--to", "s3://exports/ledger", "--updates=20")
 	stdout, _ := printed(t, config.ExitDone, environ, "export", "--to", "s3://exports/ledger/", "--check")
 	require.Equal(t, "there is nothing new to export\n", stdout)
+	table, err := http.Get(store + "/exports/ledger/updates/metadata/v1.metadata.json")
+	require.NoError(t, err)
+	metadata, err := io.ReadAll(table.Body)
+	require.NoError(t, err)
+	require.NoError(t, table.Body.Close())
+	require.Contains(t, string(metadata), `"location": "s3://exports/ledger/updates"`)
 	other := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
 	stdout, _ = printed(t, config.ExitDone, other, "import", "s3://exports/ledger")
 	require.Contains(t, stdout, fmt.Sprintf("imported %d updates; events are complete after offset 0 up to %d", l.Len(), l.End()))

@@ -42,6 +42,7 @@ func TestRecordsAreExported(t *testing.T) {
 			require.Positive(t, rows[relation], relation)
 		}
 		require.Equal(t, ledger.Offset(rows["transactions"]), wrote[len(wrote)-1].To)
+		requireTables(t, pair, schema)
 		before := filesOf(t, pair.To)
 		pair.Check = true
 		wrote, err = exported(t, pair)
@@ -93,6 +94,7 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, rows, requireRecords(t, to, "network"))
 	require.Equal(t, first[len(first)-1].To+20, anew[0].To)
+	requireTables(t, to, "network")
 	manifests, err := filepath.Glob(filepath.Join(to.To, "manifests", "*.json"))
 	require.NoError(t, err)
 	require.Len(t, manifests, len(anew))

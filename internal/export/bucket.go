@@ -105,6 +105,9 @@ func (c impatientConn) Write(p []byte) (int, error) {
 // String returns the place as it was given, without a slash at its end.
 func (b *bucket) String() string { return strings.TrimSuffix(scheme+b.name+"/"+b.prefix, "/") }
 
+// URL: see Place.
+func (b *bucket) URL() string { return b.String() }
+
 // List: see Place.
 func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 	found := map[string]int64{}

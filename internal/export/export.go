@@ -43,9 +43,11 @@ func Open(name string, write bool) (place Place, err error) {
 // Export is one that goes on. It is not safe for concurrent use.
 type Export struct {
 	catalog
-	database *store.Store
-	options  Options
-	end      ledger.Offset // the watermark when the export began, up to which it goes unless it is of full ranges; 0: not known yet
+	database  *store.Store
+	options   Options
+	relations []store.ExportRelation // of the analysts, as the database has them
+	published bool                   // the tables have what is done
+	end       ledger.Offset          // the watermark when the export began, up to which it goes unless it is of full ranges; 0: not known yet
 }
 
 // Begin reads what was exported. Files that are missing or were cut, and a manifest that is damaged, are a *ledger.Problem. unlock is called when the export is done.
@@ -65,6 +67,9 @@ func Begin(ctx context.Context, database *store.Store, place Place, options Opti
 // clean removes what an export that ended early left, so that no engine finds rows twice. Whole files of what was pruned may instead have lost their
 // manifest: these are a *ledger.Problem.
 func (e *Export) clean(ctx context.Context, state store.ExportState) error {
+	if len(e.left) == 0 {
+		return nil
+	}
 	for _, name := range e.left {
 		of, _ := rangeOf(name)
 		if !strings.HasSuffix(name, part) && of.From < state.PrunedTo && of.To != state.PrunedTo {
@@ -73,6 +78,9 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 				Do:   "bring the manifest back from a copy, or remove the file if there never was one: then an export ended before it was done",
 			}
 		}
+	}
+	if err := e.publish(ctx, e.done); err != nil { // they may be of a range of which the manifest was removed
+		return err
 	}
 	for _, name := range e.left {
 		if err := e.place.Remove(ctx, name); err != nil {
@@ -120,6 +128,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err != nil {
 			return err
 		}
+		if e.relations, err = snapshot.Relations(ctx); err != nil {
+			return err
+		}
 		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
@@ -131,8 +142,14 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 			return err
 		}
 		to, err := e.cut(ctx, snapshot, state, gap)
-		if err != nil || to <= gap.From {
+		if err != nil {
 			return err
+		}
+		if to <= gap.From {
+			if e.published {
+				return nil
+			}
+			return e.publish(ctx, e.done)
 		}
 		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.From < to && m.To > gap.From }); err != nil {
 			return err
@@ -194,15 +211,21 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	return gap.To, nil
 }
 
-// forget removes those of ranges whose rows have changed that which chooses, of each its manifest first.
+// forget removes those of ranges whose rows have changed that which chooses: first from the tables, then of each its manifest, and then its files.
 func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Manifest) bool) error {
-	for i := range outdated {
-		m := &outdated[i]
-		if !which(m) {
-			continue
-		}
-		names := []string{m.Name()}
-		for _, file := range m.Files {
+	going := slices.DeleteFunc(slices.Clone(outdated), func(m Manifest) bool { return !which(&m) })
+	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool {
+		return slices.ContainsFunc(going, func(other Manifest) bool { return other.From == m.From })
+	})
+	if len(left) == len(e.done) {
+		return nil
+	}
+	if err := e.publish(ctx, left); err != nil {
+		return err
+	}
+	for i := range going {
+		names := []string{going[i].Name()}
+		for _, file := range going[i].Files {
 			names = append(names, file.Name)
 		}
 		for _, name := range names {
@@ -210,17 +233,13 @@ func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Ma
 				return fmt.Errorf("remove %s, whose rows have changed: %w", name, err)
 			}
 		}
-		e.done = slices.DeleteFunc(e.done, func(other Manifest) bool { return other.From == m.From })
 	}
+	e.done = left
 	return nil
 }
 
 // write writes the files of a range, and then its manifest.
 func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, from, to ledger.Offset) error {
-	relations, err := snapshot.Relations(ctx)
-	if err != nil {
-		return err
-	}
 	beside, err := snapshot.Beside(ctx)
 	if err != nil {
 		return err
@@ -236,7 +255,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err
 	}
-	for _, relation := range slices.Concat(relations, beside) {
+	for _, relation := range slices.Concat(e.relations, beside) {
 		file, err := e.writeRelation(ctx, snapshot, relation, from, to)
 		if err != nil {
 			return fmt.Errorf("write %s in %s: %w", fileName(relation.Name, from, to), e.place, err)
@@ -253,7 +272,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	if err != nil {
 		return fmt.Errorf("write %s in %s: %w", m.Name(), e.place, err)
 	}
-	e.done = append(e.done, m)
+	e.done, e.published = append(e.done, m), false
 	e.options.Wrote(m)
 	return nil
 }

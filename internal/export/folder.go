@@ -33,6 +33,8 @@ type Place interface {
 	Remove(ctx context.Context, name string) error
 	// String names the place in messages.
 	String() string
+	// URL is where engines find it, without a slash at its end.
+	URL() string
 }
 
 // Content is what a file has.
@@ -44,6 +46,7 @@ type Content interface {
 // folder is a place in a file system.
 type folder struct {
 	root *os.Root
+	url  string
 }
 
 func openFolder(name string, write bool) (*folder, error) {
@@ -56,11 +59,18 @@ func openFolder(name string, write bool) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &folder{root}, nil
+	absolute, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	return &folder{root, "file://" + filepath.ToSlash(absolute)}, nil
 }
 
 // String returns the folder's name.
 func (f *folder) String() string { return f.root.Name() }
+
+// URL: see Place.
+func (f *folder) URL() string { return f.url }
 
 // Lock: see Place. The lock ends with the process, however it ends.
 func (f *folder) Lock(context.Context) (unlock func(), err error) {

@@ -37,8 +37,8 @@ func newParquetWriter(w io.Writer, relation store.ExportRelation) *parquetWriter
 		parquet.Compression(&parquet.Zstd), parquet.DictionaryMaxBytes(dictionaryBytes),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending(relation.Place))),
 	}
-	for _, column := range relation.Columns {
-		group.Group[column.Name] = parquet.Optional(nodeOf(column))
+	for n, column := range relation.Columns {
+		group.Group[column.Name] = parquet.FieldID(parquet.Optional(nodeOf(column, n+1)), n+1)
 		group.order = append(group.order, column.Name)
 		if slices.Contains(filtered, column.Name) {
 			options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(10, column.Name)))
@@ -67,7 +67,8 @@ func (g orderedGroup) Fields() []parquet.Field {
 	return fields
 }
 
-func nodeOf(column store.ExportColumn) parquet.Node {
+// nodeOf is the node of a column. Its id, and that of a list's elements, are those of the schema of the table.
+func nodeOf(column store.ExportColumn, id int) parquet.Node {
 	words := parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
 	switch column.Type {
 	case store.ExportBigint:
@@ -81,7 +82,7 @@ func nodeOf(column store.ExportColumn) parquet.Node {
 	case store.ExportBytes:
 		return parquet.Leaf(parquet.ByteArrayType)
 	case store.ExportTexts:
-		return parquet.List(parquet.Optional(words))
+		return parquet.List(parquet.FieldID(parquet.Optional(words), elements+id))
 	case store.ExportJSON:
 		return parquet.String()
 	default:
