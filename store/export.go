@@ -31,14 +31,17 @@ const (
 	ExportText    ExportType = "text" // numbers too: they have no scale that holds for all
 	ExportJSON    ExportType = "json" // its text
 	ExportBytes   ExportType = "bytes"
-	ExportTime    ExportType = "time"  // microseconds since 2000, UTC
-	ExportTexts   ExportType = "texts" // an array of texts
+	ExportTime    ExportType = "time"    // microseconds since 2000, UTC
+	ExportTexts   ExportType = "texts"   // an array of texts
+	ExportDate    ExportType = "date"    // days since 2000
+	ExportDecimal ExportType = "decimal" // its text: at most 38 digits, Scale of them behind the point
 )
 
 // ExportColumn is a column of a relation that is exported.
 type ExportColumn struct {
-	Name string
-	Type ExportType
+	Name  string
+	Type  ExportType
+	Scale int // of a decimal
 }
 
 // ExportRelation is a relation that is exported, with its columns.
@@ -47,6 +50,7 @@ type ExportRelation struct {
 	Place    string // the column that says which range a row belongs to; rows come in its order
 	Columns  []ExportColumn
 	Computed bool // rows follow from those of other relations, also of earlier ranges
+	Typed    bool // a typed view, which comes and goes, and gets columns
 
 	query string
 }
@@ -256,7 +260,7 @@ var exportTypes = map[uint32]struct {
 }{
 	pgtype.Int8OID: {ExportBigint, ""}, pgtype.Int4OID: {ExportInteger, ""}, pgtype.BoolOID: {ExportBoolean, ""}, pgtype.TextOID: {ExportText, ""},
 	pgtype.NumericOID: {ExportText, "::text"}, pgtype.JSONBOID: {ExportJSON, "::text"}, pgtype.ByteaOID: {ExportBytes, ""},
-	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.TextArrayOID: {ExportTexts, ""}, pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
+	pgtype.TimestamptzOID: {ExportTime, ""}, pgtype.DateOID: {ExportDate, ""}, pgtype.TextArrayOID: {ExportTexts, ""}, pgtype.NumericArrayOID: {ExportTexts, "::text[]"},
 }
 
 // Packages returns the ids of the packages that are stored. Records need none.
@@ -283,12 +287,28 @@ func (e *ExportSnapshot) PackageContent(ctx context.Context, id string) ([]byte,
 	return content, nil
 }
 
-// Relations returns what is exported of the analysts' relations, in the order in which it is written.
+// Relations returns what is exported of the analysts' relations, in the order in which it is written; typed views last.
 func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error) {
 	if e.records {
 		return e.relations(ctx, tables.ExportedRecords())
 	}
-	return e.relations(ctx, tables.InExport())
+	list, err := e.relations(ctx, tables.InExport())
+	if err != nil {
+		return nil, err
+	}
+	views, err := e.store.typedViews(ctx, e.tx, TypedView{})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range views {
+		r, err := e.relation(ctx, tables.ExportedView(v.Schema+"_"+v.Name, pgx.Identifier{v.Schema, v.Name}.Sanitize(), v.Kind))
+		if err != nil {
+			return nil, fmt.Errorf("look at the columns of %s.%s: %w", v.Schema, v.Name, err)
+		}
+		r.Typed = true
+		list = append(list, r)
+	}
+	return list, nil
 }
 
 // Beside returns what is exported for imports only.
@@ -333,7 +353,11 @@ func (e *ExportSnapshot) relation(ctx context.Context, exported tables.Exported)
 		if !ok {
 			return r, fmt.Errorf("column %s is of a type that no export has a form for", field.Name)
 		}
-		r.Columns = append(r.Columns, ExportColumn{field.Name, as.form})
+		column := ExportColumn{Name: field.Name, Type: as.form}
+		if field.DataTypeOID == pgtype.NumericOID && field.TypeModifier >= 0 { // of numeric(38, scale), with what the type's header takes
+			column.Type, column.Scale = ExportDecimal, int(field.TypeModifier-4)&0xffff
+		}
+		r.Columns = append(r.Columns, column)
 		selected = append(selected, "e."+pgx.Identifier{field.Name}.Sanitize()+as.cast)
 	}
 	place := "e." + exported.Place

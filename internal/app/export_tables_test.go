@@ -68,7 +68,7 @@ func icebergTables(t *testing.T, flags []string, folder string, names ...string)
 var inIceberg = map[store.ExportType]string{
 	store.ExportText: "%s::text", store.ExportJSON: "%s::text", store.ExportBigint: "%s::text", store.ExportInteger: "%s::text", store.ExportBoolean: "%s::text",
 	store.ExportBytes: "replace(encode(%s, 'base64'), E'\\n', '')", store.ExportTexts: "array_to_json(%s::text[])::text",
-	store.ExportTime: `to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`,
+	store.ExportDate: "%s::text", store.ExportDecimal: "trim_scale(%s)::text", store.ExportTime: `to_char(%s AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')`,
 }
 
 // requireTables compares each table of an export with what PostgreSQL shows up to where the export ends, value by value.
@@ -95,13 +95,13 @@ func requireTables(t *testing.T, cfg Export, schema string) {
 			got = append(got, strings.Join(values, "|"))
 		}
 		for _, c := range r.Columns {
-			parts = append(parts, "coalesce("+fmt.Sprintf(inIceberg[c.Type], "e."+c.Name)+", '∅')")
+			parts = append(parts, "coalesce("+fmt.Sprintf(inIceberg[c.Type], `e."`+c.Name+`"`)+", '∅')")
 		}
 		which := ""
 		if r.Name == "exact_payloads" {
 			which = map[string]string{"ledger_offset": " AND stream = 'updates'", "seq": " AND stream = 'transactions'"}[r.Place]
 		}
-		want := texts(t, cfg.DatabaseURL, fmt.Sprintf("SELECT concat_ws('|', %s) FROM %s.%s e WHERE %s <= $1%s", strings.Join(parts, ", "), schema, r.Name, r.Place, which), int64(last.To))
+		want := texts(t, cfg.DatabaseURL, fmt.Sprintf("SELECT concat_ws('|', %s) FROM %s e WHERE %s <= $1%s", strings.Join(parts, ", "), shownAs(schema, r), r.Place, which), int64(last.To))
 		slices.Sort(want)
 		slices.Sort(got)
 		require.Len(t, got, len(want), r.Name)

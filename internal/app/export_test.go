@@ -78,12 +78,13 @@ func exported(t *testing.T, cfg Export) (wrote []export.Manifest, err error) {
 // inSQL and inDuck make the same text of a column's values, which an export has in a form of its own.
 var inSQL = map[string]string{
 	"text": "%s", "bigint": "%s::text", "integer": "%s::text", "boolean": "%s::text", "numeric": "%s::text", "jsonb": "%s::text", "bytea": "encode(%s, 'hex')",
+	"date":                     "%s::text",
 	"timestamp with time zone": "(extract(epoch FROM %s) * 1000000)::bigint::text",
 	"text[]":                   "array_to_string(%s, ';', '?')", "numeric[]": "array_to_string(%s::text[], ';', '?')",
 }
 
 var inDuck = map[string]string{
-	"VARCHAR": "%s", "BIGINT": "%s::text", "INTEGER": "%s::text", "BOOLEAN": "%s::text", "BLOB": "lower(hex(%s))",
+	"VARCHAR": "%s", "DECIMAL": "%s::text", "DATE": "%s::text", "BIGINT": "%s::text", "INTEGER": "%s::text", "BOOLEAN": "%s::text", "BLOB": "lower(hex(%s))",
 	"TIMESTAMP WITH TIME ZONE": "epoch_us(%s)::text", "VARCHAR[]": "array_to_string(list_transform(%s, lambda x: coalesce(x, '?')), ';')",
 }
 
@@ -92,8 +93,9 @@ func rowText(t *testing.T, forms map[string]string, columns [][2]string) string 
 	t.Helper()
 	var parts []string
 	for _, c := range columns {
-		require.Contains(t, forms, c[1], c[0])
-		parts = append(parts, "coalesce("+fmt.Sprintf(forms[c[1]], c[0])+", '∅')")
+		as, _, _ := strings.Cut(c[1], "(")
+		require.Contains(t, forms, as, c[0])
+		parts = append(parts, "coalesce("+fmt.Sprintf(forms[as], `"`+c[0]+`"`)+", '∅')")
 	}
 	return "md5(concat_ws('|', " + strings.Join(parts, ", ") + "))"
 }
@@ -145,19 +147,27 @@ func requireRelations(t *testing.T, database, schema, folder string, upTo ledger
 		var mine [][2]string
 		for _, c := range theirs[r.Name] {
 			mine = append(mine, [2]string{c[0], texts(t, database, `SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = $1::text::regclass AND a.attname = $2`,
-				schema+"."+r.Name, c[0])[0]})
+				shownAs(schema, r), c[0])[0]})
 		}
 		which := ""
 		if r.Name == "exact_payloads" {
 			which = map[string]string{"ledger_offset": ` AND stream = 'updates' AND field NOT LIKE 'checkpoint\_%'`, "seq": " AND stream = 'transactions'"}[r.Place]
 		}
-		want := texts(t, database, fmt.Sprintf("SELECT %s FROM %s.%s e WHERE %s <= $1%s", rowText(t, inSQL, mine), schema, r.Name, r.Place, which), int64(upTo))
+		want := texts(t, database, fmt.Sprintf("SELECT %s FROM %s e WHERE %s <= $1%s", rowText(t, inSQL, mine), shownAs(schema, r), r.Place, which), int64(upTo))
 		slices.Sort(want)
 		slices.Sort(got[r.Name])
 		require.True(t, slices.Equal(want, got[r.Name]), "%s: %d rows, and %d that DuckDB reads, or others", r.Name, len(want), len(got[r.Name]))
 		rows[r.Name] = len(want)
 	}
 	return rows
+}
+
+// shownAs is the relation whose rows a relation of an export has.
+func shownAs(schema string, r store.ExportRelation) string {
+	if r.Typed {
+		return strings.Replace(r.Name, "_", ".", 1)
+	}
+	return schema + "." + r.Name
 }
 
 // exportQueries are the queries of docs/export.md, which run on another folder.

@@ -124,11 +124,12 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err != nil {
 			return err
 		}
-		outdated, gap, err := plan(e.place.String(), e.done, state, through)
-		if err != nil {
+		if e.relations, err = snapshot.Relations(ctx); err != nil {
 			return err
 		}
-		if e.relations, err = snapshot.Relations(ctx); err != nil {
+		typed := slices.DeleteFunc(slices.Clone(e.relations), func(r store.ExportRelation) bool { return !r.Typed })
+		outdated, gap, err := plan(e.place.String(), e.done, state, typed, through)
+		if err != nil {
 			return err
 		}
 		if err := e.clean(ctx, state); err != nil {
@@ -278,7 +279,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 }
 
 func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, from, to ledger.Offset) (File, error) {
-	file := File{Relation: relation.Name, Name: fileName(relation.Name, from, to)}
+	file := File{Relation: relation.Name, Name: fileName(relation.Name, from, to), Columns: columnsOf(relation)}
 	err := e.place.Write(ctx, file.Name, func(w io.Writer) error {
 		counted := counter{w: w, sum: sha256.New()}
 		parquet := newParquetWriter(&counted, relation)

@@ -48,7 +48,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.
 	if whole {
 		upTo = state.Watermark - 1
 	}
-	outdated, gap, err := plan(place.String(), c.done, state, state.Watermark)
+	outdated, gap, err := plan(place.String(), c.done, state, nil, state.Watermark)
 	if err != nil {
 		return held, err
 	}
@@ -153,7 +153,7 @@ func sumOf(ctx context.Context, snapshot *store.ExportSnapshot, relation store.E
 	err = snapshot.Rows(ctx, relation, within.From, within.To, func(row [][]byte) (err error) {
 		values = values[:0]
 		for n, column := range relation.Columns {
-			if values, err = appendValues(values, column.Type, row[n], n); err != nil {
+			if values, err = appendValues(values, column, row[n], n); err != nil {
 				return fmt.Errorf("column %s: %w", column.Name, err)
 			}
 		}

@@ -24,14 +24,14 @@ const (
 	hint     = "version-hint.text"
 	// digestOf is the property of a table that tells what its metadata were made of.
 	digestOf = "indexer.digest"
-	// elements is what is added to a list's id for that of its elements.
-	elements = 1000
+	// elements is what is added to a list's id for that of its elements: no relation has so many columns.
+	elements = 10_000
 )
 
 // icebergTypes are the types of columns.
 var icebergTypes = map[store.ExportType]string{
 	store.ExportBigint: "long", store.ExportInteger: "int", store.ExportBoolean: "boolean", store.ExportText: "string", store.ExportJSON: "string",
-	store.ExportBytes: "binary", store.ExportTime: "timestamptz",
+	store.ExportBytes: "binary", store.ExportTime: "timestamptz", store.ExportDate: "date",
 }
 
 // icebergSchema describes the columns of a relation. A column's id is its place: relations get columns only at their end.
@@ -39,7 +39,10 @@ func icebergSchema(columns []store.ExportColumn) map[string]any {
 	fields := []any{}
 	for n, column := range columns {
 		var as any = icebergTypes[column.Type]
-		if column.Type == store.ExportTexts {
+		switch column.Type {
+		case store.ExportDecimal:
+			as = fmt.Sprintf("decimal(%d, %d)", decimalDigits, column.Scale)
+		case store.ExportTexts:
 			as = map[string]any{"type": "list", "element-id": elements + n + 1, "element": "string", "element-required": false}
 		}
 		fields = append(fields, map[string]any{"id": n + 1, "name": column.Name, "required": false, "type": as})
@@ -57,7 +60,7 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	for _, relation := range e.relations {
 		t := table{place: e.place, relation: relation, location: e.place.URL() + "/" + relation.Name}
 		for i := range manifests {
-			if file, err := manifests[i].file(relation.Name); err == nil && file.Rows > 0 {
+			if file, err := manifests[i].file(relation.Name); err == nil && file.Rows > 0 && strings.HasPrefix(columnsOf(relation), file.Columns) {
 				t.files = append(t.files, tableFile{&manifests[i], file})
 			}
 		}

@@ -61,6 +61,7 @@ type File struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"`
+	Columns  string `json:"columns,omitempty"` // of a typed view, which may get others
 }
 
 // Name returns the manifest's own name below the export.
@@ -123,6 +124,26 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 		}
 	}
 	return m, nil
+}
+
+// lacks reports whether a relation of some has no file, or one with other columns.
+func (m *Manifest) lacks(relations []store.ExportRelation) bool {
+	return slices.ContainsFunc(relations, func(r store.ExportRelation) bool {
+		file, err := m.file(r.Name)
+		return err != nil || file.Columns != columnsOf(r)
+	})
+}
+
+// columnsOf tells the columns of a typed view; empty of other relations, whose columns follow from the schema version.
+func columnsOf(r store.ExportRelation) string {
+	if !r.Typed {
+		return ""
+	}
+	var names []string
+	for _, c := range r.Columns {
+		names = append(names, fmt.Sprintf("%s %s(%d)", c.Name, c.Type, c.Scale))
+	}
+	return strings.Join(names, ", ")
 }
 
 // file returns the file of a relation. One that is missing is a *ledger.Problem.

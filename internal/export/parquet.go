@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -79,6 +81,10 @@ func nodeOf(column store.ExportColumn, id int) parquet.Node {
 		return parquet.Encoded(parquet.Timestamp(parquet.Microsecond), &parquet.DeltaBinaryPacked)
 	case store.ExportBoolean:
 		return parquet.Leaf(parquet.BooleanType)
+	case store.ExportDate:
+		return parquet.Encoded(parquet.Date(), &parquet.DeltaBinaryPacked)
+	case store.ExportDecimal:
+		return parquet.Decimal(column.Scale, decimalDigits, parquet.FixedLenByteArrayType(decimalBytes))
 	case store.ExportBytes:
 		return parquet.Leaf(parquet.ByteArrayType)
 	case store.ExportTexts:
@@ -98,7 +104,7 @@ func (p *parquetWriter) write(row [][]byte) error {
 	writers := p.file.ColumnWriters()
 	for i, raw := range row {
 		var err error
-		if p.values, err = appendValues(p.values[:0], p.columns[i].Type, raw, i); err != nil {
+		if p.values, err = appendValues(p.values[:0], p.columns[i], raw, i); err != nil {
 			return fmt.Errorf("column %s: %w", p.columns[i].Name, err)
 		}
 		if _, err = writers[i].WriteRowValues(p.values); err != nil {
@@ -116,16 +122,22 @@ func (p *parquetWriter) write(row [][]byte) error {
 
 func (p *parquetWriter) close() error { return p.file.Close() }
 
-// since2000 is the beginning of PostgreSQL's time, in microseconds of Unix.
-const since2000 = 946_684_800_000_000
+const (
+	// since2000 is the beginning of PostgreSQL's time, in microseconds of Unix, and days2000 in days.
+	since2000 = 946_684_800_000_000
+	days2000  = 10_957
+
+	decimalDigits = 38
+	decimalBytes  = 16
+)
 
 // appendValues appends the values of one row in a column: one, but for a list.
-func appendValues(values []parquet.Value, as store.ExportType, raw []byte, column int) ([]parquet.Value, error) {
+func appendValues(values []parquet.Value, as store.ExportColumn, raw []byte, column int) ([]parquet.Value, error) {
 	if raw == nil {
 		return append(values, parquet.NullValue().Level(0, 0, column)), nil
 	}
 	var value parquet.Value
-	switch as {
+	switch as.Type {
 	case store.ExportTexts:
 		return appendTexts(values, raw, column)
 	case store.ExportText, store.ExportJSON, store.ExportBytes:
@@ -142,8 +154,33 @@ func appendValues(values []parquet.Value, as store.ExportType, raw []byte, colum
 			return nil, errors.New("the time is infinite, or too late for microseconds since 1970")
 		}
 		value = parquet.Int64Value(at + since2000)
+	case store.ExportDate:
+		day := int32(binary.BigEndian.Uint32(raw))
+		if day > math.MaxInt32-days2000 || day == math.MinInt32 {
+			return nil, errors.New("the date is infinite")
+		}
+		value = parquet.Int32Value(day + days2000)
+	case store.ExportDecimal:
+		number, err := decimal(string(raw), as.Scale)
+		if err != nil {
+			return nil, err
+		}
+		value = parquet.FixedLenByteArrayValue(number)
 	}
 	return append(values, value.Level(0, 1, column)), nil
+}
+
+// decimal is a number without its point, in 16 bytes of which the highest come first, negative ones as two's complement.
+func decimal(text string, scale int) ([]byte, error) {
+	whole, fraction, _ := strings.Cut(text, ".")
+	number, ok := new(big.Int).SetString(whole+fraction+strings.Repeat("0", max(0, scale-len(fraction))), 10)
+	if !ok || len(fraction) > scale || number.BitLen() > 8*decimalBytes-1 {
+		return nil, fmt.Errorf("%s is no number with %d digits, %d of them behind the point", text, decimalDigits, scale)
+	}
+	if number.Sign() < 0 {
+		number.Add(number, new(big.Int).Lsh(big.NewInt(1), 8*decimalBytes))
+	}
+	return number.FillBytes(make([]byte, decimalBytes)), nil
 }
 
 // appendTexts appends an array in PostgreSQL's binary format: how many dimensions, whether there are nulls, the elements' type; of each

@@ -32,6 +32,12 @@ func TestValuesThatNoFileHolds(t *testing.T) {
 		{store.ExportTime, at(math.MaxInt64), "column it: the time is infinite"},
 		{store.ExportTime, at(math.MinInt64), "column it: the time is infinite"},
 		{store.ExportTime, at(math.MaxInt64 - since2000 + 1), "too late"},
+		{store.ExportDate, words(0), ""},
+		{store.ExportDate, words(math.MaxInt32), "column it: the date is infinite"},
+		{store.ExportDate, words(1 << 31), "column it: the date is infinite"},
+		{store.ExportDecimal, []byte("-12345678901234567890123456789012345678"), ""},
+		{store.ExportDecimal, []byte("1.5"), "column it: 1.5 is no number with 38 digits, 0 of them behind the point"},
+		{store.ExportDecimal, []byte("NaN"), "column it: NaN is no number"},
 		{store.ExportTexts, words(0, 0, 25), ""},
 		{store.ExportTexts, words(2, 0, 25, 1, 1, 1, 1, 0), "column it: the array has 2 dimensions"},
 	} {

@@ -11,9 +11,9 @@ import (
 )
 
 // plan compares what was exported with a database. outdated are the ranges whose rows changed since and that lie up to an offset, or beyond what
-// the database has; gap is the first range up to there that is outdated or not exported; it is empty where everything is. What can't go on is a
+// the database has, and those that can be written again with typed views which they lack; gap is the first range up to there that is outdated or not exported; it is empty where everything is. What can't go on is a
 // *ledger.Problem.
-func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
+func plan(place string, done []Manifest, state store.ExportState, typed []store.ExportRelation, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
 	slices.SortFunc(done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
 	for i := range done {
 		m := &done[i]
@@ -33,7 +33,7 @@ func plan(place string, done []Manifest, state store.ExportState, through ledger
 				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into another place: only these files have what was pruned",
 					m.CompleteFrom),
 			}
-		case changed != nil && (m.To <= through || m.To > state.Watermark):
+		case changed != nil && (m.To <= through || m.To > state.Watermark), m.To <= through && state.HistoryFloor <= m.CompleteFrom && m.lacks(typed):
 			outdated = append(outdated, *m)
 		}
 	}

@@ -81,3 +81,12 @@ SELECT u.ledger_offset, 'unknown', NULL, u.ordinal, NULL, NULL, NULL, u.workflow
 FROM shown_unknown_elements u`},
 	}
 }
+
+// ExportedView is a typed view, by its name in an export, its name in SQL, and its kind (typed_views). The whole values, and what is active, stand in
+// other relations.
+func ExportedView(name, view, kind string) Exported {
+	left := map[string][]string{
+		"template": key("active", "payload"), "interface": key("active", "view_value"), "argument": key("choice_argument", "exercise_result"),
+	}
+	return Exported{Relation: name, Place: offset, Order: key(node), Query: "SELECT * FROM " + view, Computed: true, Left: left[kind]}
+}

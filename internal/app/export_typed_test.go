@@ -1,0 +1,56 @@
+package app
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// Typed views are exported with their types, also of ranges that were exported before they were made, and not of those that were pruned.
+func TestTypedViewsAreExported(t *testing.T) {
+	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
+	l.Grow(200)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 60}}
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	ranges := len(wrote)
+	require.Greater(t, ranges, 2)
+	end := wrote[ranges-1].To
+
+	_, err = CreateViews(t.Context(), viewsOf(database, "bank:Bank.Account:Account", "Agreement", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"), testLogger(t))
+	require.NoError(t, err)
+	again, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Len(t, again, ranges)
+	rows := requireExported(t, database, "ledger", cfg.To, end)
+	for _, view := range []string{"typed_bank_account", "typed_trade_agreement", "typed_splice_api_token_holding_v1_holding"} {
+		require.Positive(t, rows[view], view)
+	}
+	requireTables(t, cfg, "ledger")
+	require.Equal(t, []string{"DECIMAL(38,10)\tDATE"}, duck(t, fmt.Sprintf("SELECT DISTINCT typeof(notional), typeof(trade_date) FROM read_parquet('%s/typed_trade_agreement/*.parquet')", cfg.To)))
+	sum := fmt.Sprintf("SELECT sum(notional)::text FROM %s", "typed.trade_agreement")
+	require.Equal(t, texts(t, database, sum), duck(t, fmt.Sprintf("SELECT sum(notional)::text FROM read_parquet('%s/typed_trade_agreement/*.parquet')", cfg.To)))
+	none, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Empty(t, none)
+
+	plan, _, err := RunPruneExported(t.Context(), cfg.Database, &store.PruneBefore{Offset: new(wrote[0].To + 1)}, cfg.To, true, testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, wrote[0].To, plan.Floor)
+	_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
+	require.NoError(t, err)
+	again, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.Len(t, again, ranges-1, "what was pruned stays as it is")
+	require.Equal(t, wrote[0].To, again[0].From)
+	require.Equal(t, ledger.Offset(end), again[len(again)-1].To)
+}
