@@ -38,7 +38,7 @@ func RunExport(ctx context.Context, cfg Export, logger *slog.Logger) error {
 	if err != nil {
 		return &config.UsageError{Err: err}
 	}
-	cfg.Options.Full = cfg.Follow
+	cfg.Options.Full, cfg.Options.OfNetwork = cfg.Follow, cfg.OfNetwork()
 	if !cfg.Follow {
 		return exportTo(ctx, cfg, db, place, logger)
 	}

@@ -77,29 +77,27 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 }
 
 // refuseExport refuses ranges that a newer release wrote, because there may be columns that this one does not know, and the updates of a network for the schemas
-// of a participant's, or the other way round. A network's are known by their scope, which is what the party that operates it sees.
+// of a participant's, or the other way round.
 func refuseExport(place export.Place, source *export.Import, network bool) error {
 	known, err := store.SchemaVersion()
 	if err != nil {
 		return err
 	}
 	version, manifest := source.SchemaVersion()
-	of := identityOf(source.Participant())
-	ofNetwork := source.Scope.Hash() == of.scope.Hash()
 	switch {
 	case version > known:
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s in %s is of schema version %d, and this program knows only %d", manifest, place, version, known),
 			Do:   "use the release of the indexer that wrote it, or a newer one",
 		}
-	case ofNetwork && !network:
+	case source.OfNetwork() && !network:
 		return &ledger.Problem{
-			What: fmt.Sprintf("the export in %s has the updates of the network that %s operates, which lie in schemas of their own", place, of.id),
+			What: fmt.Sprintf("the export in %s has the updates of the network that %s operates, which lie in schemas of their own", place, source.Participant()),
 			Do:   "import it with --network",
 		}
-	case network && !ofNetwork:
+	case network && !source.OfNetwork():
 		return &ledger.Problem{
-			What: fmt.Sprintf("the export in %s has the updates of participant %s, and --network is for those of a network", place, of.id),
+			What: fmt.Sprintf("the export in %s has the updates of participant %s, and --network is for those of a network", place, source.Participant()),
 			Do:   "leave --network out, or name a place that was exported to with it",
 		}
 	}

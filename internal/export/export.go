@@ -20,11 +20,13 @@ import (
 
 // Options say what is exported.
 type Options struct {
-	Through ledger.Offset  // up to here; 0: up to the watermark
-	Updates int64          // how many updates the files of a range have at most
-	Full    bool           // only ranges that have so many updates and were verified
-	Records bool           // export the records of the transaction history, whose seqs are meant by offsets, in place of updates
-	Wrote   func(Manifest) // is called for each range that was written
+	Through ledger.Offset // up to here; 0: up to the watermark
+	Updates int64         // how many updates the files of a range have at most
+	Full    bool          // only ranges that have so many updates and were verified
+	// OfNetwork says that the database holds the updates of a network.
+	OfNetwork bool
+	Records   bool           // export the records of the transaction history, whose seqs are meant by offsets, in place of updates
+	Wrote     func(Manifest) // is called for each range that was written
 }
 
 // Open opens a place by its name: a folder, or a bucket as s3://bucket/prefix. Where write is set a folder is made if it is not there.
@@ -248,7 +250,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	m := Manifest{
 		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, ScopeDefinition: state.ScopeDefinition,
 		SchemaVersion: state.SchemaVersion, From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
-		Narrowed: state.ChangedTo != "", Records: state.Records, PrunedTo: state.PrunedTo, Carried: state.Carried, Change: newest(state).Number, ChangedAt: newest(state).At, Redactions: state.Redactions,
+		Narrowed: state.ChangedTo != "", OfNetwork: e.options.OfNetwork, Records: state.Records, PrunedTo: state.PrunedTo, Carried: state.Carried, Change: newest(state).Number, ChangedAt: newest(state).At, Redactions: state.Redactions,
 	}
 	if m.Packages, err = e.writePackages(ctx, snapshot); err != nil {
 		return err

@@ -56,7 +56,11 @@ func BeginImport(ctx context.Context, place Place) (*Import, error) {
 			Do:   "use the release of the indexer that wrote it", Err: err,
 		}
 	}
-	return i, i.refuseFilled(ctx)
+	if err := i.refuseFilled(ctx); err != nil {
+		i.Close()
+		return nil, err
+	}
+	return i, nil
 }
 
 // refuseFilled refuses history below the floor, of which the rest is missing: the snapshot has no entries of contracts that are created there.
@@ -117,6 +121,9 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 
 // Participant is whose ledger it is: of a network the party that operates it.
 func (i *Import) Participant() string { return i.done[0].Participant }
+
+// OfNetwork reports whether it has the updates of a network.
+func (i *Import) OfNetwork() bool { return i.done[0].OfNetwork }
 
 // SchemaVersion is the newest of the ranges', with the manifest that has it.
 func (i *Import) SchemaVersion() (version int64, manifest string) {

@@ -28,8 +28,9 @@ type Manifest struct {
 	Scope           string          `json:"scope"`
 	ScopeDefinition json.RawMessage `json:"scope_definition"`
 	SchemaVersion   int64           `json:"schema_version"`
-	Narrowed        bool            `json:"narrowed,omitempty"` // some of what is stored is of an earlier scope, which showed more
-	Records         bool            `json:"records,omitempty"`  // it is of records of the transaction history: offsets are their seqs
+	Narrowed        bool            `json:"narrowed,omitempty"`   // some of what is stored is of an earlier scope, which showed more
+	OfNetwork       bool            `json:"of_network,omitempty"` // the updates of a network, of which Participant is the party that operates it
+	Records         bool            `json:"records,omitempty"`    // it is of records of the transaction history: offsets are their seqs
 
 	From ledger.Offset `json:"from_exclusive"`
 	To   ledger.Offset `json:"to_inclusive"`
