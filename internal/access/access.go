@@ -86,7 +86,7 @@ func (c Config) Check() error {
 	if err != nil || endpoint.Scheme != "http" && endpoint.Scheme != "https" || endpoint.Host == "" {
 		return fmt.Errorf("%s must be of the form https://host/path", flag("oauth-token-url"))
 	}
-	if endpoint.User != nil {
+	if endpoint.User != nil || CutOff(endpoint) {
 		return fmt.Errorf("%s must not contain a user: the credentials are in %s and %s",
 			flag("oauth-token-url"), flag("oauth-client-id"), flag("oauth-client-secret-file"))
 	}

@@ -51,6 +51,9 @@ func TestCheckNamesTheFlags(t *testing.T) {
 		"user in the URL": {
 			oauth(func(o *OAuth) { o.TokenURL = "https://id:hunter2@example.com/token" }), "--scan-oauth-token-url must not contain a user",
 		},
+		"user cut off in the URL": {
+			oauth(func(o *OAuth) { o.TokenURL = "https://id:1/hunter2@example.com/token" }), "--scan-oauth-token-url must not contain a user",
+		},
 		"user and token file": {
 			Config{URL: "https://joe:hunter2@scan", TokenFile: "/run/token"}, "--scan-url has a user in it and --scan-token-file is given",
 		},

@@ -270,7 +270,9 @@ func CheckDatabaseURL(text string) error {
 		}
 	}
 	parsed, failed := url.Parse(text)
-	if cut := failed == nil && parsed.User == nil && passwordInNoURL.MatchString(text); err != nil || cut { // at a character of the password
+	isURL := failed == nil && strings.Contains(text, "://")
+	cut := isURL && (parsed.User == nil && passwordInNoURL.MatchString(text) || strings.Contains(parsed.EscapedPath(), "@"))
+	if err != nil || cut { // at a character of the password
 		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them; " +
 			"in a URL / ? # and @ of a password are written as %2F %3F %23 and %40")
 	}

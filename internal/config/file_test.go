@@ -138,6 +138,8 @@ func TestHidden(t *testing.T) {
 		"postgres://u@host/db?password=p&sslmode=disable": "postgres://u@host/db?password=xxxxx&sslmode=disable",
 		"postgres://u:p/w@host/db":                        "xxxxx",
 		"postgres://u:1/w@host/db":                        "xxxxx",
+		"postgres://u:p@q/w@host/db":                      "xxxxx",
+		"http://u:p@q/w@host":                             "xxxxx",
 		"postgres://u:1#w@host/db":                        "xxxxx",
 		"postgres://u@host/db?password=a b#c&x=d":         "postgres://u@host/db?password=xxxxx&x=d",
 		`host=h password=a\ b&c user=u`:                   "host=h password=xxxxx user=u",

@@ -321,7 +321,7 @@ func TestAPasswordInTheEnvironmentIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
 		"postgres://u:hunter2@h:port/d", "postgres://u:hunter2%zz@h/d", "postgres://u:hunter2/x@h/d", "host=h password=hunter2 port=x",
-		"postgres://u:1/hunter2@h/d", "postgresq://u:hunter2@h/d", "hunter2",
+		"postgres://u:1/hunter2@h/d", "postgres://u:p@q/hunter2@h/d", "postgresq://u:hunter2@h/d", "hunter2",
 	} {
 		_, err := parseDaemon(t, map[string]string{"INDEXER_DATABASE_URL": value}, "run", ledgerFlag)
 		require.ErrorContains(t, err, "--database-url must be of the form", value)

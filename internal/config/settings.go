@@ -89,12 +89,15 @@ func hidden(text string) string {
 	}
 	text = passwordParameter.ReplaceAllString(text, "${1}xxxxx")
 	parsed, err := url.Parse(text)
+	if err == nil && access.CutOff(parsed) { // what counts as the password may be a part of it
+		return "xxxxx"
+	}
 	if err == nil {
 		if _, has := parsed.User.Password(); has {
 			return parsed.Redacted()
 		}
 	}
-	if err == nil && access.CutOff(parsed) || passwordInNoURL.MatchString(text) {
+	if passwordInNoURL.MatchString(text) {
 		return "xxxxx"
 	}
 	return text
