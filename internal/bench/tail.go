@@ -74,6 +74,9 @@ func (h *harness) tailOf(ctx context.Context, of followed) (err error) {
 			cell("%.0f", milliseconds(percentile(took, 100))), cell("%.1f", perSecond)))
 		what := fmt.Sprintf("from the server having an update%s to its row being visible, %s updates/s", of.of, thousands(rate.perSecond))
 		h.target(target{what: what + ": p50", measured: p50, wanted: of.p50, atMost: true, unit: "ms"})
+		if len(took) < 100 {
+			continue // its p99 would be the longest
+		}
 		h.target(target{what: what + ": p99", measured: p99, wanted: 250, atMost: true, unit: "ms"})
 	}
 	h.target(target{what: "requests a minute where the ledger" + of.of + " is idle", measured: asked, wanted: of.idle, atMost: true})
