@@ -29,7 +29,8 @@ func Long(t testing.TB, why string) {
 }
 
 // Sample skips in a brief run nineteen of twenty rows of a table of tests, each of which takes a database of its own. The first that
-// asks is never left out: it is another one each time where the table is a map, and the very one that -run names.
+// asks is never left out: it is another one each time where the table is a map, and the very one that -run names. With -count that is so the
+// first time only.
 func Sample(t testing.TB) {
 	t.Helper()
 	if Run() && rows.next(path.Dir(t.Name()))%20 > 0 {

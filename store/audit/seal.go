@@ -62,9 +62,17 @@ func (s *Sealer) seal(
 		return s.sealCompared(ctx, tx, stream, from, to, c)
 	})
 	if err != nil {
-		err = fmt.Errorf("seal %s after %d up to %d: %w", stream, from, to, err)
+		err = fmt.Errorf("seal %s after %s %d up to %d: %w", stream, unitOf(stream), from, to, err)
 	}
 	return c, err
+}
+
+// unitOf is what numbers the rows of a stream.
+func unitOf(stream string) string {
+	if stream == findings.SealedTransactions {
+		return "seq"
+	}
+	return "offset"
 }
 
 // refuseGone refuses to seal what is not shown any more since the window was chosen: it was pruned, or read again into another generation.
@@ -159,7 +167,7 @@ func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64
 		return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
 	})
 	if err != nil {
-		return fmt.Errorf("seal %s after %d up to %d, which are not shown any more: %w", stream, from, to, err)
+		return fmt.Errorf("seal %s after %s %d up to %d, which are not shown any more: %w", stream, unitOf(stream), from, to, err)
 	}
 	return nil
 }

@@ -134,6 +134,7 @@ func (p *Set) insert(relation string, s span) []span {
 	return p.spans[relation]
 }
 
+// insertSpan returns a new list: others may be reading the old one.
 func insertSpan(spans []span, s span) []span {
 	i, _ := slices.BinarySearchFunc(spans, s.from, func(s span, from int64) int { return cmp.Compare(s.from, from) })
 	return slices.Insert(slices.Clip(spans), i, s)
