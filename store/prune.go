@@ -39,16 +39,17 @@ const (
 // offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't let go of the tables,
 // ErrNotLeader, or the database's.
 func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
-	return l.prune(ctx, floor, nil)
+	return l.prune(ctx, floor, nil, nil)
 }
 
 // PruneExported is Prune for what was compared with files when the change (ledger.rewrites) of that number was the newest one. Where something up to the
-// offset changed since, nothing is pruned, which is a *ledger.Problem.
-func (l *BackfillWriter) PruneExported(ctx context.Context, floor ledger.Offset, change int64) error {
-	return l.prune(ctx, floor, &change)
+// offset changed since, nothing is pruned, which is a *ledger.Problem. still is called when no export can write any more, and says that the files are still there:
+// nothing is pruned where it returns an error.
+func (l *BackfillWriter) PruneExported(ctx context.Context, floor ledger.Offset, change int64, still func(context.Context) error) error {
+	return l.prune(ctx, floor, &change, still)
 }
 
-func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, compared *int64) error {
+func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, compared *int64, still func(context.Context) error) error {
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
 		if err != nil {
@@ -61,7 +62,7 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, compare
 		if err := l.store.refusePrune(ctx, tx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
-		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, compared: compared}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, compared: compared, still: still}
 		return p.run(ctx)
 	})
 	if err != nil {
@@ -81,6 +82,7 @@ type pruning struct {
 	resets int64 // number of the last reset, or change of the scope, before anything was read
 	// compared is the number of the newest change when what goes was compared with files; nil: it was not.
 	compared *int64
+	still    func(context.Context) error // PruneExported's
 	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
 	// updates, which asks for look-ups too, would wait for the rows.
 	lookups dbsqlc.PruneMoveLookupsParams
@@ -232,7 +234,7 @@ func (p *pruning) refuseRewritten(ctx context.Context, tx pgx.Tx) error {
 			Do: "export again, which writes again what changed, and prune then",
 		}
 	}
-	return nil
+	return p.still(ctx)
 }
 
 // catchUp copies what came after what is copied, up to an offset.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -464,11 +465,15 @@ func TestWhatChangedAfterItWasComparedIsNotPruned(t *testing.T) {
 	l := d.leadBackfill(d.store())
 	defer l.Close()
 	d.Exec("INSERT INTO indexer.rewrites (rewrite, stream, from_exclusive, to_inclusive, reason) VALUES (3, 'updates', 105, 106, 'repaired'), (4, 'updates', 110, 111, 'repaired')")
+	still := func(context.Context) error { return nil }
 	var problem *ledger.Problem
-	require.ErrorAs(t, l.PruneExported(t.Context(), 110, 2), &problem)
+	require.ErrorAs(t, l.PruneExported(t.Context(), 110, 2, still), &problem)
 	require.Contains(t, problem.What, "changed in database")
 	require.Equal(t, "100", d.Row("SELECT ledger.oldest_offset()"))
-	require.NoError(t, l.PruneExported(t.Context(), 110, 3), "what changed is not among it")
+	gone := errors.New("a file is gone")
+	require.ErrorIs(t, l.PruneExported(t.Context(), 110, 3, func(context.Context) error { return gone }), gone)
+	require.Equal(t, "100", d.Row("SELECT ledger.oldest_offset()"))
+	require.NoError(t, l.PruneExported(t.Context(), 110, 3, still), "what changed is not among it")
 	require.Equal(t, "110", d.Row("SELECT ledger.oldest_offset()"))
 }
 

@@ -57,6 +57,10 @@ func TestRecordsAreExported(t *testing.T) {
 		requireProblem(t, err, "is of the records of the transaction history, and not of updates")
 		_, _, err = RunPruneExported(t.Context(), pair.Database, nil, pair.To, false, testLogger(t))
 		requireProblem(t, err, "is of the records of the transaction history, and not of updates")
+		other := pair
+		other.Network = !pair.Network
+		_, err = exported(t, other)
+		requireProblem(t, err, "each has a place of its own")
 	}
 	empty := Export{Database: config.Database{DatabaseURL: throwaway.Migrated(t, migrate)}, To: t.TempDir(), Options: export.Options{Records: true}}
 	_, err := exported(t, empty)

@@ -2,13 +2,13 @@ package app
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
-	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -52,5 +52,18 @@ func TestTypedViewsAreExported(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, again, ranges-1, "what was pruned stays as it is")
 	require.Equal(t, wrote[0].To, again[0].From)
-	require.Equal(t, ledger.Offset(end), again[len(again)-1].To)
+	require.Equal(t, end, again[len(again)-1].To)
+
+	metadata := func() []string {
+		names, err := filepath.Glob(filepath.Join(cfg.To, "typed_*offer", "metadata", "*"))
+		require.NoError(t, err)
+		return names
+	}
+	require.NotEmpty(t, metadata())
+	_, err = DropViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
+	require.NoError(t, err)
+	none, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.Empty(t, metadata(), "engines would find a table whose files go")
 }

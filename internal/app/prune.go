@@ -51,7 +51,7 @@ func RunPruneExported(
 		}
 	}
 	asked := plan.Floor
-	if held, err = export.Holds(ctx, db, place, asked); err != nil {
+	if held, err = export.Holds(ctx, db, place, cfg.OfNetwork(), asked); err != nil {
 		return plan, held, err
 	}
 	if before == nil || held.To < asked {
@@ -60,7 +60,9 @@ func RunPruneExported(
 	if err != nil || !apply || plan.Empty() {
 		return plan, held, err
 	}
-	return plan, held, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error { return leader.PruneExported(ctx, plan.Floor, held.Change) }, plan.Floor)
+	return plan, held, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error {
+		return leader.PruneExported(ctx, plan.Floor, held.Change, held.Still)
+	}, plan.Floor)
 }
 
 // pruneNow prunes the updates up to an offset, beside nobody who fills in history or prunes.

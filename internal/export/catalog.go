@@ -74,6 +74,19 @@ func (c *catalog) load(ctx context.Context) error {
 	return nil
 }
 
+// refuseOtherKind refuses what is of a network where a participant's is meant, and the other way round: records of both can be of the same network.
+func (c *catalog) refuseOtherKind(network bool) error {
+	i := slices.IndexFunc(c.done, func(m Manifest) bool { return m.OfNetwork != network })
+	if i < 0 {
+		return nil
+	}
+	of := map[bool]string{true: "a network (--network)", false: "a participant's database"}
+	return &ledger.Problem{
+		What: fmt.Sprintf("%s in %s is of %s, and not of %s", c.done[i].Name(), c.place, of[!network], of[network]),
+		Do:   "name another place, or another pair of schemas: each has a place of its own",
+	}
+}
+
 // find looks for a file that is not in the list: that of an object store may come late.
 func (c *catalog) find(ctx context.Context, m *Manifest, file File) error {
 	content, err := c.open(ctx, m, file)

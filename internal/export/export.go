@@ -2,7 +2,6 @@
 package export
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -59,7 +58,11 @@ func Begin(ctx context.Context, database *store.Store, place Place, options Opti
 		return nil, nil, err
 	}
 	e = &Export{catalog: catalog{place: place, records: options.Records}, database: database, options: options}
-	if err := e.load(ctx); err != nil {
+	err = e.load(ctx)
+	if err == nil {
+		err = e.refuseOtherKind(options.OfNetwork)
+	}
+	if err != nil {
 		unlock()
 		return nil, nil, err
 	}
@@ -137,8 +140,8 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
-		if gap.From < state.RecordsAfter { // every range that was exported before is outdated
-			gap.To = through
+		if gap.From < state.RecordsAfter {
+			gap.To = endOfReading(e.done, outdated, gap.From, through)
 		}
 		// After a reset there may be nothing to put in the place of what is not in the database.
 		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.To > state.Watermark }); err != nil {
@@ -193,7 +196,9 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	if e.options.Full {
 		return min(through, state.Verified), nil
 	}
-	e.end = cmp.Or(e.end, state.Watermark)
+	if e.end <= state.RecordsAfter { // the history was read again since
+		e.end = state.Watermark
+	}
 	return min(through, e.end), nil // what comes meanwhile is for the next one: it would be range after range of a few updates, without end
 }
 

@@ -21,15 +21,38 @@ type Held struct {
 	To     ledger.Offset // everything that the database shows up to here
 	Why    string        // why it is not more, with the file; empty: it is as much as was asked for
 	Change int64         // number of the newest change (ledger.rewrites) that was there before the files were compared
+
+	place     Place
+	manifests []string // of the ranges that were compared
+}
+
+// Still refuses, with a *ledger.Problem, where a range that was compared has no manifest any more: an export that writes it again may have ended early.
+func (h Held) Still(ctx context.Context) error {
+	found, err := h.place.List(ctx)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", h.place, err)
+	}
+	for _, name := range h.manifests {
+		if _, there := found[name]; !there {
+			return &ledger.Problem{
+				What: fmt.Sprintf("%s went from %s after its files had been compared, so nothing was pruned", name, h.place),
+				Do:   "run `indexer export`, which writes again what changed, and prune then",
+			}
+		}
+	}
+	return nil
 }
 
 // Holds compares the files of an export with a database, up to an offset: that each is as it was written, and has the rows that the database still has
 // of its range. Without an offset (0) it is up to the end of the last range after which the database has something. It reads the files that have a part
 // of what is not pruned yet, and sees of the others whether they are there. What an export could not go on with, a range that changed since, and a file
 // that holds something else are a *ledger.Problem. Of a database that can't be pruned yet nothing is held.
-func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.Offset) (held Held, err error) {
+func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (held Held, err error) {
 	c := catalog{place: place}
 	if err := c.load(ctx); err != nil {
+		return held, err
+	}
+	if err := c.refuseOtherKind(ofNetwork); err != nil {
 		return held, err
 	}
 	compared := comparison{catalog: &c, database: database}
@@ -52,7 +75,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.
 	if err != nil {
 		return held, err
 	}
-	held = Held{To: min(gap.From, upTo), Change: newest(state).Number}
+	held = Held{To: min(gap.From, upTo), Change: newest(state).Number, place: place}
 	if n := slices.IndexFunc(outdated, func(m Manifest) bool { return m.From < upTo && m.To > state.HistoryFloor }); n >= 0 {
 		return held, &ledger.Problem{
 			What: fmt.Sprintf("the updates of %s in %s were %s after they had been exported", outdated[n].Name(), place, changedSince(&outdated[n], state).Reason),
@@ -80,6 +103,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, upTo ledger.
 		if err := compared.holds(ctx, m, within); err != nil {
 			return held, err
 		}
+		held.manifests = append(held.manifests, m.Name())
 	}
 	return held, nil
 }

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -9,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,7 +71,27 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 			return fmt.Errorf("write the metadata of table %s in %s: %w", relation.Name, e.place, err)
 		}
 	}
+	if err := e.retract(ctx, found); err != nil {
+		return err
+	}
 	e.published = true
+	return nil
+}
+
+// retract removes the metadata of tables of views that were dropped: their files go with their ranges.
+func (e *Export) retract(ctx context.Context, found map[string]int64) error {
+	gone := func(name string) bool {
+		relation, _, isMetadata := strings.Cut(name, metadata)
+		return isMetadata && !slices.ContainsFunc(e.relations, func(r store.ExportRelation) bool { return r.Name == relation })
+	}
+	names := slices.SortedFunc(maps.Keys(found), func(a, b string) int { // what says which version is in force goes first
+		return cmp.Or(-cmp.Compare(strings.Count(a, hint), strings.Count(b, hint)), cmp.Compare(a, b))
+	})
+	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !gone(name) }) {
+		if err := e.place.Remove(ctx, name); err != nil {
+			return fmt.Errorf("remove %s, of a view that was dropped, from %s: %w", name, e.place, err)
+		}
+	}
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // format is the version of manifests that this program writes and reads.
-const format = 3
+const format = 4
 
 // manifests is the folder of the manifests, and packages that of the packages, beside one folder for each relation.
 const (
