@@ -39,17 +39,22 @@ const (
 // offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't let go of the tables,
 // ErrNotLeader, or the database's.
 func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
-	return l.prune(ctx, floor, nil, nil)
+	return l.prune(ctx, floor, nil)
 }
 
 // PruneExported is Prune for what was compared with files when the change (ledger.rewrites) of that number was the newest one. Where something up to the
 // offset changed since, nothing is pruned, which is a *ledger.Problem. still is called when no export can write any more, and says that the files are still there:
 // nothing is pruned where it returns an error.
 func (l *BackfillWriter) PruneExported(ctx context.Context, floor ledger.Offset, change int64, still func(context.Context) error) error {
-	return l.prune(ctx, floor, &change, still)
+	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error {
+		if err := l.refuseRewritten(ctx, tx, floor, change); err != nil {
+			return err
+		}
+		return still(ctx)
+	})
 }
 
-func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, compared *int64, still func(context.Context) error) error {
+func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context, pgx.Tx) error) error {
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
 		if err != nil {
@@ -62,7 +67,7 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, compare
 		if err := l.store.refusePrune(ctx, tx, &extent, floor); err != nil || floor <= extent.HistoryFloor {
 			return err
 		}
-		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, compared: compared, still: still}
+		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, refuse: refuse}
 		return p.run(ctx)
 	})
 	if err != nil {
@@ -80,9 +85,8 @@ type pruning struct {
 	cuts   []partitions.Cut
 	copied int64 // up to here what stays of partitions is copied
 	resets int64 // number of the last reset, or change of the scope, before anything was read
-	// compared is the number of the newest change when what goes was compared with files; nil: it was not.
-	compared *int64
-	still    func(context.Context) error // PruneExported's
+	// refuse is what PruneExported asks at the end; nil: nothing.
+	refuse func(context.Context, pgx.Tx) error
 	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
 	// updates, which asks for look-ups too, would wait for the rows.
 	lookups dbsqlc.PruneMoveLookupsParams
@@ -201,8 +205,10 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 			What: fmt.Sprintf("database %s was reset meanwhile, or its scope was changed, so nothing was pruned", p.leader.store.Address()), Do: "prune again",
 		}
 	}
-	if err := p.refuseRewritten(ctx, tx); err != nil {
-		return err
+	if p.refuse != nil {
+		if err := p.refuse(ctx, tx); err != nil {
+			return err
+		}
 	}
 	derived, err := p.leader.store.db.Queries.RecordsAreDerived(ctx, tx)
 	if err != nil || !derived {
@@ -218,23 +224,20 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// refuseRewritten is the end where files may hold something else than what goes.
-func (p *pruning) refuseRewritten(ctx context.Context, tx pgx.Tx) error {
-	if p.compared == nil {
-		return nil
-	}
-	rewritten, err := p.leader.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: *p.compared, Floor: p.floor})
+// refuseRewritten is the end where files may hold something else than what goes: something changed after the change of a number.
+func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, floor ledger.Offset, change int64) error {
+	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change, Floor: int64(floor)})
 	if err != nil {
 		return fmt.Errorf("see whether something changed after it had been compared with files: %w", err)
 	}
 	if rewritten {
 		return &ledger.Problem{
 			What: fmt.Sprintf("something up to offset %d changed in database %s after it had been compared with the files of the export, so nothing was pruned",
-				p.floor, p.leader.store.Address()),
+				floor, l.store.Address()),
 			Do: "export again, which writes again what changed, and prune then",
 		}
 	}
-	return p.still(ctx)
+	return nil
 }
 
 // catchUp copies what came after what is copied, up to an offset.

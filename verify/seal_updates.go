@@ -19,11 +19,11 @@ type updateSeals struct {
 	source   UpdateSource
 	database SealDatabase
 	sealer   Sealer
-	fit      int64 // updates of about windowBytes, by the window that was read last; 0: none was read yet
+	fit      int64 // updates of about windowBytes, at most windowSize, by the window that was read last; 0: none was read yet
 }
 
 func (u *updateSeals) window(ctx context.Context) (*findings.Window, error) {
-	return u.database.NextWindow(ctx, findings.SealedUpdates, cmp.Or(min(u.fit, windowSize), windowSize), u.again, u.known)
+	return u.database.NextWindow(ctx, findings.SealedUpdates, cmp.Or(u.fit, windowSize), u.again, u.known)
 }
 
 func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
@@ -64,7 +64,7 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 		}
 	}
 	if n := int64(len(whole.Updates)); n > 0 {
-		u.fit = max(1, windowBytes*n/max(1, whole.Bytes))
+		u.fit = min(max(1, windowBytes*n/max(1, whole.Bytes)), windowSize)
 	}
 	return whole, nil
 }

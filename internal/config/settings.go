@@ -88,11 +88,10 @@ func hidden(text string) string {
 		return passwordValue.ReplaceAllString(text, "${1}xxxxx")
 	}
 	text = passwordParameter.ReplaceAllString(text, "${1}xxxxx")
-	parsed, err := url.Parse(text)
-	if err == nil && access.CutOff(parsed) { // what counts as the password may be a part of it
-		return "xxxxx"
-	}
-	if err == nil {
+	if parsed, err := url.Parse(text); err == nil {
+		if access.CutOff(parsed) { // what counts as the password may be a part of it
+			return "xxxxx"
+		}
 		if _, has := parsed.User.Password(); has {
 			return parsed.Redacted()
 		}

@@ -222,9 +222,7 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 // forget removes those of ranges whose rows have changed that which chooses: first from the tables, then of each its manifest, and then its files.
 func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Manifest) bool) error {
 	going := slices.DeleteFunc(slices.Clone(outdated), func(m Manifest) bool { return !which(&m) })
-	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool {
-		return slices.ContainsFunc(going, func(other Manifest) bool { return other.From == m.From })
-	})
+	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool { return among(going, m) })
 	if len(left) == len(e.done) {
 		return nil
 	}

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -80,14 +79,12 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 
 // retract removes the metadata of tables of views that were dropped: their files go with their ranges.
 func (e *Export) retract(ctx context.Context, found map[string]int64) error {
-	gone := func(name string) bool {
+	// By their names in descending order what names another file goes before it: the hint, the metadata, and then the Avro files.
+	for _, name := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		relation, _, isMetadata := strings.Cut(name, metadata)
-		return isMetadata && !slices.ContainsFunc(e.relations, func(r store.ExportRelation) bool { return r.Name == relation })
-	}
-	names := slices.SortedFunc(maps.Keys(found), func(a, b string) int { // what says which version is in force goes first
-		return cmp.Or(-cmp.Compare(strings.Count(a, hint), strings.Count(b, hint)), cmp.Compare(a, b))
-	})
-	for _, name := range slices.DeleteFunc(names, func(name string) bool { return !gone(name) }) {
+		if !isMetadata || slices.ContainsFunc(e.relations, func(r store.ExportRelation) bool { return r.Name == relation }) {
+			continue
+		}
 		if err := e.place.Remove(ctx, name); err != nil {
 			return fmt.Errorf("remove %s, of a view that was dropped, from %s: %w", name, e.place, err)
 		}

@@ -123,8 +123,7 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 // its ranges end, but not what was exported since.
 func endOfReading(done, outdated []Manifest, from, through ledger.Offset) ledger.Offset {
 	for i := range done {
-		isOutdated := slices.ContainsFunc(outdated, func(m Manifest) bool { return m.From == done[i].From })
-		if done[i].From >= from && !isOutdated {
+		if done[i].From >= from && !among(outdated, done[i]) {
 			return min(done[i].From, through)
 		}
 	}
@@ -134,14 +133,18 @@ func endOfReading(done, outdated []Manifest, from, through ledger.Offset) ledger
 func firstGap(done, outdated []Manifest, through ledger.Offset) ledger.Range {
 	var end ledger.Offset
 	for i := range done {
-		isOutdated := slices.ContainsFunc(outdated, func(m Manifest) bool { return m.From == done[i].From })
 		switch {
 		case done[i].From > end:
 			return ledger.Range{From: end, To: max(end, min(done[i].From, through))}
-		case isOutdated:
+		case among(outdated, done[i]):
 			return ledger.Range{From: end, To: max(end, min(done[i].To, through))}
 		}
 		end = done[i].To
 	}
 	return ledger.Range{From: end, To: max(end, through)}
+}
+
+// among reports whether manifests have that of a range.
+func among(manifests []Manifest, m Manifest) bool {
+	return slices.ContainsFunc(manifests, func(other Manifest) bool { return other.From == m.From })
 }
