@@ -12,7 +12,7 @@ import (
 
 const (
 	// The watermark moves over this many events at a time: a contract that is created and archived within one step needs no row.
-	projectEvents = 40_000
+	projectEvents = 20_000
 	// At most this many events are fetched and not projected yet. The sink remembers that many; it would have to read more of them back.
 	unshownEvents = 90_000
 )
