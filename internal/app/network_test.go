@@ -92,7 +92,7 @@ func TestALedgerAndItsNetworkInOneDatabase(t *testing.T) {
 	require.Empty(t, sandbox.Diff(scan.Truth(), historyRelations(t, database)))
 	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 	require.Zero(t, count(t, database, `network.updates WHERE to_timestamp((ledger_offset & 4503599627370495) / 1e6) <> record_time`),
-		"the offset tells the record time, as operations.md has it")
+		"the offset tells the record time, as network.md has it")
 	require.Positive(t, count(t, database, "network.updates WHERE ledger_offset >> 52 = 2"))
 	joined := count(t, database, "ledger.updates JOIN network.updates n USING (update_id)")
 	require.Positive(t, joined)
