@@ -1,5 +1,4 @@
-// Command indexer reads a ledger participant and the transaction history of a Scan service into PostgreSQL, and keeps them
-// current.
+// Command indexer reads a ledger participant, and what a Scan service has of its network, into PostgreSQL, and keeps them current.
 package main
 
 import (
@@ -17,12 +16,12 @@ func main() {
 }
 
 type grammar struct {
-	Run         runCommand         `cmd:"" help:"Index the ledger's updates, the transaction history, or both, until stopped."`
+	Run         runCommand         `cmd:"" help:"Index the updates of a participant, those of a network, or both, until stopped."`
 	Check       checkCommand       `cmd:"" help:"Check ledger, token, rights, Scan and database, and say what is wrong and what to do."`
 	Status      statusCommand      `cmd:"" help:"Show the state of the database, and how far it is behind the ledger."`
 	Contract    contractCommand    `cmd:"" help:"Show a contract in the ledger and in the database."`
 	Update      updateCommand      `cmd:"" help:"Compare an update of the ledger with what is stored of it; exit code 1 if they differ."`
-	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger and the transaction history; exit code 1 if they differ."`
+	Verify      verifyCommand      `cmd:"" help:"Compare the database with the ledger, or with the network, and repair it; exit code 1 if they differ."`
 	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Views       viewsCommand       `cmd:"" help:"Make, refresh, list or drop views with typed columns, for analysts."`
@@ -48,7 +47,7 @@ type grammar struct {
 	version.Flag
 }
 
-const description = "Reads a ledger participant and the transaction history of a Scan service into PostgreSQL, and keeps them current."
+const description = "Reads a ledger participant, and what a Scan service has of its network, into PostgreSQL, and keeps them current."
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	return config.Execute(ctx, "indexer", description, &grammar{}, args, environ, stdout, stderr)

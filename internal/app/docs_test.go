@@ -290,3 +290,32 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	}))
 	require.Greater(t, links, 100)
 }
+
+// Every test that a document names is one. A name that ends in … is the beginning of some.
+func TestTestsOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	var documents, tests strings.Builder
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		into := &tests
+		switch {
+		case err != nil:
+			return err
+		case filepath.Ext(path) == ".md":
+			into = &documents
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		into.Write(text)
+		return err
+	}))
+	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+…?`).FindAllString(documents.String(), -1)
+	require.Greater(t, len(named), 100)
+	for _, name := range named {
+		declared := "\nfunc " + name + "("
+		if beginning, several := strings.CutSuffix(name, "…"); several {
+			declared = "\nfunc " + beginning
+		}
+		require.True(t, strings.Contains(tests.String(), declared), "documents name %s, which no file has", name)
+	}
+}
