@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -205,4 +206,26 @@ func TestVerifyAsAReader(t *testing.T) {
 	report := jsonOf(t, config.ExitProblem, environ, "verify", "--repair")
 	require.Equal(t, "not_compared", at(t, report, "result"))
 	require.Contains(t, at(t, report, "error"), "permission denied")
+
+	// Where some role is limited to parties, others don't see all rows: that is an error, and no list of differences.
+	asOwner, party := maps.Clone(environ), "--parties=nobody::00"
+	asOwner["INDEXER_DATABASE_URL"] = db.Config().ConnString()
+	printed(t, config.ExitDone, asOwner, "grant", newRole(t, db.Config().ConnString(), "_limited", ""), party)
+	stdout, stderr := printed(t, config.ExitProblem, environ, "verify", "--all")
+	require.NotContains(t, stdout, "difference")
+	require.Contains(t, stderr, "affected by row-level security")
+	require.Contains(t, stderr, "use the role that runs the indexer, or one with BYPASSRLS")
+	alter := func(statements string) {
+		_, err := db.Exec(t.Context(), statements)
+		require.NoError(t, err)
+	}
+	alter("ALTER ROLE " + role + " BYPASSRLS")
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--all"), "result"))
+
+	// A role that is limited itself has no rights to the tables' schema.
+	alter("ALTER ROLE " + role + " NOBYPASSRLS; DROP OWNED BY " + role)
+	printed(t, config.ExitDone, asOwner, "grant", role, party)
+	stdout, stderr = printed(t, config.ExitProblem, environ, "verify", "--all")
+	require.NotContains(t, stdout, "difference")
+	require.Contains(t, stderr, "permission denied for schema indexer")
 }

@@ -71,7 +71,7 @@ type RedactedRows struct {
 func (s *Stored) Redacted(ctx context.Context) (contracts, updates int64, err error) {
 	counts, err := s.db.Queries.RedactionCounts(ctx, s.db.Pool)
 	if err != nil {
-		return 0, 0, fmt.Errorf("count what was redacted: %w", err)
+		return 0, 0, s.db.Unusable(fmt.Errorf("count what was redacted: %w", err))
 	}
 	return counts.Contracts, counts.Updates, nil
 }

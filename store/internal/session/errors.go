@@ -35,7 +35,9 @@ const (
 	refusalDatabase  refusal = "database"  // there is none of that name
 	refusalParameter refusal = "parameter" // of the connection, which a pooler does not know
 	refusalPooled    refusal = "pooled"    // sessions don't live as long as connections
-	refusalSchema    refusal = "schema"    // rights in it are missing, or what should be in it, or the server does not know what it is to do
+	refusalSchema    refusal = "schema"    // rights in it are missing, or what should be in it
+	refusalPolicies  refusal = "policies"  // of the tables leave rows out for this user
+	refusalServer    refusal = "server"    // it can't do what it is to do
 	refusalRows      refusal = "rows"      // data, integrity, limits: the same rows meet it again
 )
 
@@ -43,7 +45,7 @@ const (
 var refusalsByCode = map[string]refusal{
 	"28": refusalUser, "3D": refusalDatabase,
 	"26": refusalPooled, "42P05": refusalPooled, // prepared statements that are not there, or are already
-	"0A": refusalSchema, "3F": refusalSchema, "42": refusalSchema,
+	"0A": refusalServer, "3F": refusalSchema, "42": refusalSchema,
 	"22": refusalRows, "23": refusalRows, "54": refusalRows,
 }
 
@@ -66,8 +68,14 @@ var refusalsByText = []struct {
 // refusalOf is why the database refused; empty: it did not, or what is in the way may pass by itself.
 func refusalOf(err error) (why refusal) {
 	var pgErr *pgconn.PgError
-	if !errors.As(err, &pgErr) || pgErr.Routine == "RevalidateCachedQuery" { // a prepared statement is older than a migration
+	if !errors.As(err, &pgErr) {
 		return ""
+	}
+	switch pgErr.Routine { // these have the codes of others
+	case "RevalidateCachedQuery": // a prepared statement is older than a migration
+		return ""
+	case "check_enable_rls":
+		return refusalPolicies
 	}
 	if pgErr.Code == codePooler {
 		for _, text := range refusalsByText {
@@ -113,6 +121,9 @@ var cures = map[refusal]string{
 	refusalSchema: "grant what is missing (docs/operations.md says which rights are needed; without USAGE on a schema nothing in it is found), " +
 		"or restore what was removed from the schema of the tables; " +
 		"the server has to be PostgreSQL 15 or later",
+	refusalPolicies: "use the role that runs the indexer, or one with BYPASSRLS: since `indexer grant` has limited a role to parties, others don't see all rows",
+	refusalServer: "use PostgreSQL 15 or later itself: a service or an extension that changes how tables are stored, or what only speaks like PostgreSQL, " +
+		"lacks what the message names",
 	refusalRows: "what it holds does not fit this program: if nobody changed the schema of the tables, report it with this message",
 }
 
@@ -156,7 +167,7 @@ func Refused(err error) error {
 		return err
 	}
 	switch refusalOf(err) {
-	case refusalRows, refusalSchema:
+	case refusalRows, refusalSchema, refusalPolicies, refusalServer:
 	case refusalPooled:
 		return fmt.Errorf("%w: %w", ErrPooled, err)
 	default:

@@ -23,7 +23,7 @@ func TestWhatTheDatabaseRefuses(t *testing.T) {
 		{"40001", "", ""}, {"40P01", "deadlock", ""}, {"55P03", "lock", ""}, {"55000", "not accepting connections", ""}, {"25006", "a standby", ""},
 		{"57014", "canceled", ""}, {"58030", "I/O", ""}, {"XX000", "", ""},
 		{"28P01", "", refusalUser}, {"28000", "", refusalUser}, {"3D000", "", refusalDatabase}, {"42501", "", refusalSchema}, {"42P01", "", refusalSchema},
-		{"3F000", "", refusalSchema}, {"0A000", "", refusalSchema}, {"42704", "", refusalSchema}, {"23514", "", refusalRows}, {"22003", "", refusalRows},
+		{"3F000", "", refusalSchema}, {"0A000", "", refusalServer}, {"42704", "", refusalSchema}, {"23514", "", refusalRows}, {"22003", "", refusalRows},
 		{"54000", "", refusalRows}, {"26000", "", refusalPooled}, {"42P05", "", refusalPooled},
 		// PgBouncer's
 		{"08P01", "query_wait_timeout", ""}, {"08P01", "server login failed: FATAL the database system is starting up", ""},
@@ -41,6 +41,7 @@ func TestWhatTheDatabaseRefuses(t *testing.T) {
 	}
 	require.ErrorContains(t, (&Database{Conn: &pgx.ConnConfig{}}).Unusable(&pgconn.PgError{Code: "25006"}), "is a standby, or default_transaction_read_only is on")
 	require.Empty(t, refusalOf(errors.New("no answer")))
+	require.Equal(t, refusalPolicies, refusalOf(&pgconn.PgError{Code: "42501", Routine: "check_enable_rls"}))
 	require.Empty(t, refusalOf(&pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type", Routine: "RevalidateCachedQuery"}))
 }
 
