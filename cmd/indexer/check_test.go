@@ -66,6 +66,16 @@ func TestCheck(t *testing.T) {
 	require.NotContains(t, stdout, "another participant")
 }
 
+// A password that cuts a proxy's URL off is not taken for host and port, which are shown.
+func TestCheckShowsNoPasswordOfAProxy(t *testing.T) {
+	t.Parallel()
+	p := start(t, map[string]string{"HTTP_PROXY": "http://joe:1/hunter2@proxy.invalid:3128"}, "check", "--ledger-url=http://participant.invalid")
+	require.Equal(t, config.ExitProblem, p.wait())
+	require.Contains(t, p.text(), "characters such as @ / ? # in a password are written as")
+	require.NotContains(t, p.text(), "joe")
+	require.NotContains(t, p.text(), "hunter2")
+}
+
 // What is written late can be seen to be late, by everything that starts.
 func TestATokenThatIsNotThereYet(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ledgerindexer/internal/access"
 )
 
 // step is how far a probe got.
@@ -63,8 +65,8 @@ func send(ctx context.Context, u *url.URL, config *tls.Config) *probe {
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "ledgerindexer")
-	if v.proxy, err = http.ProxyFromEnvironment(request); err != nil {
-		v.step, v.err = stepProxy, errors.New("the proxy that the environment names can't be used")
+	if v.proxy, err = http.ProxyFromEnvironment(request); err != nil || v.proxy != nil && access.CutOff(v.proxy) {
+		v.proxy, v.step, v.err = nil, stepProxy, errors.New("the environment names it in a way that can't be used; "+access.Escaped)
 		return v
 	}
 	v.asked = time.Now()

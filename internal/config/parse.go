@@ -220,7 +220,7 @@ func hasPassword(text string) bool {
 		return true
 	}
 	parsed, err := url.Parse(text)
-	if err != nil {
+	if err != nil || parsed.User == nil { // it may be cut off at a / ? or # of the password, and what is before that taken for host and port
 		return passwordInNoURL.MatchString(text)
 	}
 	_, has := parsed.User.Password()

@@ -296,6 +296,10 @@ func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
 		"as a spaced keyword": {"run", "--database-url", "host=h PASSWORD = 'hunter2'", ledgerFlag},
 		"for the ledger":      {"run", databaseFlag, "--ledger-url=https://u:hunter2@h"},
 		"for the Scan":        {"run", databaseFlag, "--scan-url", "https://u:hunter2@h"},
+		"cut off, a port":     {"run", ledgerFlag, "--database-url=postgres://u:1/hunter2@h/d"},
+		"cut off, a query":    {"run", ledgerFlag, "--database-url=postgres://u:1?hunter2@h/d"},
+		"cut off, a fragment": {"run", ledgerFlag, "--database-url=postgres://u:#hunter2@h/d"},
+		"for the ledger, cut": {"run", databaseFlag, "--ledger-url=https://u:1/hunter2@h"},
 		"a flag forgotten":    {"run", ledgerFlag, "postgres://u:hunter2@h/d"},
 		"a flag misspelt":     {"run", ledgerFlag, "--database-ulr=postgres://u:hunter2@h/d"},
 		"a hyphen forgotten":  {"run", ledgerFlag, "-database-url=postgres://u:hunter2@h/d"},
@@ -306,12 +310,12 @@ func TestAPasswordOnTheCommandLineIsRefusedAndNotRepeated(t *testing.T) {
 		var usage *UsageError
 		require.ErrorAs(t, err, &usage, name)
 		require.ErrorContains(t, err, "has a password in it", name)
-		variable := map[string]string{"for the ledger": "INDEXER_LEDGER_URL", "for the Scan": "INDEXER_SCAN_URL"}[name]
+		variable := map[string]string{"for the ledger": "INDEXER_LEDGER_URL", "for the ledger, cut": "INDEXER_LEDGER_URL", "for the Scan": "INDEXER_SCAN_URL"}[name]
 		require.ErrorContains(t, err, "give the URL in "+variable, name)
 		require.Equal(t, variable == "", strings.Contains(err.Error(), "INDEXER_DATABASE_URL"), name)
 		require.NotContains(t, err.Error(), "hunter2", name)
 	}
-	for _, text := range []string{"postgres://u@h/d", "host=h user=u", "https://h:7575/a@b", "alice::1220ab", "#a:M:T", "/run/token", "http://[::1]:7575"} {
+	for _, text := range []string{"postgres://u@h/d", "host=h user=u", "https://h/a@b", "https://h:7575/a", "alice::1220ab", "#a:M:T", "/run/token", "http://[::1]:7575"} {
 		require.False(t, hasPassword(text), text)
 	}
 }
