@@ -147,6 +147,29 @@ func TestAlertsAreDocumented(t *testing.T) {
 	require.Equal(t, exist, documented)
 }
 
+// The metrics are named as Prometheus names them.
+func TestMetricsAreNamedByConvention(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not in PATH (Debian's package prometheus)")
+	}
+	url, stop := serve(t, NewHealth(nil), everything())
+	_, body := get(t, url+"/metrics")
+	require.NoError(t, stop())
+	var own strings.Builder // without those of Go and the process
+	for line := range strings.Lines(body) {
+		if strings.Contains(line, namespace+"_") {
+			own.WriteString(line)
+		}
+	}
+	command := exec.CommandContext(t.Context(), promtool, "check", "metrics")
+	command.Stdin = strings.NewReader(own.String())
+	said, err := command.CombinedOutput()
+	require.NoError(t, err, string(said))
+	require.Empty(t, string(said))
+}
+
 // Prometheus itself takes the configuration, and each alert fires where it should.
 func TestPromtool(t *testing.T) {
 	t.Parallel()
@@ -185,6 +208,8 @@ func TestTheDashboardAfterLeadsHaveMoved(t *testing.T) {
 		`watermark_offset{instance="a", ledger="network"}`: 1000, `frontier_offset{instance="a", ledger="network"}`: 1005, `derived_offset{instance="a", ledger="network"}`: 500,
 		`watermark_offset{instance="b", ledger="network"}`: 400, `frontier_offset{instance="b", ledger="network"}`: 460, `derived_offset{instance="b", ledger="network"}`: 990,
 		`derived_offset{instance="a"}`: 0, `derived_offset{instance="b"}`: 0,
+		`verified_offset{instance="a"}`: 90, `verified_offset{instance="b"}`: 196,
+		`verified_offset{instance="a", ledger="network"}`: 993, `verified_offset{instance="b", ledger="network"}`: 390,
 	} {
 		test += fmt.Sprintf("  - {series: 'ledger_indexer_%s', values: '%d'}\n", series, value)
 	}
@@ -193,6 +218,7 @@ func TestTheDashboardAfterLeadsHaveMoved(t *testing.T) {
 	for metric, samples := range map[string]string{
 		"frontier_offset": `[{labels: '{}', value: 3}, {labels: '{ledger="network"}', value: 5}]`,
 		"derived_offset":  `[{labels: '{ledger="network"}', value: 10}]`,
+		"verified_offset": `[{labels: '{}', value: 4}, {labels: '{ledger="network"}', value: 7}]`,
 	} {
 		for _, expression := range expressions(t)["Offsets to go"] {
 			if strings.Contains(expression, metric) {
@@ -201,7 +227,7 @@ func TestTheDashboardAfterLeadsHaveMoved(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 2, tried)
+	require.Equal(t, 3, tried)
 	file := filepath.Join(t.TempDir(), "test.yml")
 	require.NoError(t, os.WriteFile(file, []byte(test), 0o600))
 	said, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput()
