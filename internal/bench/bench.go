@@ -34,6 +34,8 @@ type flags struct {
 	Cold        bool          `default:"true" negatable:"" help:"Ask each question in SQL after a restart of PostgreSQL too."`
 	Scale       float64       `default:"1" help:"Size of the database that is asked in SQL: 1 has two million creations and as many transfers. Default: ${default}."`
 	TailTime    time.Duration `default:"1m" help:"How long the tail is measured at each rate. Default: ${default}."`
+
+	Setting map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"One more setting of PostgreSQL, such as max_wal_size=4GB, to see what it brings. May be repeated."`
 }
 
 // part is a measurement that can be run alone.

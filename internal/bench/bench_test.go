@@ -84,12 +84,12 @@ func TestAnswersAreCompared(t *testing.T) {
 	require.Error(t, sameRows([]string{"a", "a"}, []string{"a"}))
 }
 
-// What a server takes is what its processes took, those that have ended included.
+// What a server takes is what its processes took, those that have ended included. It has the settings that it was given.
 func TestProcessorTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells the processor time of other processes in /proc")
 	}
-	d, err := startDatabase(t.Context(), 0, false)
+	d, err := startDatabase(t.Context(), 0, false, map[string]string{"work_mem": "5MB"})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.server.Stop()) }()
 	u, err := d.measured(func() error {
@@ -97,6 +97,9 @@ func TestProcessorTime(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Positive(t, u.postgres)
+	memory, err := queryOne[string](t.Context(), d, "SELECT current_setting('work_mem')")
+	require.NoError(t, err)
+	require.Equal(t, "5MB", memory)
 }
 
 func TestProcessors(t *testing.T) {
@@ -114,7 +117,7 @@ func TestPlace(t *testing.T) {
 	if err != nil || len(all) < 2 {
 		t.Skip("PostgreSQL can't have a processor for itself")
 	}
-	d, err := startDatabase(t.Context(), 0, false)
+	d, err := startDatabase(t.Context(), 0, false, nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.server.Stop()) }()
 	h := &harness{db: d}
@@ -161,6 +164,10 @@ func TestCommandLine(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 5, f.Runs)
 	require.True(t, f.Limit)
+	require.Empty(t, (&harness{flags: f}).otherSettings())
+	f, err = parse([]string{"--setting=work_mem=8MB", "--setting=max_wal_size=4GB"}, &out)
+	require.NoError(t, err)
+	require.Equal(t, " but max_wal_size of 4GB, work_mem of 8MB", (&harness{flags: f}).otherSettings())
 	_, err = parse([]string{"--help"}, &out)
 	require.ErrorIs(t, err, config.ErrHelp)
 	require.Contains(t, out.String(), "catchup")

@@ -17,7 +17,7 @@ import (
 // warmUpRow is about a kilobyte of log for each row that is written.
 const warmUpRow = "SELECT repeat(md5(i::text), 30) FROM generate_series(1, 100000) i"
 
-// database is a PostgreSQL server with its default settings, and its only database. A second one, left by an earlier run,
+// database is a PostgreSQL server, and its only database. A second one, left by an earlier run,
 // would keep the server busy while the next run is measured.
 type database struct {
 	server     *throwaway.Server
@@ -34,11 +34,12 @@ func (d *database) of(pair store.Schemas) *database {
 
 const databaseName = "bench"
 
-// startDatabase starts the cluster, and writes warmUp MB of its log so that it recycles segments: until then everything is
-// faster at first and slower later. Without fsync it is in memory, and not a valid measurement.
-func startDatabase(ctx context.Context, warmUp int, fsync bool) (*database, error) {
-	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: fsync, InMemory: !fsync,
-		Settings: map[string]string{"max_connections": "100"}}) // which is the default
+// startDatabase starts the cluster with some more settings, and writes warmUp MB of its log so that it recycles segments: until then
+// everything is faster at first and slower later. Without fsync it is in memory, and not a valid measurement.
+func startDatabase(ctx context.Context, warmUp int, fsync bool, more map[string]string) (*database, error) {
+	settings := map[string]string{"max_connections": "100"} // which is the default
+	maps.Copy(settings, more)
+	server, err := throwaway.Start(ctx, throwaway.Options{Kind: throwaway.Local, Durable: fsync, InMemory: !fsync, Settings: settings})
 	if err != nil {
 		return nil, err
 	}

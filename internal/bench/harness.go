@@ -61,7 +61,7 @@ func newHarness(ctx context.Context, f *flags, say func(format string, args ...a
 		}
 	}
 	h.say("starting PostgreSQL, and writing %d MB of its log so that segments are recycled", f.WarmUp)
-	if h.db, err = startDatabase(ctx, f.WarmUp, f.Fsync); err != nil {
+	if h.db, err = startDatabase(ctx, f.WarmUp, f.Fsync, f.Setting); err != nil {
 		return nil, err
 	}
 	if err := h.describeMachine(ctx); err != nil {

@@ -3,10 +3,12 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 )
@@ -31,10 +33,19 @@ func (h *harness) describeMachine(ctx context.Context) error {
 
 // otherSettings names the settings that are no defaults.
 func (h *harness) otherSettings() string {
+	settings := map[string]string{}
+	maps.Copy(settings, h.Setting)
 	if h.asks() {
-		return " but shared_buffers of " + sharedBuffers
+		settings["shared_buffers"] = sharedBuffers
 	}
-	return ""
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		others = append(others, name+" of "+settings[name])
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return " but " + strings.Join(others, ", ")
 }
 
 // commit returns the tree's commit, with a plus if files are changed.
