@@ -54,7 +54,8 @@ func (f *flags) demo(ctx context.Context, stdout io.Writer) error {
 	if f.ScanOptions.Backfilling {
 		return errors.New("--all reads the history to its end: leave out --scan-backfilling")
 	}
-	d := &demo{flags: f, out: stdout, started: time.Now(), logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	// No warnings: parties of the simulated ledger come and go all the time, and the daemon warns of each.
+	d := &demo{flags: f, out: stdout, started: time.Now(), logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))}
 	return d.run(ctx)
 }
 
@@ -178,13 +179,15 @@ func (d *demo) index(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	fmt.Fprintf(d.out, "\nLook for yourself:\n\n    PGOPTIONS='%s' psql '%s'\n", readerOptions, d.database)
 	queries := demoQueries
 	if d.scanURL != "" {
 		queries = slices.Concat(queries, networkQueries)
 	}
 	if err := printQueries(ctx, d.out, conn, queries); err != nil {
 		return err
+	}
+	if !d.flags.Once || d.flags.DatabaseURL != "" { // else the database goes with the demo
+		fmt.Fprintf(d.out, "\nLook for yourself, in another terminal:\n\n    PGOPTIONS='%s' psql '%s'\n", readerOptions, d.database)
 	}
 	if d.flags.Once {
 		if err := printRows(ctx, d.out, conn, d.scanURL != ""); err != nil {

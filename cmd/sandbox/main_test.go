@@ -135,7 +135,7 @@ func TestDemo(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "50", "--listen", "127.0.0.1:0"}, &out))
 	for _, part := range []string{
-		"starting PostgreSQL", "simulated participant", "backfill: stored", "indexer: caught up", "psql '",
+		"starting PostgreSQL", "simulated participant", "backfill: stored", "indexer: caught up",
 		"FROM ledger.active_contracts", "simulated Scan service", "RELATION", "ledger.created_events", "done",
 	} {
 		require.Contains(t, out.String(), part)

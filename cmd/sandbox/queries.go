@@ -42,12 +42,12 @@ ORDER BY u.ledger_offset DESC
 LIMIT 5`,
 	},
 	{
-		"Who holds most of each instrument?",
-		`SELECT DISTINCT ON (instrument_admin, instrument) split_part(instrument_admin, '::', 1) AS admin, instrument,
-       split_part(owner, '::', 1) AS owner, amount, locked_amount, contracts
+		"Who holds most amulets?",
+		`SELECT split_part(owner, '::', 1) AS owner, amount, locked_amount, contracts
 FROM ledger.holding_totals
-WHERE admin_signed
-ORDER BY instrument_admin, instrument, amount DESC NULLS LAST`,
+WHERE instrument = 'Amulet' AND admin_signed
+ORDER BY amount DESC NULLS LAST
+LIMIT 5`,
 	},
 }
 

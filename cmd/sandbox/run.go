@@ -36,7 +36,7 @@ type flags struct {
 	RestoredAt         int           `default:"0" placeholder:"N" help:"Serve the ledger as if restored from a backup with the first N updates: the later ones at other offsets, and some not at all."`
 	State              string        `type:"path" placeholder:"FILE" help:"Record the ledger's size in this file, to continue with the same ledger after a restart."`
 
-	Scan        bool      `default:"true" negatable:"" help:"Serve the ledger's transaction history as well, as a Scan service at /api/scan."`
+	Scan        bool      `default:"true" negatable:"" help:"Serve the updates of the ledger's network and their transaction history too, as a Scan service at /api/scan."`
 	ScanOptions scanFlags `embed:"" prefix:"scan-"`
 
 	Secure secure `embed:""`

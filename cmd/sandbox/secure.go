@@ -195,7 +195,7 @@ func (s *secure) howToConnect(url string, scan bool, parties []string) string {
 		fmt.Fprintf(&text, "and of indexer packages, to change what is vetted:\n    --admin-token-file %s\n", config.ShellWord(s.tokenFile(userAdmin)))
 	}
 	if scan {
-		fmt.Fprintf(&text, "and of indexer check and indexer run, for the transaction history:\n    %s\n", s.address("scan", url+scanPath))
+		fmt.Fprintf(&text, "and of indexer check and indexer run, for the updates of its network:\n    %s\n", s.address("scan", url+scanPath))
 	}
 	if len(s.ReadAs) > 0 {
 		fmt.Fprintf(&text, "and of indexer check, indexer run and backfill, to read as the parties that the user may:\n    --parties=%s\n",
