@@ -83,7 +83,8 @@ func TestTheStatusNamesPartiesThatComeAndGo(t *testing.T) {
 		require.Equal(t, last[h.Party], h)
 	}
 	lines := (&status.Stream{Hosting: []store.HostingChange{{Offset: 7, Kind: ledger.TopologyRevoked, Party: "a"}, {Offset: 6, Kind: ledger.TopologyOnboarding, Party: "b"}}}).HostingChanged()
-	require.Len(t, lines, 2)
-	require.Contains(t, lines[0], "party a left the participant at offset 7: nothing of it comes any more; take it out of --parties (--change-scope)")
-	require.Contains(t, lines[1], "party b was onboarded at offset 6: contracts that it brought are in no update; `indexer verify` names those")
+	require.Len(t, lines, 4)
+	require.Equal(t, []string{"party a left the participant at offset 7", "party b was onboarded at offset 6"}, lines[:2])
+	require.Contains(t, lines[2], "nothing of parties that left comes any more: take them out of --parties where they are named (--change-scope)")
+	require.Contains(t, lines[3], "contracts that onboarded parties brought are in no update: `indexer verify` names those")
 }

@@ -178,9 +178,6 @@ func (v *verification) run(ctx context.Context) error {
 		}
 		return v.derivedHistory(ctx)
 	}
-	if len(v.cfg.ScanURL) == 0 {
-		v.note("the transaction history: no --scan-url is given")
-	}
 	if !history {
 		if len(v.cfg.ScanURL) > 0 {
 			v.note("the transaction history: nothing of it has been indexed yet")
@@ -188,6 +185,7 @@ func (v *verification) run(ctx context.Context) error {
 		return nil
 	}
 	if len(v.cfg.ScanURL) == 0 {
+		v.note("the transaction history: no --scan-url is given")
 		return v.history(ctx, nil)
 	}
 	service, err := newTransactionsService(v.cfg.Sources, v.logger, observation{})

@@ -260,16 +260,25 @@ func (r *Report) LowerSnapshot() string {
 	}
 }
 
-// HostingChanged says which parties have come and gone, and what to do; a line for each.
+// HostingChanged says which parties have come and gone, a line for each, and then what to do.
 func (s *Stream) HostingChanged() (lines []string) {
+	var left, onboarded bool
 	for _, h := range s.Hosting {
 		if h.Kind == ledger.TopologyRevoked {
-			lines = append(lines, fmt.Sprintf("party %s left the participant at offset %d: nothing of it comes any more; take it out of --parties (--change-scope), "+
-				"or read it from a participant that hosts it", h.Party, h.Offset))
+			left = true
+			lines = append(lines, fmt.Sprintf("party %s left the participant at offset %d", h.Party, h.Offset))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("party %s was onboarded at offset %d: contracts that it brought are in no update; `indexer verify` names those that are missing, "+
-			"and a database that is seeded with `backfill` has them", h.Party, h.Offset))
+		onboarded = true
+		lines = append(lines, fmt.Sprintf("party %s was onboarded at offset %d", h.Party, h.Offset))
+	}
+	if left {
+		lines = append(lines, "nothing of parties that left comes any more: take them out of --parties where they are named (--change-scope), "+
+			"or read them from a participant that hosts them")
+	}
+	if onboarded {
+		lines = append(lines, "contracts that onboarded parties brought are in no update: `indexer verify` names those that are missing, "+
+			"and a database that is seeded with `backfill` has them")
 	}
 	return lines
 }
