@@ -44,7 +44,8 @@ func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
 // Scope is the scope in force; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {
-	return s.scopeInForce(ctx, s.db.Pool)
+	scope, ok, err = s.scopeInForce(ctx, s.db.Pool)
+	return scope, ok, s.db.Unusable(err)
 }
 
 func (s *Store) scopeInForce(ctx context.Context, db dbsqlc.DBTX) (scope ledger.Scope, ok bool, err error) {

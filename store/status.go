@@ -10,7 +10,6 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/held"
-	"ledgerindexer/store/internal/pg"
 )
 
 // Status is where a database stands: its updates stream, what is done beside it, and its transaction history.
@@ -92,13 +91,15 @@ type Verified struct {
 }
 
 // Status reads where the database stands.
-func (s *Store) Status(ctx context.Context) (Status, error) {
-	var status Status
-	tx, err := s.db.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-	if err != nil {
-		return status, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
-	}
-	defer pg.Rollback(ctx, tx)
+func (s *Store) Status(ctx context.Context) (status Status, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
+		status, err = s.status(ctx, tx)
+		return err
+	})
+	return status, err
+}
+
+func (s *Store) status(ctx context.Context, tx pgx.Tx) (status Status, err error) {
 	q := s.db.Queries
 	if status.ParticipantID, err = q.ParticipantGet(ctx, tx); err != nil {
 		return status, fmt.Errorf("read the stored participant: %w", err)

@@ -211,10 +211,12 @@ func TestVerifyAsAReader(t *testing.T) {
 	asOwner, party := maps.Clone(environ), "--parties=nobody::00"
 	asOwner["INDEXER_DATABASE_URL"] = db.Config().ConnString()
 	printed(t, config.ExitDone, asOwner, "grant", newRole(t, db.Config().ConnString(), "_limited", ""), party)
-	stdout, stderr := printed(t, config.ExitProblem, environ, "verify", "--all")
-	require.NotContains(t, stdout, "difference")
-	require.Contains(t, stderr, "affected by row-level security")
-	require.Contains(t, stderr, "use the role that runs the indexer, or one with BYPASSRLS")
+	for _, args := range [][]string{{"verify", "--all"}, {"status", "--sample=0"}, {"contract", "00"}} {
+		stdout, stderr := printed(t, config.ExitProblem, environ, args...)
+		require.NotContains(t, stdout, "difference")
+		require.Contains(t, stderr, "affected by row-level security")
+		require.Contains(t, stderr, "use the role that runs the indexer, or one with BYPASSRLS")
+	}
 	alter := func(statements string) {
 		_, err := db.Exec(t.Context(), statements)
 		require.NoError(t, err)
@@ -225,7 +227,7 @@ func TestVerifyAsAReader(t *testing.T) {
 	// A role that is limited itself has no rights to the tables' schema.
 	alter("ALTER ROLE " + role + " NOBYPASSRLS; DROP OWNED BY " + role)
 	printed(t, config.ExitDone, asOwner, "grant", role, party)
-	stdout, stderr = printed(t, config.ExitProblem, environ, "verify", "--all")
+	stdout, stderr := printed(t, config.ExitProblem, environ, "verify", "--all")
 	require.NotContains(t, stdout, "difference")
 	require.Contains(t, stderr, "permission denied for schema indexer")
 }
