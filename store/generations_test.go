@@ -108,6 +108,13 @@ func TestSealsBeginAgainWithAGeneration(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, c.Differences)
 	require.Equal(t, "4", h.Row("SELECT ledger.verified_seq()"))
+	var damaged []string
+	err = Audit.Stored(h.l.store).CompareSeals(t.Context(), func(int64, int64) {}, func(d findings.Difference) error {
+		damaged = append(damaged, d.String())
+		return nil
+	})
+	require.NoError(t, err)
+	require.Empty(t, damaged, "before the first record of a generation no window is missing")
 }
 
 // The switch happens wholly or not at all: what refuses the last of its statements leaves the old generation shown and sealed.

@@ -95,6 +95,7 @@ type Auditor interface {
 	CompareCopies(ctx context.Context, found func(findings.Difference) error) error
 	CompareCoverage(ctx context.Context, end *ledger.Offset, found func(findings.Difference) error) ([]ledger.Range, error)
 	CompareDerived(ctx context.Context, step func(what string), found func(findings.Difference) error) error
+	CompareSeals(ctx context.Context, step func(done, of int64), found func(findings.Difference) error) error
 	ComparePackage(ctx context.Context, p *ledger.Package, found func(findings.Difference) error) error
 	CompareCarried(
 		ctx context.Context, at ledger.Offset, before int64, entries []ledger.ContractEntry, met func(key string), found func(findings.Difference) error,
