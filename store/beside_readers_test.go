@@ -37,6 +37,28 @@ func TestAGrantEndsNobodysQuery(t *testing.T) {
 	require.NotEqual(t, "0", d.Row("SELECT count(*) FROM pg_policy"))
 }
 
+// A role that is granted again keeps its lists until the grant has the turn to number lists: who has it adds to them, and no deadlock ends
+// the one or the other.
+func TestAGrantWaitsForWhoNumbersLists(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	role, _ := throwaway.Login(t, d.URL, "")
+	grant := func() error {
+		_, err := l.store.Grant(t.Context(), Reader{Role: role, Parties: []string{"alice"}})
+		return err
+	}
+	require.NoError(t, grant())
+	numbers := d.Begin(session.LockLists.Alone())
+	granted := make(chan error, 1)
+	go func() { granted <- grant() }()
+	d.WaitForLock("%turn_lists%")
+	_, err := numbers.Exec(t.Context(), "SELECT FROM reader_lists FOR UPDATE NOWAIT")
+	require.NoError(t, err)
+	require.NoError(t, numbers.Commit(t.Context()))
+	require.NoError(t, <-granted)
+}
+
 // migrateFurther applies a migration of a later release.
 func migrateFurther(t *testing.T, url, statements string) error {
 	t.Helper()
