@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
+	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/writing"
 )
@@ -85,6 +86,28 @@ func TestARepairIsLaterThanWhatItWaitedFor(t *testing.T) {
 	w, err := l.store.NextWindow(t.Context(), findings.SealedUpdates, 1000, 1000, 0)
 	require.NoError(t, err)
 	require.Equal(t, &findings.Window{From: 0, To: 10, Full: true, Again: true}, w)
+}
+
+// A repair waits for a grant that is under way before it looks what readers may see. Else it would remove what that adds.
+func TestARepairWaitsForAGrant(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	r := d.repairs(l.store)
+	grant := d.Begin(session.LockLists.Alone())
+	repaired := make(chan error, 1)
+	go func() { repaired <- r.RepairDerived(t.Context(), nil) }()
+	d.WaitForLock("%turn_lists%")
+	for _, statement := range []string{
+		"INSERT INTO readers (reader, all_parties, history) VALUES ('somebody', false, false)", "INSERT INTO reader_parties VALUES ('somebody', 'alice')",
+		"INSERT INTO reader_lists SELECT * FROM wanted_reader_lists",
+	} {
+		_, err := grant.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, grant.Commit(t.Context()))
+	require.NoError(t, <-repaired)
+	require.Equal(t, "1", d.Row("SELECT count(DISTINCT reader) FROM indexer.reader_lists"))
 }
 
 // Transactions of writers that overlap with one another without an end do not keep a repair waiting.
