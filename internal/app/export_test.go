@@ -680,19 +680,22 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 // Files of what was pruned that lost their manifest, or one that is damaged, are left alone: nothing else has these updates.
 func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
-	database, folder, cfg, _ := smallExport(t, 69)
+	database, folder, cfg, index := smallExport(t, 69)
 	cfg.Options.Updates = 1000
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
 	require.Len(t, wrote, 1)
 	prune(t, database, watermarkOf(t, database)-30)
 	damaged := filepath.Join(folder, wrote[0].Files[0].Name)
+	content, err := os.ReadFile(damaged)
+	require.NoError(t, err)
 	require.NoError(t, os.Truncate(damaged, 10))
 	_, err = exported(t, cfg)
 	require.ErrorContains(t, err, "is damaged")
 	require.NoError(t, os.Remove(damaged))
 	_, err = exported(t, cfg)
 	require.ErrorContains(t, err, "is missing")
+	require.NoError(t, os.WriteFile(damaged, content, 0o600))
 
 	manifest := filepath.Join(folder, wrote[0].Name())
 	require.NoError(t, os.Remove(manifest))
@@ -700,6 +703,21 @@ func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
 	_, err = exported(t, cfg)
 	require.ErrorContains(t, err, "no manifest of")
 	require.Equal(t, before, filesOf(t, folder))
+
+	// Up to the end of the range, as far as it can be pruned: what is carried there has a range of the same name.
+	index()
+	require.Equal(t, wrote[0].To, prune(t, database, int64(wrote[0].To)+1).Floor)
+	_, err = exported(t, cfg)
+	require.ErrorContains(t, err, "no manifest of")
+	require.Equal(t, before, filesOf(t, folder))
+	for name := range before { // an export that ended before it had written this much
+		require.NoError(t, os.Remove(filepath.Join(folder, name)))
+	}
+	wrote, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(folder, wrote[0].Name())))
+	_, err = exported(t, cfg)
+	require.NoError(t, err, "of what is carried nothing was pruned")
 }
 
 // repairLifetimes damages what is derived, and repairs it: the change is of everything up to the watermark.

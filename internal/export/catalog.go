@@ -20,7 +20,7 @@ type catalog struct {
 	place   Place
 	records bool // it is to have records of the transaction history, in place of updates
 	done    []Manifest
-	left    []string // files of an export that ended early
+	left    map[string]int64 // files of an export that ended early, with their sizes
 }
 
 // load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, a manifest that is damaged, and two
@@ -66,9 +66,10 @@ func (c *catalog) load(ctx context.Context) error {
 		}
 		c.done = append(c.done, m)
 	}
-	for name := range found {
+	c.left = map[string]int64{}
+	for name, size := range found {
 		if _, ours := rangeOf(name); ours && !named[name] {
-			c.left = append(c.left, name)
+			c.left[name] = size
 		}
 	}
 	return nil

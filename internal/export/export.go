@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/parquet-go/parquet-go"
+
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -75,9 +77,12 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 	if len(e.left) == 0 {
 		return nil
 	}
-	for _, name := range e.left {
-		of, _ := rangeOf(name)
-		if !strings.HasSuffix(name, part) && of.From < state.PrunedTo && of.To != state.PrunedTo {
+	for name, size := range e.left {
+		pruned, err := e.ofPruned(ctx, name, size, state)
+		if err != nil {
+			return err
+		}
+		if pruned {
 			return &ledger.Problem{
 				What: fmt.Sprintf("no manifest of %s names %s, whose updates were pruned", e.place, name),
 				Do:   "bring the manifest back from a copy, or remove the file if there never was one: then an export ended before it was done",
@@ -87,13 +92,34 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 	if err := e.publish(ctx, e.done); err != nil { // they may be of a range of which the manifest was removed
 		return err
 	}
-	for _, name := range e.left {
+	for name := range e.left {
 		if err := e.place.Remove(ctx, name); err != nil {
 			return fmt.Errorf("remove %s, which an export that ended early left in %s: %w", name, e.place, err)
 		}
 	}
 	e.left = nil
 	return nil
+}
+
+// ofPruned reports whether a file may be all that there is of updates that were pruned. One that ends where the database begins may have been written since,
+// of what is carried there: then its range has no updates.
+func (e *Export) ofPruned(ctx context.Context, name string, size int64, state store.ExportState) (bool, error) {
+	of, _ := rangeOf(name)
+	switch {
+	case strings.HasSuffix(name, part), of.From >= state.PrunedTo:
+		return false, nil
+	case of.To != state.PrunedTo:
+		return true, nil
+	case name != fileName("updates", of.From, of.To):
+		return false, nil
+	}
+	content, err := e.place.Open(ctx, name)
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", name, err)
+	}
+	defer content.Close()
+	parsed, err := parquet.OpenFile(content, size, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true))
+	return err != nil || parsed.NumRows() > 0, nil // one that is damaged says nothing
 }
 
 // rangeOf is the range of which a file is, or was to become one, and whether it is such a file: where no manifest names it, an export ended early.
@@ -287,14 +313,14 @@ func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapsh
 	file := File{Relation: relation.Name, Name: fileName(relation.Name, from, to), Columns: columnsOf(relation)}
 	err := e.place.Write(ctx, file.Name, func(w io.Writer) error {
 		counted := counter{w: w, sum: sha256.New()}
-		parquet := newParquetWriter(&counted, relation)
-		if err := snapshot.Rows(ctx, relation, from, to, parquet.write); err != nil {
+		out := newParquetWriter(&counted, relation)
+		if err := snapshot.Rows(ctx, relation, from, to, out.write); err != nil {
 			return err
 		}
-		if err := parquet.close(); err != nil {
+		if err := out.close(); err != nil {
 			return err
 		}
-		file.Rows, file.Bytes, file.SHA256 = parquet.rows, counted.bytes, hex.EncodeToString(counted.sum.Sum(nil))
+		file.Rows, file.Bytes, file.SHA256 = out.rows, counted.bytes, hex.EncodeToString(counted.sum.Sum(nil))
 		return nil
 	})
 	return file, err
