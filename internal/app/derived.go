@@ -189,6 +189,28 @@ func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.Transactio
 	return records, err
 }
 
+// sealable is a derivedHistory that does not show records behind others whose updates were pruned: there may have been more between them. The first
+// ones are behind any that went.
+type sealable struct{ *derivedHistory }
+
+func (s sealable) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
+	records, err := s.derivedHistory.TransactionsAfter(ctx, after)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	whole := false
+	if after == "" {
+		bounds, _, asked := s.store.Bounds(ctx)
+		whole, err = bounds.PrunedTo == 0, asked
+	} else {
+		_, whole, err = s.store.UpdateOffset(ctx, updateOf(after))
+	}
+	if err != nil || !whole {
+		return nil, err
+	}
+	return records, nil
+}
+
 func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

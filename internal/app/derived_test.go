@@ -159,6 +159,42 @@ func TestUpdatesArePrunedWhileTheirRecordsAreVerified(t *testing.T) {
 	require.Equal(t, []string{"the records that follow from the updates, with the updates: some of these were pruned meanwhile"}, v.result.Notes)
 }
 
+// Records whose updates are pruned before they were sealed are not compared with those of later updates, and sealed as different.
+func TestUpdatesArePrunedBeforeTheirRecordsAreSealed(t *testing.T) {
+	t.Parallel()
+	_, scan := scanOf(83, 300, sandbox.ScanOptions{})
+	database := networkDatabase(t)
+	cfg := networkFor(database, serveScan(t, scan))
+	cfg.VerifyRate = 0
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg.Network = true
+	db, err := cfg.Open(t.Context(), testLogger(t))
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	leader, ok, err := db.LeadTransactions(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer leader.Close()
+	derived, sealer := newDerivedHistory(db, nil), audit.NewSealer(db, leader.Leader)
+	records, err := derived.TransactionsAfter(t.Context(), "")
+	require.NoError(t, err)
+	_, err = sealer.SealRecords(t.Context(), 5, records[5:10]) // so that the first window is of five
+	require.NoError(t, err)
+	source := &prunedMeanwhile{sealable{derived}, func() {
+		before := store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.5)))}
+		_, err := RunPrune(t.Context(), cfg.Database, before, true, testLogger(t))
+		require.NoError(t, err)
+	}}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	seals := verify.Seals{Rate: func() int { return 100_000 }, Logger: testLogger(t), Working: end, Sealed: func(s verify.Sealing) {
+		t.Error("sealed as", s.Result())
+	}}
+	seals.AddTransactions(source, newAudited(db), newAudited(db), sealer)
+	require.NoError(t, seals.Run(ctx))
+	require.Nil(t, source.prune, "it was read")
+}
+
 // History that is filled in below makes records before all others: they are written again, as another generation.
 func TestRecordsOfFilledInHistory(t *testing.T) {
 	t.Parallel()

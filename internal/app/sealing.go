@@ -40,10 +40,14 @@ func (h *transactions) startTasks(ctx context.Context, leader *store.Transaction
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	if h.cfg.VerifyRate > 0 && (h.derived == nil || !h.derived.pruned(ctx)) {
+		source := ingest.TransactionsSource(h.service)
+		if h.derived != nil {
+			source = sealable{h.derived}
+		}
 		running.Go(func() {
 			h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, func(s *verify.Seals) {
 				db := newAudited(h.store)
-				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
+				s.AddTransactions(source, db, db, audit.NewSealer(h.store, leader.Leader))
 			})
 		})
 	}
