@@ -118,7 +118,6 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 	return changed
 }
 
-// firstGap is the first range up to an offset that no manifest is of, or an outdated one.
 // endOfReading is where a gap ends that begins before the records of a history that was read again. What was exported of the reading before is outdated, wherever
 // its ranges end, but not what was exported since.
 func endOfReading(done, outdated []Manifest, from, through ledger.Offset) ledger.Offset {
@@ -130,6 +129,7 @@ func endOfReading(done, outdated []Manifest, from, through ledger.Offset) ledger
 	return through
 }
 
+// firstGap is the first range up to an offset that no manifest is of, or an outdated one.
 func firstGap(done, outdated []Manifest, through ledger.Offset) ledger.Range {
 	var end ledger.Offset
 	for i := range done {
