@@ -39,14 +39,15 @@ func newParquetWriter(w io.Writer, relation store.ExportRelation) *parquetWriter
 		parquet.Compression(&parquet.Zstd), parquet.DictionaryMaxBytes(dictionaryBytes),
 		parquet.SortingWriterConfig(parquet.SortingColumns(parquet.Ascending(relation.Place))),
 	}
+	var filters []parquet.BloomFilterColumn
 	for n, column := range relation.Columns {
 		group.Group[column.Name] = parquet.FieldID(parquet.Optional(nodeOf(column, n+1)), n+1)
 		group.order = append(group.order, column.Name)
 		if slices.Contains(filtered, column.Name) {
-			options = append(options, parquet.BloomFilters(parquet.SplitBlockFilter(10, column.Name)))
+			filters = append(filters, parquet.SplitBlockFilter(10, column.Name))
 		}
 	}
-	options = append(options, parquet.NewSchema(relation.Name, group))
+	options = append(options, parquet.BloomFilters(filters...), parquet.NewSchema(relation.Name, group))
 	return &parquetWriter{file: parquet.NewGenericWriter[any](w, options...), columns: relation.Columns}
 }
 
