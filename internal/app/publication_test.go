@@ -2,6 +2,8 @@ package app
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +23,8 @@ func factRows(t *testing.T, database, relation string) []string {
 	return texts(t, database, fmt.Sprintf("SELECT (to_jsonb(t) - 'applied')::text FROM indexer.%s t ORDER BY 1", relation))
 }
 
-// A subscriber has every row of the facts once, through crashes of both servers, resets and a reanchoring, and keeps what is pruned.
+// A subscriber has every row of the facts once, through crashes of both servers and kills of the indexer, resets and a reanchoring, and partitions that are made and
+// dropped, and keeps what is pruned.
 func TestSubscriber(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "starts two servers")
@@ -114,8 +117,11 @@ func TestSubscriber(t *testing.T) {
 	_, err = leader.Reset(t.Context(), at)
 	require.NoError(t, err)
 	leader.Close()
-	l.Grow(10)
-	index()
+	l.Grow(500)
+	env := []string{"INDEXER_DATABASE_URL=" + from, "INDEXER_LEDGER_URL=" + ledgerURL, "INDEXER_LISTEN=", "INDEXER_SHAPE=ledger-effects", "INDEXER_BLOBS=true",
+		"INDEXER_INTERFACES=" + strings.Join(sandbox.InterfaceNames(), ",")}
+	require.Positive(t, killUntilDone(t, rand.New(rand.NewPCG(31, 0)), env, build(t, "indexer"), "run", "--until-current"))
+	require.Equal(t, []string{fmt.Sprint(lastUpdate(l))}, texts(t, from, "SELECT max(ledger_offset)::text FROM indexer.updates"))
 	requireCopied()
 
 	copied := map[string][]string{}
@@ -131,6 +137,32 @@ func TestSubscriber(t *testing.T) {
 	arrived()
 	for _, table := range facts { // what stays is not published again
 		added := texts(t, from, fmt.Sprintf("SELECT to_jsonb(t)::text FROM indexer.%s t WHERE t.ledger_offset > $1", table), last)
+		copied[table] = append(copied[table], added...)
+		require.ElementsMatch(t, copied[table], factRows(t, to, table), table)
+	}
+
+	// Partitions are made for an update far behind the others, and those of before are dropped.
+	leader, ok, err = db.LeadUpdates(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	at, _, err = leader.Watermark(t.Context())
+	require.NoError(t, err)
+	far := at + 10_000_000
+	require.NoError(t, leader.Append(t.Context(), scope, []ledger.Page{{From: at, To: far, Updates: []ledger.Update{{
+		Offset: far, Kind: ledger.KindTransaction, ID: "far", SynchronizerID: &synchronizer,
+		Archived: []ledger.ArchivedEvent{{NodeID: 1000, ContractID: "far", TemplateID: "far:Far:Far"}},
+	}}}}))
+	leader.Close()
+	const partitions = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'indexer.updates'::regclass"
+	before := texts(t, from, partitions)
+	floor = far - 1
+	_, err = RunPrune(t.Context(), config.Database{DatabaseURL: from}, store.PruneBefore{Offset: &floor}, true, testLogger(t))
+	require.NoError(t, err)
+	require.Greater(t, len(before), len(texts(t, from, partitions)), "partitions are dropped")
+	arrived()
+	for _, table := range facts {
+		added := texts(t, from, fmt.Sprintf("SELECT to_jsonb(t)::text FROM indexer.%s t WHERE t.ledger_offset > $1", table), int64(at))
+		require.Equal(t, map[string]int{"updates": 1, "archived": 1}[table], len(added), table)
 		require.ElementsMatch(t, append(copied[table], added...), factRows(t, to, table), table)
 	}
 
