@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type bucket struct {
 	lock   lock
 }
 
-// openBucket takes credentials, region and endpoint from the variables that other programs take them from. It makes no request.
+// openBucket takes credentials, or where they are, region and endpoint from the variables that other programs take them from. It makes no request.
 func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	b := &bucket{lock: newLock()}
 	b.name, b.prefix, _ = strings.Cut(strings.TrimPrefix(name, scheme), "/")
@@ -51,9 +52,9 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
 		return nil, errors.New("AWS_ENDPOINT_URL has to be the address of the object store, such as https://s3.example.com")
 	}
-	key, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
-	if key == "" || secret == "" {
-		return nil, fmt.Errorf("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by which %s is accessed", name)
+	access := credentialsOf(getenv)
+	if access == nil {
+		return nil, fmt.Errorf("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by which %s is accessed, or give the pod or task a role", name)
 	}
 	secure := endpoint.Scheme == "https"
 	transport, err := minio.DefaultTransport(secure)
@@ -62,10 +63,24 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	}
 	impatient(transport, stalled)
 	b.client, err = minio.New(endpoint.Host, &minio.Options{
-		Creds:  credentials.NewStaticV4(key, secret, getenv("AWS_SESSION_TOKEN")),
-		Secure: secure, Region: getenv("AWS_REGION"), Transport: transport,
+		Creds: access, Secure: secure, Region: getenv("AWS_REGION"), Transport: transport,
 	})
 	return b, err
+}
+
+// ofRole are the variables by which a cluster tells a pod, or a task, where the credentials of its role are to be had.
+var ofRole = []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
+
+// credentialsOf are those of the variables, else those of a role, which are fetched again before they expire; nil: there are none.
+func credentialsOf(getenv func(string) string) *credentials.Credentials {
+	key, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
+	switch {
+	case key != "" && secret != "":
+		return credentials.NewStaticV4(key, secret, getenv("AWS_SESSION_TOKEN"))
+	case slices.ContainsFunc(ofRole, func(name string) bool { return getenv(name) != "" }):
+		return credentials.NewIAM("")
+	}
+	return nil
 }
 
 // impatient ends connections over which nothing came or went for so long.

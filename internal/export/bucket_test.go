@@ -191,11 +191,12 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 		"too many requests of reading":                {once(http.MethodGet, answer(http.StatusServiceUnavailable, "SlowDown")), nil},
 		"a connection is cut while an object is read": {once(http.MethodGet, cutAfter(2)), nil},
 		"a connection is cut before the first byte":   {once(http.MethodGet, cutAfter(0)), nil},
-		"refused":       {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
-		"no such token": {always(http.MethodPut, answer(http.StatusBadRequest, "InvalidToken")), []string{"AWS_SESSION_TOKEN"}},
-		"full":          {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
-		"quota":         {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
-		"other region":  {always(http.MethodPut, answer(http.StatusMovedPermanently, "PermanentRedirect")), []string{"AWS_REGION"}},
+		"another clock":                               {always(http.MethodPut, answer(http.StatusForbidden, "RequestTimeTooSkewed")), []string{"this machine's clock"}},
+		"refused":                                     {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
+		"no such token":                               {always(http.MethodPut, answer(http.StatusBadRequest, "InvalidToken")), []string{"AWS_SESSION_TOKEN"}},
+		"full":                                        {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
+		"quota":                                       {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
+		"other region":                                {always(http.MethodPut, answer(http.StatusMovedPermanently, "PermanentRedirect")), []string{"AWS_REGION"}},
 	} {
 		for what, content := range map[string]string{"small": "some", "large": large} {
 			t.Run(name+", "+what, func(t *testing.T) {
@@ -312,6 +313,39 @@ func TestWhatABucketLacks(t *testing.T) {
 		})
 		require.ErrorContains(t, err, what)
 	}
+}
+
+// Without keys they are those of a role, which are fetched again when they expire.
+func TestCredentialsOfARole(t *testing.T) {
+	var fetched atomic.Int64
+	role := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "Bearer of the pod", r.Header.Get("Authorization"))
+		fmt.Fprintf(w, `{"AccessKeyId": "key%d", "SecretAccessKey": "secret", "Token": "token", "Expiration": "2000-01-01T00:00:00Z"}`, fetched.Add(1))
+	}))
+	defer role.Close()
+	used := make(chan string, 100)
+	store := exporttest.Store(t, "there", func(store http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			assert.Equal(t, "token", r.Header.Get("X-Amz-Security-Token"))
+			_, credential, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+			key, _, _ := strings.Cut(credential, "/")
+			used <- key
+			store.ServeHTTP(w, r)
+		})
+	})
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": store,
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI": role.URL, "AWS_CONTAINER_AUTHORIZATION_TOKEN": "Bearer of the pod",
+	} {
+		t.Setenv(name, value)
+	}
+	b, err := openBucket("s3://there/x", os.Getenv)
+	require.NoError(t, err)
+	b.mustWrite(t, "manifests/1.json", "some")
+	require.Equal(t, "some", contentOf(t, b, "manifests/1.json"))
+	first, second := <-used, <-used
+	require.Contains(t, first, "key")
+	require.NotEqual(t, first, second)
 }
 
 // A store that stops in the middle of an answer is not waited for.
