@@ -229,7 +229,7 @@ func (w *watchedPlace) watch(name string) error {
 	return nil
 }
 
-var inAvro = regexp.MustCompile(`file://[^\x00]*?/([a-z_]+/\d+-\d+\.parquet|[a-z_]+/metadata/\d+-(?:list|entries)\.avro)`)
+var inAvro = regexp.MustCompile(`file://[^\x00]*?/([a-z_]+/\d+-\d+\.[a-z2-7]+\.parquet|[a-z_]+/metadata/\d+-(?:list|entries)\.avro)`)
 
 // filesInForce are the files that the tables of an export have, each of which is there, and what names them.
 func filesInForce(t *testing.T, folder string) (names []string) {

@@ -401,8 +401,8 @@ func TestUploadsOfABucket(t *testing.T) {
 	t.Parallel()
 	open, _ := objectStore(t)
 	b := open("s3://there")
-	ours := []string{packages + "/" + strings.Repeat("0f", 32), "updates/" + rangeName(0, 7) + ".parquet"}
-	others := []string{packages + "/linux.tar", packages + "/linux.part", packages + "/" + strings.Repeat("0f", 31), packages + "/x/" + strings.Repeat("0f", 32), "x/" + ours[1], "updates/7.parquet"}
+	ours := []string{packages + "/" + strings.Repeat("0f", 32), fileName("updates", 0, 7, "first")}
+	others := []string{packages + "/linux.tar", packages + "/linux.part", packages + "/" + strings.Repeat("0f", 31), packages + "/x/" + strings.Repeat("0f", 32), "x/" + ours[1], "updates/7.parquet", "updates/" + rangeName(0, 7) + ".parquet"}
 	for _, name := range slices.Concat(ours, others) {
 		_, err := minio.Core{Client: b.client}.NewMultipartUpload(t.Context(), "there", name, minio.PutObjectOptions{})
 		require.NoError(t, err)
@@ -448,7 +448,7 @@ func TestTheLockOfABucket(t *testing.T) {
 	away.release()
 	require.True(t, strings.HasPrefix(contentOf(t, first, lockName), away.lock.holder), "after its time a lock may be another export's")
 	away.lock.until = until
-	id, err := minio.Core{Client: away.client}.NewMultipartUpload(t.Context(), "there", "x/updates/"+rangeName(0, 7)+".parquet", minio.PutObjectOptions{})
+	id, err := minio.Core{Client: away.client}.NewMultipartUpload(t.Context(), "there", "x/"+fileName("updates", 0, 7, "first"), minio.PutObjectOptions{})
 	require.NoError(t, err)
 	uploads, err := first.uploads(t.Context())
 	require.NoError(t, err)

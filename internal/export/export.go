@@ -3,6 +3,7 @@ package export
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -133,8 +134,9 @@ func rangeOf(name string) (of ledger.Range, ours bool) {
 		_, err := fmt.Sscanf(file, "%d-%d.json", &of.From, &of.To)
 		return of, unfinished && err == nil
 	}
-	_, err := fmt.Sscanf(file, "%d-%d.parquet", &of.From, &of.To)
-	return of, err == nil && base == fileName(relation, of.From, of.To)
+	span, writing, _ := strings.Cut(strings.TrimSuffix(file, ".parquet"), ".")
+	_, err := fmt.Sscanf(span, "%d-%d", &of.From, &of.To)
+	return of, err == nil && writing != "" && base == fileName(relation, of.From, of.To, writing)
 }
 
 // Next exports the next range, in one snapshot of the database, and reports whether there was one. What can't go on is a *ledger.Problem.
@@ -287,10 +289,12 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err
 	}
+	writing := strings.ToLower(rand.Text()[:8])
 	for _, relation := range slices.Concat(e.relations, beside) {
-		file, err := e.writeRelation(ctx, snapshot, relation, from, to)
+		name := fileName(relation.Name, from, to, writing)
+		file, err := e.writeRelation(ctx, snapshot, relation, name, from, to)
 		if err != nil {
-			return fmt.Errorf("write %s in %s: %w", fileName(relation.Name, from, to), e.place, err)
+			return fmt.Errorf("write %s in %s: %w", name, e.place, err)
 		}
 		m.Files = append(m.Files, file)
 	}
@@ -309,8 +313,8 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	return nil
 }
 
-func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, from, to ledger.Offset) (File, error) {
-	file := File{Relation: relation.Name, Name: fileName(relation.Name, from, to), Columns: columnsOf(relation)}
+func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, name string, from, to ledger.Offset) (File, error) {
+	file := File{Relation: relation.Name, Name: name, Columns: columnsOf(relation)}
 	err := e.place.Write(ctx, file.Name, func(w io.Writer) error {
 		counted := counter{w: w, sum: sha256.New()}
 		out := newParquetWriter(&counted, relation)

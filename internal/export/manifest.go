@@ -3,6 +3,7 @@ package export
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 // format is the version of manifests that this program writes and reads.
-const format = 4
+const format = 5
 
 // manifests is the folder of the manifests, and packages that of the packages, beside one folder for each relation.
 const (
@@ -66,7 +67,7 @@ type File struct {
 }
 
 // Name returns the manifest's own name below the export.
-func (m *Manifest) Name() string { return manifests + "/" + rangeName(m.From, m.To) + ".json" }
+func (m *Manifest) Name() string { return manifestName(m.From, m.To) }
 
 // Unit names what the range is of: offsets, or records by their seqs.
 func (m *Manifest) Unit() string { return unit(m.Records) }
@@ -92,8 +93,14 @@ func (m *Manifest) named() []File { return slices.Concat(m.Files, m.Packages) }
 // rangeName sorts as offsets do.
 func rangeName(from, to ledger.Offset) string { return fmt.Sprintf("%019d-%019d", from, to) }
 
-func fileName(relation string, from, to ledger.Offset) string {
-	return relation + "/" + rangeName(from, to) + ".parquet"
+func manifestName(from, to ledger.Offset) string {
+	return manifests + "/" + rangeName(from, to) + ".json"
+}
+
+// fileName is the name of a relation's file of a range. writing tells when it was written: no file takes the place of another one, because engines keep what they have read
+// by its name.
+func fileName(relation string, from, to ledger.Offset, writing string) string {
+	return relation + "/" + rangeName(from, to) + "." + writing + ".parquet"
 }
 
 // readManifest reads a manifest. What can't be one is a *ledger.Problem.
@@ -109,7 +116,8 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 		err = fmt.Errorf("it is not of this name, or has no files")
 	}
 	for _, file := range m.Files {
-		if err == nil && file.Name != fileName(file.Relation, m.From, m.To) || strings.Contains(file.Relation, "/") {
+		of, ours := rangeOf(file.Name)
+		if err == nil && (!ours || of != ledger.Range{From: m.From, To: m.To} || path.Dir(file.Name) != file.Relation || strings.HasSuffix(file.Name, part)) {
 			err = fmt.Errorf("it names %q, which is no file of its range", file.Name)
 		}
 	}

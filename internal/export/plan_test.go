@@ -2,8 +2,6 @@ package export
 
 import (
 	"cmp"
-	"encoding/json"
-	"io"
 	"slices"
 	"testing"
 	"time"
@@ -102,48 +100,6 @@ func TestPlan(t *testing.T) {
 			}
 			require.Equal(t, c.outdated, begin)
 			require.Equal(t, c.gap, gap)
-		})
-	}
-}
-
-// Whoever reads manifests refuses two of which one has a part of the other, and names both.
-func TestManifestsThatOverlap(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		ends    []ledger.Offset // of the ranges, one after the other
-		refused string
-	}{
-		"one behind the other":        {[]ledger.Offset{0, 10, 10, 20}, ""},
-		"with a gap":                  {[]ledger.Offset{0, 10, 15, 20}, ""},
-		"by a part":                   {[]ledger.Offset{0, 10, 5, 20}, rangeName(5, 20) + ".json overlaps with manifests/" + rangeName(0, 10) + ".json in "},
-		"one that begins as another":  {[]ledger.Offset{0, 10, 0, 5}, rangeName(0, 10) + ".json overlaps with manifests/" + rangeName(0, 5) + ".json in "},
-		"one that lies in another":    {[]ledger.Offset{0, 30, 10, 20}, rangeName(10, 20) + ".json overlaps with manifests/" + rangeName(0, 30) + ".json in "},
-		"one that has all the others": {[]ledger.Offset{10, 20, 0, 30}, rangeName(10, 20) + ".json overlaps with manifests/" + rangeName(0, 30) + ".json in "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			place, err := Open(t.TempDir(), true)
-			require.NoError(t, err)
-			write := func(name string, content []byte) {
-				require.NoError(t, place.Write(t.Context(), name, func(w io.Writer) error {
-					_, err := w.Write(content)
-					return err
-				}))
-			}
-			for n := 0; n < len(c.ends); n += 2 {
-				m := Manifest{Format: format, From: c.ends[n], To: c.ends[n+1]}
-				m.Files = []File{{Relation: "updates", Name: fileName("updates", m.From, m.To)}}
-				write(m.Files[0].Name, nil)
-				text, err := json.Marshal(m)
-				require.NoError(t, err)
-				write(m.Name(), text)
-			}
-			err = (&catalog{place: place}).load(t.Context())
-			if c.refused == "" {
-				require.NoError(t, err)
-				return
-			}
-			requireProblem(t, err, c.refused)
 		})
 	}
 }
