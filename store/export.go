@@ -68,7 +68,7 @@ type ExportState struct {
 	Redactions           []ExportRedaction
 
 	// Records says that it is of the transaction history: offsets are seqs. The first record is that after RecordsAfter, which grows when the history is
-	// read again.
+	// read again, and is the watermark where that brought none.
 	Records      bool
 	RecordsAfter ledger.Offset
 }
@@ -142,7 +142,7 @@ func (s *Store) ExportRecords(ctx context.Context, fn func(*ExportSnapshot) erro
 func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
 	if e.records {
 		at, err := held.TransactionsPosition(ctx, e.store.db, e.tx)
-		if err != nil || at.ShownTo == at.ShownAfter {
+		if err != nil || at.ShownTo == 0 {
 			return state, err
 		}
 		state.Records, state.Started = true, true

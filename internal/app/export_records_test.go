@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -94,6 +95,17 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	_, err = RunReset(t.Context(), to.Database, ledger.Offset(networkOffsetAt(t, scan, 0.5)), testLogger(t))
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	before := filesOf(t, to.To)
+	requireWaiting(t, to)
+	require.Equal(t, before, filesOf(t, to.To), "nothing is verified")
+	cfg.VerifyRate = 100_000
+	daemon := startIndexer(t, cfg)
+	eventuallyIn(t, database, "the records are verified", "network.verified_seq() = (SELECT max(seq) FROM network.transactions)")
+	require.NoError(t, daemon.finish())
+	more := to
+	more.Options.Updates = 1000
+	requireWaiting(t, more)
+	require.Equal(t, before, filesOf(t, to.To), "no range is full")
 	anew, err := exported(t, to)
 	require.NoError(t, err)
 	require.Equal(t, rows, requireRecords(t, to, "network"))
@@ -103,4 +115,37 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, manifests, len(anew))
 	require.True(t, slices.IsSortedFunc(anew, func(a, b export.Manifest) int { return int(a.From - b.From) }))
+
+	// A reading without any record takes the place of the one before, too.
+	db, err := to.Open(t.Context(), testLogger(t))
+	require.NoError(t, err)
+	defer db.Close()
+	leader, ok, err := db.LeadTransactions(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer leader.Close()
+	position, _, err := db.TransactionsPosition(t.Context())
+	require.NoError(t, err)
+	position, err = leader.BeginGeneration(t.Context(), position)
+	require.NoError(t, err)
+	_, err = leader.ShowGeneration(t.Context(), position)
+	require.NoError(t, err)
+	none, err := exported(t, to)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.Empty(t, filesOf(t, to.To))
+}
+
+// requireWaiting has an export follow until it waits for what is verified.
+func requireWaiting(t *testing.T, cfg Export) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	cfg.Follow, cfg.Options.Wrote = true, func(m export.Manifest) { t.Errorf("%s was written", m.Name()) }
+	var log journal
+	ended := make(chan error, 1)
+	go func() { ended <- RunExport(ctx, cfg, log.logger()) }()
+	log.wait(t, waitsForVerified)
+	stop()
+	require.NoError(t, <-ended)
 }

@@ -446,15 +446,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 	empty := cfg
 	empty.DatabaseURL = throwaway.Migrated(t, migrate)
 	refused(empty, "nothing has been indexed yet")
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	empty.Follow = true
-	var log journal
-	ended := make(chan error, 1)
-	go func() { ended <- RunExport(ctx, empty, log.logger()) }()
-	log.wait(t, waitsForVerified) // one that follows waits for that too
-	stop()
-	require.NoError(t, <-ended)
+	requireWaiting(t, empty) // one that follows waits for that too
 }
 
 // What changes after it was exported is exported again, what is pruned stays in the files, and the rest of the ledger follows: files and what is after

@@ -168,11 +168,8 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if err := e.clean(ctx, state); err != nil {
 			return err
 		}
-		if gap.From < state.RecordsAfter {
-			gap.To = endOfReading(e.done, outdated, gap.From, through)
-		}
-		// After a reset there may be nothing to put in the place of what is not in the database.
-		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.To > state.Watermark }); err != nil {
+		// After a reset, and where a history that was read again has no records, there may be nothing to put in the place of what is not in the database.
+		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.To > state.Watermark || state.Watermark == state.RecordsAfter }); err != nil {
 			return err
 		}
 		to, err := e.cut(ctx, snapshot, state, gap)
@@ -235,12 +232,16 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
 	}
-	// Before the records of a history that was read again there are none any more.
-	at, err := snapshot.Cut(ctx, max(gap.From, state.RecordsAfter), gap.To, e.options.Updates)
+	// Before the records of a history that was read again there are none any more. What was exported of them stays until there is something in its place.
+	after := max(gap.From, state.RecordsAfter)
+	if gap.To <= after {
+		return 0, nil
+	}
+	at, err := snapshot.Cut(ctx, after, gap.To, e.options.Updates)
 	if err != nil || at > 0 {
 		return at, err
 	}
-	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.To > gap.From })
+	last := !slices.ContainsFunc(e.done, func(m Manifest) bool { return m.To > after })
 	if e.options.Full && last {
 		return 0, nil
 	}

@@ -38,6 +38,9 @@ func plan(place string, done []Manifest, state store.ExportState, typed []store.
 		}
 	}
 	gap = firstGap(done, outdated, through)
+	if gap.From < state.RecordsAfter {
+		gap.To = endOfReading(done, outdated, gap.From, through)
+	}
 	// From 0 on, what is carried at the floor stands for what was before it.
 	if gap.From < gap.To && gap.From < state.HistoryFloor && (gap.From > 0 || gap.To < state.HistoryFloor) {
 		return nil, gap, &ledger.Problem{
