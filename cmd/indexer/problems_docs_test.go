@@ -43,7 +43,7 @@ var documented = map[string]struct {
 	"internal/app/codegen.go":      {1, []string{"no typed view was made"}},
 	"internal/app/files.go":        {2, []string{"`backfill history`: nothing has been indexed yet", "a folder, or the database, has another network's"}},
 	"internal/app/fill.go":         {1, []string{"`backfill history`: nothing has been indexed yet"}},
-	"internal/app/import.go":       {5, []string{"`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the export of a network", "`import`: the database can't take", "`import`: what was imported"}},
+	"internal/app/import.go":       {3, []string{"`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the database can't take", "`import`: what was imported"}},
 	"internal/app/indexer.go":      {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/indexes.go":      {1, []string{"no package is stored, or the types of a template"}},
 	"internal/app/job.go":          {1, []string{"another process writes this database"}},
@@ -60,7 +60,7 @@ var documented = map[string]struct {
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
 	"internal/export/bucket.go":   {1, []string{"`export`, `import`, `prune --exported`: the object store"}},
-	"internal/export/catalog.go":  {4, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: two manifests", "`export`, `import`, `prune --exported`: a manifest is of another"}},
+	"internal/export/catalog.go":  {5, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`import`, `prune --exported`: a range was written again", "`export`, `import`, `prune --exported`: the place of a network", "`export`, `import`, `prune --exported`: two manifests", "`export`, `import`, `prune --exported`: a manifest is of another"}},
 	"internal/export/entries.go":  {1, []string{"`import`: the database can't take"}},
 	"internal/export/export.go":   {6, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/folder.go":   {1, []string{"`export`: another export"}},

@@ -43,12 +43,12 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 	if err != nil {
 		return done, &config.UsageError{Err: err}
 	}
-	source, err := export.BeginImport(ctx, place)
+	source, err := export.BeginImport(ctx, place, cfg.OfNetwork())
 	if err != nil {
 		return done, err
 	}
 	defer source.Close()
-	if err := refuseExport(place, source, cfg.OfNetwork()); err != nil {
+	if err := refuseNewer(place, source); err != nil {
 		return done, err
 	}
 	db, err := store.Open(cfg.Store(logger))
@@ -76,29 +76,17 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 	return done, err
 }
 
-// refuseExport refuses ranges that a newer release wrote, because there may be columns that this one does not know, and the updates of a network for the schemas
-// of a participant's, or the other way round.
-func refuseExport(place export.Place, source *export.Import, network bool) error {
+// refuseNewer refuses ranges that a newer release wrote, because there may be columns that this one does not know.
+func refuseNewer(place export.Place, source *export.Import) error {
 	known, err := store.SchemaVersion()
 	if err != nil {
 		return err
 	}
 	version, manifest := source.SchemaVersion()
-	switch {
-	case version > known:
+	if version > known {
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s in %s is of schema version %d, and this program knows only %d", manifest, place, version, known),
 			Do:   "use the release of the indexer that wrote it, or a newer one",
-		}
-	case source.OfNetwork() && !network:
-		return &ledger.Problem{
-			What: fmt.Sprintf("the export in %s has the updates of the network that %s operates, which lie in schemas of their own", place, source.Participant()),
-			Do:   "import it with --network",
-		}
-	case network && !source.OfNetwork():
-		return &ledger.Problem{
-			What: fmt.Sprintf("the export in %s has the updates of participant %s, and --network is for those of a network", place, source.Participant()),
-			Do:   "leave --network out, or name a place that was exported to with it",
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func BenchmarkReadExport(b *testing.B) {
 	b.ReportAllocs()
 	updates := 0
 	for b.Loop() {
-		source, err := export.BeginImport(b.Context(), place)
+		source, err := export.BeginImport(b.Context(), place, false)
 		require.NoError(b, err)
 		for page, err := range source.Pages(b.Context(), ledger.Range{To: source.End()}) {
 			require.NoError(b, err)

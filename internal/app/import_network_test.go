@@ -138,8 +138,8 @@ func TestImportsOfBothLedgers(t *testing.T) {
 		schemas store.Schemas
 		parts   []string
 	}{
-		{Import{Database: other, From: network}, store.Schemas{Tables: "indexer", Views: "ledger"}, []string{"the network that " + l.DSO(), "import it with --network"}},
-		{Import{Database: both, From: participant}, config.NetworkSchemas, []string{"the updates of participant", "leave --network out"}},
+		{Import{Database: other, From: network}, store.Schemas{Tables: "indexer", Views: "ledger"}, []string{"is of a network, and not of a participant's database", "give --network"}},
+		{Import{Database: both, From: participant}, config.NetworkSchemas, []string{"is of a participant's database, and not of a network", "leave --network out"}},
 		{Import{Database: both, From: another}, config.NetworkSchemas, []string{"it holds another ledger or scope"}},
 		{Import{Database: both, From: damagedCopy(t, network)}, config.NetworkSchemas, []string{"bytes instead of"}},
 	} {

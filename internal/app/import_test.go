@@ -330,7 +330,7 @@ func TestAnImportComparesAFileOnce(t *testing.T) {
 	place, err := export.Open(folder, false)
 	require.NoError(t, err)
 	c := counted{place, map[string]int{}}
-	source, err := export.BeginImport(t.Context(), c)
+	source, err := export.BeginImport(t.Context(), c, false)
 	require.NoError(t, err)
 	defer source.Close()
 	floor, _ := source.Floor()

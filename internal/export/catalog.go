@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,18 +25,18 @@ type catalog struct {
 }
 
 // load reads the manifests, in the order of their ranges, and looks for the files that they name. Those that are missing or were cut, a manifest that is damaged, and two
-// that overlap, are a *ledger.Problem.
+// that overlap, are a *ledger.Problem. The list of an object store may come late: what it lacks is asked for by its name, and so is the manifest of a file that it has.
 func (c *catalog) load(ctx context.Context) error {
 	found, err := c.place.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list %s: %w", c.place, err)
 	}
 	named := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if !strings.HasPrefix(name, manifests+"/") || !strings.HasSuffix(name, ".json") {
+	for _, name := range manifestsOf(found) {
+		m, err := c.manifest(ctx, name)
+		if errors.Is(err, fs.ErrNotExist) { // it is gone, or there never was one
 			continue
 		}
-		m, err := c.manifest(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -55,13 +56,12 @@ func (c *catalog) load(ctx context.Context) error {
 		}
 		for _, file := range m.named() {
 			named[file.Name] = true
-			size, ok := found[file.Name]
-			if !ok {
-				if err := c.find(ctx, &m, file); err != nil {
+			if size, listed := found[file.Name]; !listed || size != file.Bytes {
+				content, err := c.open(ctx, &m, file)
+				if err != nil {
 					return err
 				}
-			} else if size != file.Bytes {
-				return damaged(&m, file, fmt.Sprintf("has %d bytes instead of %d", size, file.Bytes))
+				content.Close()
 			}
 		}
 		c.done = append(c.done, m)
@@ -75,29 +75,43 @@ func (c *catalog) load(ctx context.Context) error {
 	return nil
 }
 
+// manifestsOf are the names of the manifests in a list, and those of the manifests that its whole files may have, in order.
+func manifestsOf(found map[string]int64) []string {
+	names := map[string]bool{}
+	for name := range found {
+		if strings.HasPrefix(name, manifests+"/") && strings.HasSuffix(name, ".json") {
+			names[name] = true
+		}
+		if of, ours := rangeOf(name); ours && !strings.HasSuffix(name, part) {
+			names[manifestName(of.From, of.To)] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
 // refuseOtherKind refuses what is of a network where a participant's is meant, and the other way round: records of both can be of the same network.
 func (c *catalog) refuseOtherKind(network bool) error {
 	i := slices.IndexFunc(c.done, func(m Manifest) bool { return m.OfNetwork != network })
 	if i < 0 {
 		return nil
 	}
-	of := map[bool]string{true: "a network (--network)", false: "a participant's database"}
+	of := map[bool]string{true: "a network", false: "a participant's database"}
+	do := map[bool]string{true: "leave --network out", false: "give --network"}
 	return &ledger.Problem{
 		What: fmt.Sprintf("%s in %s is of %s, and not of %s", c.done[i].Name(), c.place, of[!network], of[network]),
-		Do:   "name another place, or another pair of schemas: each has a place of its own",
+		Do:   do[network] + ", or name another place: each has a place of its own",
 	}
 }
 
-// find looks for a file that is not in the list: that of an object store may come late.
-func (c *catalog) find(ctx context.Context, m *Manifest, file File) error {
-	content, err := c.open(ctx, m, file)
-	if err != nil {
-		return err
+// damaged says of a file that it is not as a manifest says. An export may have written both again since the manifest was read.
+func (c *catalog) damaged(ctx context.Context, m *Manifest, file File, what string) error {
+	now, err := c.manifest(ctx, m.Name())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.Contains(now.named(), file) {
+		return &ledger.Problem{
+			What: fmt.Sprintf("%s in %s was written again while %s was read", m.Name(), c.place, file.Name),
+			Do:   "run the command again when the export that writes it is done",
+		}
 	}
-	return content.Close()
-}
-
-func damaged(m *Manifest, file File, what string) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
 		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, remove %s: then they are exported again",
@@ -149,19 +163,24 @@ func (c *catalog) Check(ctx context.Context) error {
 func (c *catalog) open(ctx context.Context, m *Manifest, file File) (content Content, err error) {
 	content, err = c.place.Open(ctx, file.Name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, damaged(m, file, "is missing")
+		return nil, c.damaged(ctx, m, file, "is missing")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file.Name, err)
 	}
 	sum := sha256.New()
-	if _, err = io.Copy(sum, io.NewSectionReader(content, 0, file.Bytes)); err != nil {
-		content.Close()
-		return nil, fmt.Errorf("read %s: %w", file.Name, err)
+	bytes, err := io.Copy(sum, io.NewSectionReader(content, 0, math.MaxInt64))
+	switch {
+	case err != nil:
+		err = fmt.Errorf("read %s: %w", file.Name, err)
+	case bytes != file.Bytes:
+		err = c.damaged(ctx, m, file, fmt.Sprintf("has %d bytes instead of %d", bytes, file.Bytes))
+	case hex.EncodeToString(sum.Sum(nil)) != file.SHA256:
+		err = c.damaged(ctx, m, file, "has another SHA-256 than its manifest says")
 	}
-	if hex.EncodeToString(sum.Sum(nil)) != file.SHA256 {
+	if err != nil {
 		content.Close()
-		return nil, damaged(m, file, "has another SHA-256 than its manifest says")
+		return nil, err
 	}
 	return content, nil
 }

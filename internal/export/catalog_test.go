@@ -1,9 +1,13 @@
 package export
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,5 +57,99 @@ func TestManifestsThatOverlap(t *testing.T) {
 			}
 			requireProblem(t, err, c.refused)
 		})
+	}
+}
+
+// listed is a place whose list is another one than what is there.
+type listed struct {
+	Place
+	list func(found map[string]int64)
+}
+
+func (l listed) List(ctx context.Context) (map[string]int64, error) {
+	found, err := l.Place.List(ctx)
+	l.list(found)
+	return found, err
+}
+
+// The list of an object store may be that of before: what it lacks, or has no more, is asked for.
+func TestAListThatComesLate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		list func(found map[string]int64, m *Manifest)
+		left bool // the file is left over
+	}{
+		"of now":                       {func(map[string]int64, *Manifest) {}, false},
+		"without a manifest":           {func(found map[string]int64, m *Manifest) { delete(found, m.Name()) }, false},
+		"without a file":               {func(found map[string]int64, m *Manifest) { delete(found, m.Files[0].Name) }, false},
+		"with a manifest that is gone": {func(found map[string]int64, _ *Manifest) { found[manifestName(20, 30)] = 100 }, false},
+		"with a file that is left":     {func(found map[string]int64, _ *Manifest) { found[fileName("updates", 20, 30, "first")] = 100 }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place, err := Open(t.TempDir(), true)
+			require.NoError(t, err)
+			first, second := writeRange(t, place, 0, 10, "some"), writeRange(t, place, 10, 20, "more")
+			read := catalog{place: listed{place, func(found map[string]int64) { c.list(found, &second) }}}
+			require.NoError(t, read.load(t.Context()))
+			require.Len(t, read.done, 2)
+			require.Equal(t, []string{first.Name(), second.Name()}, []string{read.done[0].Name(), read.done[1].Name()})
+			require.Equal(t, c.left, len(read.left) > 0, read.left)
+		})
+	}
+}
+
+// Whoever reads a range while an export writes it again is told so, and not that it is damaged.
+func TestARangeThatIsWrittenAgainWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	place, err := Open(t.TempDir(), true)
+	require.NoError(t, err)
+	before := writeRange(t, place, 0, 10, "some")
+	read := func() error {
+		_, err := (&catalog{place: place}).open(t.Context(), &before, before.Files[0])
+		return err
+	}
+	for what, content := range map[string]string{"another SHA-256": "like", "has 6 bytes instead of 4": "longer", "has 3 bytes instead of 4": "cut"} {
+		require.NoError(t, place.Write(t.Context(), before.Files[0].Name, text(content)))
+		requireProblem(t, read(), "is damaged: it")
+		requireProblem(t, read(), what)
+	}
+	writeRange(t, place, 0, 10, "like")
+	requireProblem(t, read(), "was written again while "+before.Files[0].Name+" was read")
+	require.NoError(t, place.Remove(t.Context(), before.Name()))
+	requireProblem(t, read(), "was written again")
+}
+
+// Who lists a folder while an export is at work there gets what stays.
+func TestAFolderIsListedWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	place, err := Open(folder, true)
+	require.NoError(t, err)
+	stays := writeRange(t, place, 0, 10, "some")
+	for n := range ledger.Offset(200) { // it takes a while to look at them
+		require.NoError(t, os.WriteFile(filepath.Join(folder, fileName("updates", 10, 11+n, "first")), nil, 0o600))
+	}
+	ended := make(chan error, 1)
+	go func() {
+		for range 50 {
+			name := fileName("updates", 20, 30, "first")
+			if err := errors.Join(place.Write(t.Context(), name, text("some")), place.Remove(t.Context(), name)); err != nil {
+				ended <- err
+				return
+			}
+		}
+		ended <- nil
+	}()
+	for {
+		found, err := place.List(t.Context())
+		require.NoError(t, err)
+		require.Contains(t, found, stays.Name())
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+			return
+		default:
+		}
 	}
 }

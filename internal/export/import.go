@@ -33,14 +33,17 @@ type Import struct {
 	opened   map[string]Content // its files that were read, by their names: what is open was compared, and stays as it is
 }
 
-// BeginImport reads the manifests of an export. What can't be imported is a *ledger.Problem.
-func BeginImport(ctx context.Context, place Place) (*Import, error) {
+// BeginImport reads the manifests of an export, of a network's updates or of a participant's. What can't be imported is a *ledger.Problem.
+func BeginImport(ctx context.Context, place Place, ofNetwork bool) (*Import, error) {
 	i := &Import{catalog: catalog{place: place}}
 	if err := i.load(ctx); err != nil {
 		return nil, err
 	}
 	if len(i.done) == 0 {
 		return nil, &ledger.Problem{What: fmt.Sprintf("there is no manifest in %s", place), Do: "name what was given to `indexer export --to`"}
+	}
+	if err := i.refuseOtherKind(ofNetwork); err != nil {
+		return nil, err
 	}
 	var end ledger.Offset
 	for n := range i.done {
@@ -121,9 +124,6 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 
 // Participant is whose ledger it is: of a network the party that operates it.
 func (i *Import) Participant() string { return i.done[0].Participant }
-
-// OfNetwork reports whether it has the updates of a network.
-func (i *Import) OfNetwork() bool { return i.done[0].OfNetwork }
 
 // SchemaVersion is the newest of the ranges', with the manifest that has it.
 func (i *Import) SchemaVersion() (version int64, manifest string) {

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export/exporttest"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
+)
+
+// Whatever request an object store refuses, export and import say so, and go on where they were when they are run again. The store is accessed by variables of the process, so
+// this does not run in parallel.
+func TestAnObjectStoreThatRefuses(t *testing.T) {
+	brief.Long(t, "exports and imports again and again until they get through")
+	var left atomic.Int64 // so many requests until one is refused
+	store := exporttest.Store(t, "there", func(store http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/.lock") && left.Add(-1) == 0 { // a lock that is left would be waited for
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			store.ServeHTTP(w, r)
+		})
+	})
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": store, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"} {
+		t.Setenv(name, value)
+	}
+	database, _, cfg, _ := smallExport(t, 79)
+	cfg.To = "s3://there/x"
+	other := throwaway.Migrated(t, migrate)
+	through := func(run func() error) (refused int) {
+		for n := int64(1); ; n += 13 {
+			left.Store(n)
+			err := run()
+			if err == nil {
+				return refused
+			}
+			requireProblem(t, err, "the object store refuses to", "AWS_ACCESS_KEY_ID")
+			refused++
+		}
+	}
+	require.Greater(t, through(func() error { _, err := exported(t, cfg); return err }), 3)
+	left.Store(0)
+	cfg.Check = true
+	none, err := exported(t, cfg)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	require.Greater(t, through(func() error {
+		_, err := RunImport(t.Context(), Import{Database: config.Database{DatabaseURL: other}, From: cfg.To}, testLogger(t))
+		return err
+	}), 1)
+	requireAlike(t, everythingShown(t, database), everythingShown(t, other))
+}
+
+// Killed at any point and started again, an export into a bucket is whole, and so is what is imported of it. Nobody waits here for the lock of who was killed.
+func TestABucketOutlivesKills(t *testing.T) {
+	t.Parallel()
+	brief.Long(t, "kills programs again and again until they get through")
+	store := exporttest.Store(t, "there", func(store http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/.lock") {
+				r.Header.Del("If-Match")
+				r.Header.Del("If-None-Match")
+			}
+			store.ServeHTTP(w, r)
+		})
+	})
+	l := sandbox.NewLedger(sandbox.Options{Seed: 80})
+	l.Grow(300)
+	database, other := throwaway.Migrated(t, migrate), throwaway.Migrated(t, migrate)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects")), testLogger(t)))
+	random, kills := rand.New(rand.NewPCG(80, 0)), 0
+	for _, run := range [][]string{{database, "export", "--updates=20", "--to"}, {other, "import"}} {
+		env := []string{
+			"AWS_ENDPOINT_URL=" + store, "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=us-east-1", "INDEXER_DATABASE_URL=" + run[0],
+		}
+		kills += killUntilDone(t, random, env, build(t, "indexer"), append(run[1:], "s3://there/x")...)
+	}
+	require.Positive(t, kills)
+	requireAlike(t, everythingShown(t, database), everythingShown(t, other))
+}
