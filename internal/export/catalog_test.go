@@ -5,9 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -118,38 +115,4 @@ func TestARangeThatIsWrittenAgainWhileItIsRead(t *testing.T) {
 	requireProblem(t, read(), "was written again while "+before.Files[0].Name+" was read")
 	require.NoError(t, place.Remove(t.Context(), before.Name()))
 	requireProblem(t, read(), "was written again")
-}
-
-// Who lists a folder while an export is at work there gets what stays.
-func TestAFolderIsListedWhileItIsWritten(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	place, err := Open(folder, true)
-	require.NoError(t, err)
-	stays := writeRange(t, place, 0, 10, "some")
-	for n := range ledger.Offset(200) { // it takes a while to look at them
-		require.NoError(t, os.WriteFile(filepath.Join(folder, fileName("updates", 10, 11+n, "first")), nil, 0o600))
-	}
-	ended := make(chan error, 1)
-	go func() {
-		for range 50 {
-			name := fileName("updates", 20, 30, "first")
-			if err := errors.Join(place.Write(t.Context(), name, text("some")), place.Remove(t.Context(), name)); err != nil {
-				ended <- err
-				return
-			}
-		}
-		ended <- nil
-	}()
-	for {
-		found, err := place.List(t.Context())
-		require.NoError(t, err)
-		require.Contains(t, found, stays.Name())
-		select {
-		case err := <-ended:
-			require.NoError(t, err)
-			return
-		default:
-		}
-	}
 }

@@ -92,16 +92,15 @@ func (f *folder) Lock(context.Context) (unlock func(), err error) {
 func (f *folder) List(context.Context) (map[string]int64, error) {
 	found := map[string]int64{}
 	err := fs.WalkDir(f.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() {
-			var info fs.FileInfo
-			if info, err = entry.Info(); err == nil {
-				found[name] = info.Size()
-			}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
 		}
-		if errors.Is(err, fs.ErrNotExist) { // an export is at work there, and it is gone by now
-			return nil
+		info, err := entry.Info()
+		if err != nil {
+			return err
 		}
-		return err
+		found[name] = info.Size()
+		return nil
 	})
 	return found, err
 }
