@@ -26,7 +26,7 @@ help: ## print this help
 # The race detector needs cgo and a C compiler. RACE=on insists on it. With it a tenth of the random inputs are tried, garbage
 # is collected less often, which saves a tenth of the time, and no program waits a second at its end for what still runs, as goleak
 # finds that. Many tests wait, for a lock to be given up or for a server to come back: more of them run at a time than there are processors.
-test: ## run every test, against a PostgreSQL that is found or started (ARGS: flags for go test)
+test: ## run the tests with the race detector, against a PostgreSQL that is found or started (ARGS: flags for go test)
 	@race=; \
 	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then \
 		race=-race; export RAPID_CHECKS=$${RAPID_CHECKS:-10} GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; \
@@ -34,13 +34,13 @@ test: ## run every test, against a PostgreSQL that is found or started (ARGS: fl
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
 	set -x; go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS) ./...
 
-# They are the tests that name internal/brief or check random inputs. As many packages are tested at a time as there are processors:
+# They are the tests that name internal/brief (slow, where brief is something else) or check random inputs. As many packages are tested at a time as there are processors:
 # most of these tests are of one goroutine.
-thorough: ## run in full, without the race detector, the tests that try fewer inputs with it (ARGS: flags for go test)
+thorough: ## run in full, without the race detector, the tests that are left out or try less with it (ARGS: flags for go test)
 	@names=$$(awk 'FNR == 1 { name = "" } /^func / { name = /^func Test/ ? $$2 : ""; sub(/\(.*/, "", name) } \
-		/brief\.(Run|Skip|Sample)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
+		/(brief|slow)\.(Run|Skip|Sample|Once)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
 			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) tests[folder] = tests[folder] "|" name } \
-		END { for (folder in tests) print folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' 'brief\.|rapid\.Check' .)) || exit 1; \
+		END { for (folder in tests) print folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' '(brief|slow)\.|rapid\.Check' .)) || exit 1; \
 	echo "$$names" | sort | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
 		sh -c 'exec go test -count=1 -parallel=4 -timeout=30m $(ARGS) -run "^($$1)\$$" "$$0" </dev/null'
 

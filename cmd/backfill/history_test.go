@@ -59,6 +59,7 @@ func TestFillsInHistory(t *testing.T) {
 // With a snapshot at its lower end, history tells from there on what was active.
 func TestFillsInHistoryFromASnapshotOn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs command after command")
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
@@ -89,6 +90,7 @@ func TestFillsInHistoryFromASnapshotOn(t *testing.T) {
 // Where the participant is pruned, history begins there; asking for more says what to do.
 func TestHistoryOfAPrunedParticipant(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -106,6 +108,7 @@ func TestHistoryOfAPrunedParticipant(t *testing.T) {
 // Another scope than the database's is refused.
 func TestHistoryOfAnotherScope(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, environ := world(t, sandbox.ServerOptions{})
 	code, _, stderr := command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)

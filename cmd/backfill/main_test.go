@@ -161,6 +161,7 @@ func TestSeedsADatabase(t *testing.T) {
 
 func TestAProblemSaysWhatToDo(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l, environ := world(t, sandbox.ServerOptions{})
 	code, stdout, stderr := command(t, t.Context(), environ, "--at-offset", fmt.Sprint(l.End()+1))
 	require.Equal(t, config.ExitProblem, code)
@@ -204,6 +205,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 // What is set for the database changes nothing.
 func TestBackfillWithStrangeSettings(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	l, environ := world(t, sandbox.ServerOptions{})
 	database, usual := throwaway.Strange(t)
@@ -258,6 +260,7 @@ func TestVersion(t *testing.T) {
 // The updates of a network have schemas of their own, which only the commands for them fill.
 func TestANetwork(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, environ := world(t, sandbox.ServerOptions{})
 	l := sandbox.NewLedger(sandbox.Options{Seed: 9})
 	l.Grow(100)

@@ -121,6 +121,7 @@ func TestGrantAndRevoke(t *testing.T) {
 // A role that sees more by other rights is refused, with the reason.
 func TestGrantRefusesWhoCannotBeLimited(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}

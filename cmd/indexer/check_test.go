@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/check"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
@@ -95,6 +96,7 @@ func TestATokenThatIsNotThereYet(t *testing.T) {
 // A flag whose value begins with a dash can be pasted too.
 func TestPartiesThatBeginWithADash(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	code, stdout, stderr := command(t, nil, "check", "--parties=-a::1220", "--ledger-url", participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"--database-url", throwaway.Database(t), "--json")
 	require.Equal(t, config.ExitDone, code, stderr)
@@ -136,6 +138,7 @@ func TestCheckTakesTheFlagsOfRun(t *testing.T) {
 // Each command that is proposed has the flags that it takes.
 func TestCheckWithTheFlagsOfADaemon(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(60)
 	require.NoError(t, l.Prune(l.End()/2))
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}

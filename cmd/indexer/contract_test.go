@@ -169,6 +169,7 @@ func TestContract(t *testing.T) {
 // Parties that are not given are those of the database.
 func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(200)
 	party := l.Parties()[0]
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_PARTIES": party})
@@ -189,6 +190,7 @@ func TestContractAsksAsThePartiesOfTheDatabase(t *testing.T) {
 // A ledger that can't answer is part of the report, and of the exit code.
 func TestContractWhenTheLedgerFails(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(50)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
@@ -256,6 +258,7 @@ func grownFrom(seed uint64, updates int) *sandbox.Ledger {
 
 func TestContractInADatabaseWithoutIt(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(50)
 	truth := l.Truth(sandbox.Scope{}, l.End())
@@ -281,6 +284,7 @@ func TestContractInADatabaseWithoutIt(t *testing.T) {
 // What was archived and never created here was asked for by the daemon.
 func TestContractThatWasLookedUp(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(200)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_START": "150"})
 	stdout := ""
@@ -313,6 +317,7 @@ func connectedRows(t *testing.T, environ map[string]string, query string) (list 
 // Whatever the id, it is asked for and printed, and does nothing to a terminal.
 func TestContractWithAStrangeID(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs the command for each id")
 	l := grown(20)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
@@ -340,6 +345,7 @@ func TestContractWithAStrangeID(t *testing.T) {
 // What the ledger says of a contract does nothing to a terminal either.
 func TestContractWithStrangeText(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(50)
 	strange := func(e sandbox.Element) []byte {
 		raw := bytes.ReplaceAll(e.Raw, []byte(`"packageName":"`), []byte(`"packageName":"\u001b[2J`+"\u009b\u202e\u00e9"))

@@ -75,6 +75,7 @@ func lastShown(t *testing.T, l *sandbox.Ledger) (text string) {
 // What is said to do about a participant that is pruned beyond the checkpoint works.
 func TestPrunedBelowTheCheckpoint(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l, environ := followed(t, sandbox.ServerOptions{})
 	watermark := l.End()
 	l.Grow(100)
@@ -98,6 +99,7 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 // A participant that was restored from a backup and has gone on with another history, and the way out of it.
 func TestRestoredFromABackup(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs the daemon, and command after command beside it")
 	for name, c := range map[string]struct{ backup, since int }{"and grown past the checkpoint": {60, 100}, "and not come so far": {50, 5}} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +126,7 @@ func TestRestoredFromABackup(t *testing.T) {
 
 func TestAnotherParticipantBehindTheURL(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l, environ := followed(t, sandbox.ServerOptions{})
 	other := sandbox.NewLedger(sandbox.Options{Seed: 6})
 	other.Grow(300)
@@ -135,6 +138,7 @@ func TestAnotherParticipantBehindTheURL(t *testing.T) {
 // One that does not say who it is is told by its history.
 func TestAnotherParticipantThatDoesNotSayWhoItIs(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l, environ := followed(t, sandbox.ServerOptions{StrictInterface: true})
 	last := lastShown(t, l)
 	other := sandbox.NewLedger(sandbox.Options{Seed: 6})
@@ -145,6 +149,7 @@ func TestAnotherParticipantThatDoesNotSayWhoItIs(t *testing.T) {
 
 func TestMissingRights(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l, environ := followed(t, sandbox.ServerOptions{})
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: l.ParticipantID()})
 	authority.SetUser(sandbox.User{ID: "reader", Rights: []sandbox.Right{sandbox.CanReadAs(l.Parties()[0])}})
@@ -158,6 +163,7 @@ func TestMissingRights(t *testing.T) {
 
 func TestSchemaNewerThanTheProgram(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	_, environ := followed(t, sandbox.ServerOptions{})
 	_, err := connect(t, environ["INDEXER_DATABASE_URL"]).Exec(t.Context(), "INSERT INTO indexer.schema_version (version_id, is_applied) VALUES (99999, true)")
 	require.NoError(t, err)
@@ -166,6 +172,7 @@ func TestSchemaNewerThanTheProgram(t *testing.T) {
 
 func TestScopeChangedSinceTheCheckpoint(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l, environ := followed(t, sandbox.ServerOptions{})
 	environ["INDEXER_BLOBS"] = "true"
 	stops(t, environ, fmt.Sprintf("complete up to offset %d, but this run is configured for", l.End()),
@@ -176,6 +183,7 @@ func TestScopeChangedSinceTheCheckpoint(t *testing.T) {
 
 func TestHistoryOfAnotherNetwork(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	scanOf := func(l *sandbox.Ledger) string {
 		server := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
 		t.Cleanup(server.Close)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/openapi"
 	"ledgerindexer/sandbox"
@@ -131,6 +132,7 @@ func updateFormatOf(format, shape string) string {
 // Every option is in the request, and what the server answers is printed, line by line.
 func TestLedgerUpdatesAsks(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(120)
 	r := record(t, l, sandbox.ServerOptions{})
 	end := l.Offset(40)
@@ -182,6 +184,7 @@ func requireAsked(t *testing.T, asked []exchange, query, body, stdout string) {
 
 func TestLedgerContractsAsks(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(120)
 	r := record(t, l, sandbox.ServerOptions{})
 	at := fmt.Sprintf("--at-offset=%d", l.End())
@@ -217,6 +220,7 @@ func TestLedgerContractsAsks(t *testing.T) {
 // What is asked for by each option fits the documents of the servers that have it.
 func TestLedgerRequestsFitTheDocuments(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(60)
 	to := fmt.Sprintf("--to=%d", l.End())
 	for _, version := range []string{"3.4", "3.5", "3.6"} {
@@ -249,6 +253,7 @@ func TestLedgerRequestsFitTheDocuments(t *testing.T) {
 // terminal would act on.
 func TestLedgerChangesNothing(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(20)
 	strange := "{ \"update\" :\n {\"New\":{\"value\":{\"offset\":%d,\"n\":1.50e+2, \"n\":-0.0,\"e\":\"\\u0041\\/ \u009b\\u009B\"}}} ,\"more\":[ ] }"
 	const want = `{"update":{"New":{"value":{"offset":%d,"n":1.50e+2,"n":-0.0,"e":"\u0041\/ \u009b\u009B"}}},"more":[]}`
@@ -265,6 +270,7 @@ func TestLedgerChangesNothing(t *testing.T) {
 // One contract and one update are printed as they were answered; what the ledger does not have is an error.
 func TestLedgerLooksUp(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(60)
 	contract := l.Truth(sandbox.Scope{}, l.End())["active_contracts"][0]["contract_id"].(string)
 	for _, version := range everyVersion {
@@ -335,6 +341,7 @@ func TestLedgerUsageErrors(t *testing.T) {
 // What the operator must do something about ends with 3 and its cure; what may pass with 1.
 func TestLedgerProblems(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(60)
 	beyond := fmt.Sprintf("--to=%d", l.End()+100)
 	to := fmt.Sprintf("--to=%d", l.End())
@@ -392,6 +399,7 @@ func (f failing) Write([]byte) (int, error) { return 0, f.err }
 // The commands that docs/operations.md shows work as they are.
 func TestLedgerExamples(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Skip("jq is not installed")
 	}

@@ -187,6 +187,7 @@ func TestEveryVariableIsKnown(t *testing.T) {
 
 func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "migrates a database from nothing, which takes a second or more")
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
 	code, stdout, stderr := command(t, environ, "migrate")
@@ -199,6 +200,7 @@ func TestMigrateTwice(t *testing.T) {
 
 func TestBeforeMigration(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Database(t), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
 		"INDEXER_LISTEN": "",
@@ -272,6 +274,7 @@ func TestStatus(t *testing.T) {
 // A ledger that can't be reached is part of the report.
 func TestStatusWithoutTheLedger(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": "http://127.0.0.1:1"}
 	ends := statusOf(t, environ)["ledger"].(map[string]any)
 	require.Contains(t, ends["error"], "connection refused")

@@ -83,6 +83,7 @@ var cannotRun = map[string]string{
 // Whoever brings the statements of the Participant Query Store's documentation runs them, with rights in schema pqs alone.
 func TestDocumentedStatementsOfPQS(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs a hundred statements")
 	names, documented := documentedPQS(t)
 	l := grown(400)
@@ -172,6 +173,7 @@ func TestDocumentedStatementsOfPQS(t *testing.T) {
 
 func TestPQSCommands(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(30)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
@@ -224,6 +226,7 @@ func TestPQSCommands(t *testing.T) {
 // A second ledger in the database has a schema of its own, and what a session is told for the one is not told for the other.
 func TestPQSOfASecondLedger(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "migrates a second pair of schemas")
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	pair := []string{"--tables-schema=second_tables", "--views-schema=second_views"}

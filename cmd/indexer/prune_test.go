@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -52,6 +53,7 @@ func TestPrune(t *testing.T) {
 
 func TestPruneRefusals(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	_, stderr := printed(t, config.ExitUsage, environ, "prune")
 	require.Contains(t, stderr, "--before")

@@ -58,6 +58,7 @@ func TestReanchor(t *testing.T) {
 
 func TestReanchorRefusals(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, grown(10), sandbox.ServerOptions{}),
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
@@ -67,6 +68,7 @@ func TestRedact(t *testing.T) {
 
 func TestRedactRefusals(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	for says, args := range map[string][]string{
 		"--contract or --update must name": {"--reason=r"},

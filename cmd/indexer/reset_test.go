@@ -52,6 +52,7 @@ func storedRows(t *testing.T, db *pgx.Conn) map[string][]sandbox.Row {
 
 func TestResetRefusals(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	_, stderr := printed(t, config.ExitUsage, environ, "reset")
 	require.Contains(t, stderr, "--to-offset")

@@ -21,6 +21,7 @@ import (
 // is told.
 func TestASecondLedgerInTheDatabase(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs the daemon, and command after command beside it")
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}

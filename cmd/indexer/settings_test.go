@@ -15,6 +15,7 @@ import (
 // Every command does the same, and the same rows are stored, whatever is set for the database.
 func TestSettingsOfTheDatabaseChangeNothing(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs the daemon, and command after command beside it")
 	l := grown(150)
 	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))

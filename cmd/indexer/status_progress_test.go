@@ -5,12 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 )
 
 // Long work that is under way is part of the report, as a process told of it lately.
 func TestStatusOfTheProgress(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	text := func() string {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
@@ -13,6 +14,7 @@ import (
 // What the tasks beside the stream brought is part of the report, and why they fail.
 func TestStatusOfTheTasks(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	conn := connect(t, database)
@@ -59,6 +61,7 @@ func TestStatusOfTheTasks(t *testing.T) {
 // Where the transaction history stands is told, also when there are no updates, and why there is none.
 func TestStatusOfTheHistory(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	text := func(args ...string) string {
@@ -114,6 +117,7 @@ func TestStatusOfTheHistory(t *testing.T) {
 // How far everything was verified is part of the report, and what differs.
 func TestStatusOfTheVerification(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	text := func() string {
@@ -144,6 +148,7 @@ func TestStatusOfTheVerification(t *testing.T) {
 // A snapshot that is to lower the state floor is part of the report until it has.
 func TestStatusOfALowerSnapshot(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	database := throwaway.Migrated(t, migrate)
 	environ := map[string]string{"INDEXER_DATABASE_URL": database}
 	conn := connect(t, database)

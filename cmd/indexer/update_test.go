@@ -51,6 +51,7 @@ func TestUpdate(t *testing.T) {
 // Every place that differs is named, beside what is the same.
 func TestUpdateThatDiffers(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(120)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
 	exercised := truth["exercised_events"][0]
@@ -99,6 +100,7 @@ func TestUpdateThatDiffers(t *testing.T) {
 // What lies outside of what is indexed does not differ.
 func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(100)
 	environ, _ := indexed(t, l, sandbox.ServerOptions{}, map[string]string{"INDEXER_START": fmt.Sprint(l.Offset(50))})
 	before, after := l.UpdateID(50), l.UpdateID(51)
@@ -115,6 +117,7 @@ func TestUpdateOutsideOfWhatIsIndexed(t *testing.T) {
 
 func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(100)
 	hidden := ""
@@ -153,6 +156,7 @@ func TestUpdateThatTheLedgerDoesNotShow(t *testing.T) {
 // Where the ledger can't answer nothing is compared; what is stored is shown.
 func TestUpdateWhenTheLedgerFails(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(50)
 	environ, truth := indexed(t, l, sandbox.ServerOptions{}, nil)
@@ -199,6 +203,7 @@ func TestUpdateWhenTheLedgerFails(t *testing.T) {
 
 func TestUpdateBeforeAnythingIsIndexed(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, grown(5), sandbox.ServerOptions{}),
 	}
@@ -209,6 +214,7 @@ func TestUpdateBeforeAnythingIsIndexed(t *testing.T) {
 // The ledger is asked in the scope of the database, whatever the environment says.
 func TestUpdateIsOfTheScopeOfTheDatabase(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(150)
 	party := l.Parties()[1]
@@ -265,6 +271,7 @@ func TestUpdateWhileTheDaemonWrites(t *testing.T) {
 // Text of the ledger does nothing to a terminal, in whichever column it stands.
 func TestUpdateWithStrangeText(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	l := grown(60)
 	strange := func(e sandbox.Element) []byte {

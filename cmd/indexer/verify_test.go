@@ -74,6 +74,7 @@ func TestVerify(t *testing.T) {
 // A contract that is not active is met by two comparisons.
 func TestVerifyTellsADifferenceOnce(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	damage(t, environ, `INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
@@ -87,6 +88,7 @@ func TestVerifyTellsADifferenceOnce(t *testing.T) {
 
 func TestVerifyThatDiffersAndRepairs(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs the daemon, and command after command beside it")
 	environ := verifiable(t)
 	damage(t, environ,
@@ -141,6 +143,7 @@ func TestVerifyWaitsForTheParticipant(t *testing.T) {
 // What a source was not given for, or has nothing of, is said.
 func TestVerifyOneSource(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	report := jsonOf(t, config.ExitDone, environ, "verify", "--scan-url=")
@@ -157,6 +160,7 @@ func TestVerifyOneSource(t *testing.T) {
 // The ledger is not needed: it may not be there any more.
 func TestVerifyOffline(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	environ := map[string]string{"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate)}
 	report := jsonOf(t, config.ExitFailed, environ, "verify", "--offline")
 	require.Equal(t, "not_compared", at(t, report, "result"))
@@ -169,6 +173,7 @@ func TestVerifyOffline(t *testing.T) {
 
 func TestVerifyRefusesContradictions(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	database, source := "--database-url=postgres://h/d", "--ledger-url=http://h"
 	for says, args := range map[string][]string{
 		"--database-url is missing":                            {source, "--database-url="},
@@ -192,6 +197,7 @@ func TestVerifyRefusesContradictions(t *testing.T) {
 // A user that may only read is enough to compare, and is told that it is not enough for a repair.
 func TestVerifyAsAReader(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	slow.Long(t, "runs command after command")
 	environ := verifiable(t)
 	role, reader := throwaway.Login(t, environ["INDEXER_DATABASE_URL"], "")

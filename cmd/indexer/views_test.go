@@ -94,6 +94,7 @@ func TestViews(t *testing.T) {
 
 func TestViewsOfInferredTypes(t *testing.T) {
 	t.Parallel()
+	slow.Once(t)
 	l := grown(300)
 	environ := map[string]string{
 		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_LEDGER_URL": participantOf(t, l, sandbox.ServerOptions{}), "INDEXER_LISTEN": "",

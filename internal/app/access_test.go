@@ -117,13 +117,11 @@ func seenBy(truth map[string][]sandbox.Row, parties []string) *seen {
 // and with the rows of a snapshot.
 func TestALimitedRoleSeesWhatItsPartiesMaySee(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares every relation as it is for many roles")
 	for _, seed := range []uint64{7, 8} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			if seed == 7 {
-				brief.Skip(t)
-			}
 			l := sandbox.NewLedger(sandbox.Options{Seed: seed})
 			l.Grow(300)
 			scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
@@ -173,6 +171,7 @@ func TestALimitedRoleSeesWhatItsPartiesMaySee(t *testing.T) {
 // Typed views show a limited role the values of the events that it sees, also those that are made after the grant.
 func TestALimitedRoleReadsTypedViews(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads all packages of a ledger")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 66})
 	l.Grow(300)

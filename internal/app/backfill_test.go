@@ -78,6 +78,7 @@ func TestBackfillThenIndex(t *testing.T) {
 // A server without tokens that cuts a long snapshot without saying so is refused, and nothing of it is kept.
 func TestBackfillOfASnapshotThatMayBeCut(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
 	l.Grow(800)
 	at := quietOffset(t, l)
@@ -96,6 +97,7 @@ func TestBackfillOfASnapshotThatMayBeCut(t *testing.T) {
 // At the ledger's end reassignments may be in flight: their entries are kept, and are not active contracts.
 func TestBackfillWithReassignmentsInFlight(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 5})
 	l.Grow(300)
 	for !l.InFlight(l.End()) {
@@ -183,6 +185,7 @@ func TestBackfillGoesOnFromItsToken(t *testing.T) {
 // What the server or the database refuses comes out with what to do.
 func TestBackfillRefusals(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "takes a database for each refusal")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 6})
 	l.Grow(600)

@@ -153,6 +153,7 @@ func TestWhatIsNoJSONIsReadAgain(t *testing.T) {
 // What is merely new, or more than a column can hold, is stored as the server sent it, and the stream continues.
 func TestStrangeInputIsStoredExactly(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	deep := strings.Repeat("[", 5000) + strings.Repeat("]", 5000)
 	var events strings.Builder
 	for i := range 100_000 {

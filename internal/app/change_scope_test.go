@@ -142,6 +142,7 @@ func TestTheScopeIsChanged(t *testing.T) {
 // What can't be kept right is refused, and changes nothing.
 func TestChangesOfTheScopeThatAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 92, ActiveShare: 0.4})
 	l.Grow(120)
 	parties, url := l.Parties(), serve(t, l, sandbox.ServerOptions{Version: "3.5"})
@@ -326,6 +327,7 @@ func TestTheScopeIsNarrowed(t *testing.T) {
 // A database that began at a snapshot, or was pruned, holds after an addition what one holds that began at the same floor with the larger scope.
 func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 96, ActiveShare: 0.4}).Parties()
 	for name, c := range map[string]struct {
 		before, now config.Contracts
@@ -404,6 +406,7 @@ func TestTheScopeIsChangedAboveASnapshot(t *testing.T) {
 // What is stored of several scopes goes on to fit them when the database is reset to below a change, pruned, redacted, or changed again.
 func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	parties := sandbox.NewLedger(sandbox.Options{Seed: 97, ActiveShare: 0.4}).Parties()
 	begin := func(t *testing.T) (w *fillWorld, before sandbox.Scope, changedAt int64) {
 		t.Parallel()
@@ -495,6 +498,7 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 // stored of that party is pruned.
 func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	w := newScopeWorld(t, 94, 80)
 	parties := w.ledger.Parties()[1:3]
 	authority := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: w.ledger.ParticipantID()})

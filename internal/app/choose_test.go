@@ -141,6 +141,7 @@ func TestAServiceThatHasNothing(t *testing.T) {
 // what to do; what it says does it.
 func TestADatabaseWhoseHistoryTheServiceHasNoMore(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 104})
 	l.Grow(300)
 	old, recent, ancient := sandbox.NewScan(l, sandbox.ScanOptions{}), sandbox.NewScan(l, sandbox.ScanOptions{Release: "0.7.1"}), sandbox.NewScan(l, sandbox.ScanOptions{StrictInterface: true})
@@ -174,6 +175,7 @@ func TestADatabaseWhoseHistoryTheServiceHasNoMore(t *testing.T) {
 // A seeded network goes on, and one of several services that has updates is enough.
 func TestWhatIsReadAfterSeeding(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(105, 300, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second})
 	database, url := throwaway.Database(t), serveScan(t, scan)
 	_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.5)), testLogger(t), nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -23,6 +24,7 @@ import (
 // A program that has the generated structs reads every row of every typed view, and loses nothing of it.
 func TestGeneratedTypesReadEveryRow(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	if testing.Short() {
 		t.Skip("it builds a program")
 	}

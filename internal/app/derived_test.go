@@ -15,6 +15,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -33,6 +34,7 @@ func derivedRelations(t *testing.T, databaseURL string) map[string][]sandbox.Row
 // which fields it is not the same.
 func TestTheHistoryFollowsFromTheUpdates(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	for _, of := range []sandbox.Options{{Seed: 81}, {Seed: 82, Elsewhere: true}} {
 		l, scan := scanOfLedger(of, 700, sandbox.ScanOptions{BalanceChanges: true})
 		database := networkDatabase(t)
@@ -78,6 +80,7 @@ func requireOnlyDeviations(t *testing.T, served, derived map[string][]sandbox.Ro
 // Records are proved against the updates that are stored, and written again from them.
 func TestRecordsThatFollowFromUpdatesAreVerified(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(84, 600, sandbox.ScanOptions{})
 	database := networkDatabase(t)
 	cfg := networkFor(database, serveScan(t, scan))
@@ -198,6 +201,7 @@ func TestUpdatesArePrunedBeforeTheirRecordsAreSealed(t *testing.T) {
 // History that is filled in below makes records before all others: they are written again, as another generation.
 func TestRecordsOfFilledInHistory(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(85, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second})
 	database, url := networkDatabase(t), serveScan(t, scan)
 	_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.6)), testLogger(t), nil)
@@ -259,6 +263,7 @@ func requireReadToItsEnd(t *testing.T, cfg Indexer) {
 // Per update of the network, archived + minted - created = burned; and the sums of what is beside the records are those of the records.
 func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOfLedger(sandbox.Options{Seed: 86, Elsewhere: true}, 1_500, sandbox.ScanOptions{})
 	database, url := networkDatabase(t), serveScan(t, scan)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
@@ -352,6 +357,7 @@ func statusOfNetwork(t *testing.T, databaseURL string) *store.AmuletSums {
 // After a reset of the updates their records are those of what is read again, also where that is something else.
 func TestRecordsAfterAReset(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	var other atomic.Bool // the service sends other amounts than before
 	_, scan := scanOf(88, 600, sandbox.ScanOptions{Rewrite: func(e sandbox.Element) []byte {
 		if other.Load() && e.Path == "/v2/updates" {
@@ -393,6 +399,7 @@ func TestRecordsAfterAReset(t *testing.T) {
 // other rules.
 func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(89, 600, sandbox.ScanOptions{BalanceChanges: true})
 	database, url := networkDatabase(t), serveScan(t, scan)
 	cfg := networkFor(database, url)

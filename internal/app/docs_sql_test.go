@@ -35,6 +35,7 @@ type documented struct {
 // TestSQLDocuments runs what the documents for readers of schema ledger say, on one database.
 func TestSQLDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs every query of the documents")
 	d := document(t)
 	t.Run("cookbook", d.testCookbook)

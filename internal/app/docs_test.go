@@ -115,6 +115,7 @@ func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor i
 // Every example of the documents runs as the role that they describe, and answers something.
 func TestExamplesOfTheDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs the examples of the documents")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 51})
 	l.Grow(1500)
@@ -160,6 +161,7 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 // What was active at an offset is what the model says, and an error where that is not known. Keys hold with rows of a snapshot, too.
 func TestThePastOfTheDocuments(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "indexes a ledger, and runs queries of the documents")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 52})
 	l.Grow(800)
@@ -197,6 +199,7 @@ func TestThePastOfTheDocuments(t *testing.T) {
 // Contracts of the snapshot have lived, too.
 func TestLifetimesOfTheCookbook(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 53})
 	l.Grow(500)
 	database, _ := begunInTheMiddle(t, l)

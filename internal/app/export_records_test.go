@@ -28,6 +28,7 @@ func requireRecords(t *testing.T, cfg Export, schema string) (rows map[string]in
 // The records of the transaction history, and those that follow from the updates of a network, are exported by their seqs, into places of their own.
 func TestRecordsAreExported(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l, scan := scanOf(72, 150, sandbox.ScanOptions{BalanceChanges: true})
 	database := throwaway.Database(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"))
@@ -71,6 +72,7 @@ func TestRecordsAreExported(t *testing.T) {
 // Records that are derived again have other seqs: their files take the place of those of before. Of what was redacted the files have nothing any more.
 func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "derives the records of a network twice")
 	_, scan := scanOf(88, 600, sandbox.ScanOptions{})
 	database, url := networkDatabase(t), serveScan(t, scan)

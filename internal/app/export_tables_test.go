@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/export"
 	"ledgerindexer/store"
 )
@@ -134,6 +135,7 @@ func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 // An export is a table of Apache Iceberg for each relation, of which only the files are read that have what is asked for.
 func TestAnExportIsTables(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, folder, cfg, index := smallExport(t, 73)
 	cfg.Options.Updates = 20
 	wrote, err := exported(t, cfg)
@@ -171,6 +173,7 @@ func TestAnExportIsTables(t *testing.T) {
 // Whatever was left of the metadata of a table, the next export brings them up to date; what is not theirs stays.
 func TestTablesAreBroughtUpToDate(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, folder, cfg, _ := smallExport(t, 74)
 	_, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -257,6 +260,7 @@ func filesInForce(t *testing.T, folder string) (names []string) {
 // Whatever fails, and when, the tables that are in force have whole files, which stay as they are, and the next export brings them up to date.
 func TestTablesInForceAreWhole(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, folder, cfg, index := smallExport(t, 75)
 	db, err := cfg.Open(t.Context(), testLogger(t))
 	require.NoError(t, err)

@@ -267,6 +267,7 @@ func rangesOf(files map[string]string) (names []string) {
 // What a reader of the files sees is what PostgreSQL shows, value by value, also of what no participant has sent yet, and of a network.
 func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l, scan := scanOf(61, 150, sandbox.ScanOptions{})
 	database := throwaway.Database(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Rewrite: new(served).rewrite(strange)}), everything("ledger-effects"))
@@ -312,6 +313,7 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 // Killed at any point and started again, an export has the ranges and rows of one that was not, and no other files.
 func TestAnExportIsKilledAtAnyPoint(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "kills a program again and again until it gets through")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 62})
 	l.Grow(300)
@@ -372,6 +374,7 @@ func smallExport(t *testing.T, seed uint64) (database, folder string, cfg Export
 // What doesn't fit, or is damaged, is refused with what it is and what to do, and nothing is written.
 func TestExportsThatAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, folder, cfg, _ := smallExport(t, 64)
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -453,6 +456,7 @@ func TestExportsThatAreRefused(t *testing.T) {
 // them in PostgreSQL are the whole ledger, each row once.
 func TestAnExportFollowsWhatChanges(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	database, folder, cfg, index := smallExport(t, 65)
 	first, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -528,6 +532,7 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 // What was in flight between synchronizers at the snapshot is not active before it arrives.
 func TestWhatIsExportedOfASnapshotSaysWhatWasActive(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := growInFlight(sandbox.Options{Seed: 5}) // of its own: it grows
 	database, url := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
 	at := ledger.Offset(l.End())
@@ -546,6 +551,7 @@ func TestWhatIsExportedOfASnapshotSaysWhatWasActive(t *testing.T) {
 // A place goes on after pruning: what is repaired or redacted of what is left is exported again, and what was pruned stays in the files.
 func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	database, folder, cfg, _ := smallExport(t, 68)
 	end := ledger.Offset(watermarkOf(t, database))
 	plan, err := RunPrune(t.Context(), cfg.Database, store.PruneBefore{Offset: new(end - 40)}, false, testLogger(t))
@@ -594,6 +600,7 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 // With an export only what it holds is pruned: what its files have, row by row, and what did not change meanwhile.
 func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	database, folder, cfg, index := smallExport(t, 71)
 	cfg.Options.Updates = 20
 	wrote, err := exported(t, cfg)
@@ -706,6 +713,7 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 // Files of what was pruned that lost their manifest, or one that is damaged, are left alone: nothing else has these updates.
 func TestAnExportRemovesNoFilesOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	database, folder, cfg, index := smallExport(t, 69)
 	cfg.Options.Updates = 1000
 	wrote, err := exported(t, cfg)
@@ -763,6 +771,7 @@ func repairLifetimes(t *testing.T, cfg Export) {
 // Of ranges that all changed one after the other is replaced: readers always have the others, and an export that is killed goes on.
 func TestRangesThatChangedAreReplacedOneByOne(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, folder, cfg, _ := smallExport(t, 70)
 	_, err := exported(t, cfg)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
 	"ledgerindexer/sandbox"
@@ -16,6 +17,7 @@ import (
 // Typed views are exported with their types, also of ranges that were exported before they were made, and not of those that were pruned.
 func TestTypedViewsAreExported(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
 	l.Grow(200)
 	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)

@@ -66,6 +66,7 @@ func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 // and when it is mended nothing is lost.
 func TestBulkFilesThatAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads files again and again")
 	_, scan := scanOf(96, 250, inBulk)
 	_, other := scanOf(97, 150, inBulk)

@@ -130,6 +130,7 @@ func TestHistoryIsFilledInFromASnapshotOn(t *testing.T) {
 // Where the participant is pruned, the snapshot is of there, without saying where that is.
 func TestHistoryOfAPrunedParticipantFromASnapshotOn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	w := newFillWorld(t, 82, true, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
 	at := w.quiet(3)
@@ -144,6 +145,7 @@ func TestHistoryOfAPrunedParticipantFromASnapshotOn(t *testing.T) {
 // tell.
 func TestASnapshotWithinHistoryThatWasFilledIn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	w := newFillWorld(t, 83, true, sandbox.ServerOptions{Version: "3.6"}, "ledger-effects")
 	low, at := w.quiet(4), w.quiet(2)
@@ -167,6 +169,7 @@ func TestASnapshotWithinHistoryThatWasFilledIn(t *testing.T) {
 // A snapshot at the lower end of history that does not lead on yet waits until it does, and nobody sees it before.
 func TestASnapshotWaitsForTheHistoryThatLeadsOn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	w := newFillWorld(t, 84, true, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
 	begun := relations(t, w.database)
@@ -184,6 +187,7 @@ func TestASnapshotWaitsForTheHistoryThatLeadsOn(t *testing.T) {
 // What keeps a participant from serving a snapshot is told with what can be done here, and nothing is left of it.
 func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "takes a database for each refusal")
 	for name, c := range map[string]struct {
 		options sandbox.ServerOptions
@@ -214,7 +218,6 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			snapshot := c.options.ListLimit == 0 && name != "not below" // else it can't be had for the beginning either, or is known there
 			w := newFillWorld(t, 85, snapshot, c.options, "acs-delta")
 			from := c.from(w)
@@ -229,6 +232,7 @@ func TestSnapshotsThatCanNotBeCarried(t *testing.T) {
 // A token that the participant does not take any more, because it was upgraded, is no end: the snapshot is read anew.
 func TestASnapshotIsReadAnewWhereItsTokenIsRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "waits between tries, as the commands do")
 	var stop atomic.Pointer[context.CancelFunc]
 	var pages atomic.Int64

@@ -225,14 +225,12 @@ func TestHistoryIsFilledInToTheBeginning(t *testing.T) {
 // and does not reach up to the floor is there too. At each moment verification finds no difference.
 func TestHistoryIsFilledInInPieces(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares many states of a database with others that were indexed anew")
 	for seed := range uint64(2) {
 		snapshot := seed%2 == 0
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			if !snapshot {
-				brief.Skip(t)
-			}
 			random := rand.New(rand.NewPCG(seed, 7))
 			w := newFillWorld(t, 30+seed, snapshot, sandbox.ServerOptions{Version: "3.5"}, "acs-delta")
 			begun := relations(t, w.database)

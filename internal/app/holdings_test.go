@@ -14,6 +14,7 @@ import (
 // What is held, now and at an earlier offset, is what the model of the ledger says, whatever the scope shows of it.
 func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 41})
 	l.Grow(600)
 	some := l.Parties()[:3]
@@ -53,6 +54,7 @@ func TestHoldingsOfAnIndexedLedger(t *testing.T) {
 // What the receivers of a transfer get is what the amulets that it makes for them hold.
 func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "indexes a ledger of many transfers")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 43})
 	l.Grow(1000)
@@ -83,6 +85,7 @@ func TestWhatReceiversGetIsWhatTheyHold(t *testing.T) {
 // Reported balances are what the balance changes of the model come to, at every round that was seen.
 func TestReportedBalancesOfAnIndexedHistory(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "indexes a ledger of many transfers")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 42})
 	l.Grow(700)

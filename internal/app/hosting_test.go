@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/status"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
@@ -54,6 +55,7 @@ func TestHostingChangesAreNoticed(t *testing.T) {
 // The status names the last parties that came and went, as far as they are read, and says what to do.
 func TestTheStatusNamesPartiesThatComeAndGo(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 99})
 	l.Grow(400)
 	database := throwaway.Migrated(t, migrate)

@@ -105,6 +105,7 @@ func TestAnImportMakesTheSameNetwork(t *testing.T) {
 // The export of a network and that of a participant get into the schemas of their own kind only, one network's into no other's, and both into one database.
 func TestImportsOfBothLedgers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l, scan := scanOf(102, 200, sandbox.ScanOptions{})
 	_, elsewhere := scanOf(103, 200, sandbox.ScanOptions{})
 	database, foreign := throwaway.Database(t), networkDatabase(t)

@@ -204,6 +204,7 @@ func TestAnImportIsKilledAtAnyPoint(t *testing.T) {
 // What doesn't fit, or is damaged, is refused with the file and the reason, and stores nothing.
 func TestImportsThatAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	database, folder, cfg, index := smallExport(t, 72)
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
@@ -316,6 +317,7 @@ func (c counted) Open(ctx context.Context, name string) (export.Content, error) 
 // for the updates, in one term and in the next.
 func TestAnImportComparesAFileOnce(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := growInFlight(sandbox.Options{Seed: 76})
 	database, url, scope := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{ExtraEntries: true}), everything("ledger-effects")
 	_, err := RunBackfill(t.Context(), backfillFor(database, url, scope, l.End()), testLogger(t), nil)
@@ -361,6 +363,7 @@ func TestAnImportComparesAFileOnce(t *testing.T) {
 // History that was filled in below a snapshot can't be imported before it is complete: what was active there is not known.
 func TestAnImportOfFilledHistory(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 74, ActiveShare: 0.5})
 	l.Grow(200)
 	url, scope, database := serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"), throwaway.Migrated(t, migrate)
@@ -401,6 +404,7 @@ func TestAnImportOfFilledHistory(t *testing.T) {
 // What was redacted since an export does not come into a database that is begun from it, and is noticed where it may be there already.
 func TestWhatIsRedactedIsNotImported(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 75, ActiveShare: 0.4}), t: t, database: throwaway.Migrated(t, migrate)}
 	s.Ledger.Grow(150)
 	s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{}), everything("ledger-effects"))

@@ -36,6 +36,7 @@ func valueColumns(t *testing.T, database, view string) []string {
 // Types are inferred where no package can be had, from what round-trips; what is published stays when the packages come.
 func TestTypesAreInferredFromValues(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "infers the types of all templates")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 68})
 	l.Grow(500)
@@ -163,6 +164,7 @@ func inferred(t *testing.T, payloads ...string) (columns []string, report ViewRe
 // What does not round-trip is text, and what is no record is jsonb.
 func TestInferenceDistrustsValues(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	for name, c := range map[string]struct {
 		payloads, columns []string
 	}{
@@ -209,6 +211,7 @@ func TestInferenceDistrustsValues(t *testing.T) {
 // A value that comes later and does not fit is NULL; so is one that the view was made without, until it is refreshed.
 func TestInferredColumnsStay(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	columns, _, database := inferred(t, `{"a":"1","b":null,"c":{"x":"1"}}`)
 	require.Equal(t, []string{"a bigint", "c_x bigint"}, columns)
 	execute(t, database, `UPDATE indexer.created SET payload = '{"a":"one","b":"2025-06-18","c":"none"}' WHERE (ledger_offset, node_id) =
@@ -227,6 +230,7 @@ func TestInferredColumnsStay(t *testing.T) {
 // Large objects are maps or have their first members as columns; deep ones end as jsonb.
 func TestInferenceHasLimits(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "infers from values with very many members")
 	member := func(n int) (list []string) {
 		for i := range n {

@@ -13,8 +13,8 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
@@ -97,6 +97,7 @@ func TestANetworkIsSeededFromASnapshot(t *testing.T) {
 // again first.
 func TestARepairInPartKeepsWhatIsActive(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(82, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second})
 	database, url := networkDatabase(t), serveScan(t, scan)
 	_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.3)), testLogger(t), nil)

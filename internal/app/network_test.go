@@ -129,6 +129,7 @@ func TestTheSchemasOfANetworkAreItsOwn(t *testing.T) {
 // What can't be read says what to do, and a database belongs to one network.
 func TestNetworksThatAreRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(74, 200, sandbox.ScanOptions{})
 	_, other := scanOf(75, 200, sandbox.ScanOptions{})
 	_, strict := scanOf(74, 200, sandbox.ScanOptions{StrictInterface: true})

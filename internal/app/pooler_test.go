@@ -14,6 +14,7 @@ import (
 // Every job works through PgBouncer in session mode, from the empty database on.
 func TestEverythingThroughAPooler(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs most of the commands, one after the other")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 44})
 	l.Grow(600)

@@ -80,6 +80,7 @@ func TestAPrunedDatabaseHoldsWhatOneHoldsThatBeganThere(t *testing.T) {
 // In the shape of ledger effects the rows of what stays are those of the stream, which shows more than a snapshot does.
 func TestAPrunedDatabaseOfLedgerEffects(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares what was active at many offsets")
 	w := newFillWorld(t, 92, true, sandbox.ServerOptions{Version: "3.5"}, "ledger-effects")
 	w.ledger.Grow(120)
@@ -93,7 +94,7 @@ func TestAPrunedDatabaseOfLedgerEffects(t *testing.T) {
 		prune(t, w.database, at+1)
 		requireFloors(t, w.database, at, at)
 		for i := range w.ledger.Len() {
-			if offset := w.ledger.Offset(i); offset >= at && (i%7 == 0 || !brief.Run()) {
+			if offset := w.ledger.Offset(i); offset >= at {
 				require.Equal(t, trueActiveAt(w.ledger, w.truth, offset), activeAt(t, w.database, offset), "offset %d", offset)
 			}
 		}
@@ -119,6 +120,7 @@ var readQuestions = []string{
 // too, and damage in it is found without the ledger.
 func TestSealsOfWhatWasPruned(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs the daemon several times")
 	s := indexed(t, 93, 2_100, sandbox.ServerOptions{})
 	s.sealUntil(allVerified)
@@ -141,6 +143,7 @@ func TestSealsOfWhatWasPruned(t *testing.T) {
 // Verifying finds what is altered of what pruning carried, as long as the participant shows it.
 func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	w := newFillWorld(t, 94, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	w.ledger.Grow(60)
 	w.index(t, true)
@@ -174,6 +177,7 @@ func TestDamageOfWhatWasCarriedIsFound(t *testing.T) {
 // What was pruned does not come back by accident, and does where it is asked for: then the database is as whole as before.
 func TestHistoryThatWasPrunedIsFilledInOnDemandOnly(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares a database with one that was indexed anew")
 	w := newFillWorld(t, 95, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	w.database = throwaway.Migrated(t, migrate)
@@ -198,6 +202,7 @@ func TestHistoryThatWasPrunedIsFilledInOnDemandOnly(t *testing.T) {
 // Nobody is told that nothing is stored before an offset, or a time, while history that was filled in is.
 func TestHistoryThatDoesNotReachUpYetIsNotForgotten(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	w := newFillWorld(t, 99, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	w.fill(t, 30, 80, false)
 	pair := config.Database{DatabaseURL: w.database}
@@ -282,6 +287,7 @@ func TestTheDaemonRetainsSoMuch(t *testing.T) {
 // The updates of a network are pruned in their own pair of schemas.
 func TestANetworkIsPruned(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	_, scan := scanOf(98, 600, sandbox.ScanOptions{})
 	database := networkDatabase(t)
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
@@ -371,6 +377,7 @@ func TestAFullDisk(t *testing.T) {
 // holdings and the past. Below the floor the error is that of a database that began there.
 func TestReadersAreAnsweredAsBeforePruning(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads all packages of a ledger")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 101, ActiveShare: 0.4})
 	l.Grow(400)

@@ -123,6 +123,7 @@ func TestAReanchoredDatabaseIsThatOfTheRestoredParticipant(t *testing.T) {
 // A database that began at a snapshot, whose participant is pruned below where they part: with --since no more is read than has to be.
 func TestReanchoringASnapshotWithAPrunedParticipant(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads several histories one after the other")
 	first, restored := backedUp(400), dealtAnew(300, 390, 40)
 	at := quietOffset(t, first)
@@ -160,6 +161,7 @@ func TestReanchoringASnapshotWithAPrunedParticipant(t *testing.T) {
 // Where two updates were received in another order and the last one is where it was, the indexer notices nothing.
 func TestReanchoringFindsWhatTheIndexerDoesNot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := backedUp(200)
 	ledgerURL := serve(t, l, sandbox.ServerOptions{})
 	database := throwaway.Migrated(t, migrate)
@@ -182,6 +184,7 @@ func TestReanchoringFindsWhatTheIndexerDoesNot(t *testing.T) {
 // What the participant can't show again is not removed.
 func TestReanchoringIsRefused(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	first := backedUp(200)
 	strict := sandbox.ServerOptions{StrictInterface: true} // it does not say who it is
 	database := throwaway.Migrated(t, migrate)
@@ -255,6 +258,7 @@ func (w *fillWorld) reanchor(t *testing.T, restored *sandbox.Ledger, options san
 // A database whose scope was changed, once or before what was added was filled in, is made to fit a restored participant, wherever they part.
 func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads several histories one after the other")
 	parties := backedUp(1).Parties()
 	options := sandbox.ServerOptions{Version: "3.5", ListLimit: 15}
@@ -273,7 +277,6 @@ func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 	for name, cut := range map[string]int{"below the change": 120, "above the change": 190} {
 		t.Run("taken away, they part "+name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			w, earlier := begin(t, parties[1:4], parties[1:2])
 			changedAt := w.ledger.Offset(159)
 			done := w.reanchor(t, dealtAnew(cut, 220, 40), options)
@@ -283,7 +286,6 @@ func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 		})
 		t.Run("added, they part "+name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			var pages atomic.Int64
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
@@ -310,6 +312,7 @@ func TestReanchoringAfterAChangeOfTheScope(t *testing.T) {
 // Windows that were sealed above where participant and database part are sealed anew.
 func TestReanchoringBelowSeals(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs the daemon several times")
 	s := indexed(t, 61, 200, sandbox.ServerOptions{})
 	s.sealUntil(allSealed)
@@ -327,6 +330,7 @@ func TestReanchoringBelowSeals(t *testing.T) {
 // What was redacted stays so in a restored participant's history: of a contract that is active again, and of updates that are lost.
 func TestReanchoringWhatWasRedacted(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads several histories one after the other")
 	w := &fillWorld{ledger: backedUp(240), scope: everything("ledger-effects"), database: throwaway.Migrated(t, migrate)}
 	options := sandbox.ServerOptions{Version: "3.5"}

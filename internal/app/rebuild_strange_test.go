@@ -116,6 +116,7 @@ func withValues(text string, n, step int) string {
 // The same of elements that hold what no version knows, and values that no column can hold.
 func TestRowsOfStrangeElementsAreComplete(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	for version, shape := range map[string]string{"3.5": "acs-delta", "3.6": "ledger-effects"} {
 		t.Run("updates of "+version, func(t *testing.T) {
 			t.Parallel()

@@ -253,6 +253,7 @@ func recorded(t *testing.T, name string) string {
 // version and the scope.
 func TestRowsAreComplete(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	servers := map[string]sandbox.ServerOptions{
 		"3.4": {Version: "3.4", ListLimit: 2000}, "3.5": {Version: "3.5"}, "3.6": {Version: "3.6"},
 		"the interface's only": {StrictInterface: true, ListLimit: 2000}, // with checkpoints of its own

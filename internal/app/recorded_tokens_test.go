@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -36,6 +37,7 @@ type printed = map[string]any
 // What moved in a live test network is what its own tools say, and so is what was held after it.
 func TestPublishedAnswers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	replay, err := sandbox.LoadReplay(recorded(t, "updates-ledger-effects-31.json"))
 	require.NoError(t, err)
 	database := throwaway.Migrated(t, migrate)

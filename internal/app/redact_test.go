@@ -101,6 +101,7 @@ var said = []*regexp.Regexp{regexp.MustCompile(`("description":)"(?:[^"\\]|\\.)*
 // other rules. What the redacted updates say is nowhere.
 func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "redacts something of each kind of update that moves amulets, one after the other")
 	_, scan := scanOfLedger(sandbox.Options{Seed: 105, Elsewhere: true}, 700, sandbox.ScanOptions{BalanceChanges: true, Rewrite: func(e sandbox.Element) []byte {
 		if e.Path != "/v2/updates" {

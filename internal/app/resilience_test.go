@@ -249,6 +249,7 @@ func TestIndexerRefusals(t *testing.T) {
 // Where to begin is the operator's choice, and an unknown active set is recorded.
 func TestStartSomewhereElse(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	for _, start := range []string{"latest", "100"} {
 		t.Run(start, func(t *testing.T) {
 			t.Parallel()

@@ -125,6 +125,7 @@ func TestAParticipantThatWasRestoredAtTheCheckpoint(t *testing.T) {
 // A scope that shows little of the ledger has its own last common update.
 func TestARestoredParticipantOfANarrowScope(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	first, other := backedUp(400), restored(250, 400)
 	alone := func(party string) sandbox.Scope {
 		return sandbox.Scope{Shape: sandbox.LedgerEffects, Parties: []string{party}, NoTopology: true}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
@@ -231,6 +232,7 @@ var movementRules = []struct {
 // The rules of the token standard, one update each.
 func TestRulesOfMovements(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	var updates []any
 	for i, rule := range movementRules {
 		for _, event := range rule.events {

@@ -19,6 +19,7 @@ var everyMovement = sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sand
 // holds, at every offset.
 func TestMovementsOfAnIndexedLedger(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads and adds up every movement of a ledger")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 47})
 	l.Grow(600)
@@ -62,6 +63,7 @@ func TestMovementsOfAnIndexedLedger(t *testing.T) {
 // other, which it must leave alone.
 func TestBalancesAtEveryOffset(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 48})
 	l.Grow(150)
 	if !brief.Run() {

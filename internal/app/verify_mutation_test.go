@@ -250,16 +250,13 @@ func namesOf(table string) []string { return append([]string{table}, alsoNamed[t
 // Every damage to any column of any relation that is verified is found, named and repaired.
 func TestVerifyFindsNamesAndRepairsEveryMutation(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "damages, verifies and repairs eight databases")
 	seed, count := uint64(numberFrom(t, "MUTATIONS_SEED", 1)), 1000 // mutations, over all databases
-	if brief.Run() {
-		count = 150
-	}
 	worlds := mutationWorlds()
 	for i, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			w.run(t, seed*100+uint64(i), numberFrom(t, "MUTATIONS", count)/len(worlds), numberFrom(t, "MUTATIONS_AT_ONCE", mutationsAtOnce))
 		})
 	}

@@ -140,6 +140,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 // A snapshot that the participant may have cut shows no differences, and nothing is removed because it is not in there.
 func TestVerifyAgainstASnapshotThatMayBeCut(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs the daemon several times")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
 	l.Grow(800)

@@ -55,6 +55,7 @@ func nested(name string, deep int) (list []daml.DataType) {
 // Whatever a package defines that the language allows, its views can be made and read, or it is said why one can't, and the others are made.
 func TestTypedViewsOfHostilePackages(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	long := strings.Repeat("aB", 100)
 	var reserved []daml.Field
 	for _, name := range []string{"select", "from", "user", "table", "order", "end", "null", "true", "fooBar", "foo_bar", "FooBar", "contractId", "payload", "active", "$", "_", "_1", "value", "tag",
@@ -113,6 +114,7 @@ func TestTypedViewsOfHostilePackages(t *testing.T) {
 // has no room is told.
 func TestTypedViewsOfVersionsThatShareNothing(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	version := func(name, prefix string) daml.Package {
 		list := fields(1000, daml.Text)
 		for i := range list {
@@ -142,6 +144,7 @@ func TestTypedViewsOfVersionsThatShareNothing(t *testing.T) {
 // A view is made beside what has its name, and put back where somebody dropped it. What somebody put into its place stays.
 func TestTypedViewsBesideOthers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	template := func(name string) daml.Package {
 		return daml.Package{Name: "p", Version: "1.0", Modules: []daml.Module{{
 			Name: name, Types: []daml.DataType{daml.Record("T", field("x", daml.Text))}, Templates: []daml.Template{{Name: "T"}},
@@ -232,16 +235,13 @@ func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 // connections that are not many.
 func TestTypedViewsOfManyTemplates(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "makes very many views")
-	database, n := "", 800
-	if brief.Run() {
-		database, n = throwaway.Migrated(t, migrate), 100
-	} else {
-		database = throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{ // which has room for less than 1,200 locks
-			"max_connections": "10", "max_wal_senders": "0", "max_worker_processes": "0", "autovacuum_max_workers": "1",
-		}}).URL("")
-		require.NoError(t, migrate(t.Context(), database))
-	}
+	const n = 800
+	database := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{ // which has room for less than 1,200 locks
+		"max_connections": "10", "max_wal_senders": "0", "max_worker_processes": "0", "autovacuum_max_workers": "1",
+	}}).URL("")
+	require.NoError(t, migrate(t.Context(), database))
 	module := daml.Module{Name: "M", Types: []daml.DataType{daml.Record("Go", field("x", daml.Text))}}
 	for i := range n {
 		name := fmt.Sprintf("T%d", i)

@@ -24,6 +24,7 @@ func viewsOf(database string, templates ...string) Views {
 // Every value of the ledger is in its column, of its type.
 func TestTypedViewsShowEveryValue(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "reads all packages of a ledger, and compares every value")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 63})
 	l.Grow(600)
@@ -161,6 +162,7 @@ func asText(kind string, v any) string {
 // Whatever is stored, no query of a view fails: what does not fit is NULL.
 func TestTypedViewsNeverFail(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 64})
 	l.Grow(400)
 	odd := []string{`""`, `"x"`, `null`, `1`, `1e400`, `"1e5"`, `{"a":1}`, `[[]]`, `"99999999999999999999"`, `"9223372036854775808"`, `"-9223372036854775809"`, `"NaN"`, `"1.00000000001"`,

@@ -20,6 +20,15 @@ func Skip(t testing.TB) {
 	}
 }
 
+// Once skips with the race detector a test that is about what is stored, shown or written: what it runs at a time other tests run as well, with
+// the race detector. It is for tests for which that would only take longer.
+func Once(t testing.TB) {
+	t.Helper()
+	if Race {
+		t.Skip("left out with the race detector, since other tests run the same goroutines: `make thorough` runs it")
+	}
+}
+
 // Long skips with -short a test that takes long: why says what it waits for, or does so much of, after "it". `make test` runs it.
 func Long(t testing.TB, why string) {
 	t.Helper()

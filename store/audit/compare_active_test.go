@@ -101,6 +101,7 @@ func newActivity(t *testing.T, shape string) *activity {
 // What was active as of an offset is told right after the watermark has moved on, in both shapes.
 func TestCompareActive(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	for _, shape := range []string{sandbox.ACSDelta, sandbox.LedgerEffects} {
 		t.Run(shape, func(t *testing.T) {
 			t.Parallel()
@@ -128,6 +129,7 @@ func TestCompareActive(t *testing.T) {
 // Whichever column of whichever row that the snapshot tells is altered: it is named.
 func TestCompareActiveNamesWhatIsAltered(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	a := newActivity(t, sandbox.LedgerEffects)
 	at := fmt.Sprint(int64(a.at))
@@ -193,6 +195,7 @@ func (a *activity) incomplete() string {
 // Contracts that are not stored as active, and those that only are stored so.
 func TestCompareActiveNamesMissingAndExtra(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	a := newActivity(t, sandbox.ACSDelta)
 	at := fmt.Sprint(int64(a.at))
@@ -256,6 +259,7 @@ func kindsOrNil(list []findings.Difference) []string {
 // Without a state floor nothing is known of contracts from before.
 func TestCompareActiveWithoutAStateFloor(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 31})
 	l.Grow(100)
 	d := newDatabase(t)
@@ -274,6 +278,7 @@ func TestCompareActiveWithoutAStateFloor(t *testing.T) {
 // themselves are.
 func TestViewsOfADamagedCreation(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	a := newActivity(t, sandbox.ACSDelta)
 	const viewed = `(c.ledger_offset, c.node_id) IN (SELECT v.ledger_offset, v.node_id FROM indexer.interface_views v WHERE v.seen_by_ref IS NOT NULL)
 		AND c.contract_id IN (SELECT x.contract_id FROM indexer.active_contracts x)`

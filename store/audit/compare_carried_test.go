@@ -171,6 +171,7 @@ func spoilt(relation, column, typeName string) string {
 // Whichever column of whichever carried row is altered: it is named, and repaired.
 func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	c := newCarried(t)
 	require.Empty(t, c.differences("SELECT 1"))
@@ -179,12 +180,9 @@ func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 		return fmt.Sprintf("UPDATE indexer.%[1]s x SET %[2]s = %[3]s WHERE ctid = (SELECT ctid FROM indexer.%[1]s x ORDER BY %[2]s %[4]s, 1 LIMIT 1)",
 			relation, column, spoilt(relation, column, c.Columns(relation)[column]), order)
 	}
-	columns, step := 0, 1
-	if brief.Run() {
-		step = 10
-	}
+	columns := 0
 	// One column of each table at a time: of a row that says something in it, and of another.
-	for round := 0; ; round += step {
+	for round := 0; ; round++ {
 		var statements []string
 		for _, relation := range snapshotTables[:5] {
 			list := slices.Sorted(maps.Keys(c.Columns(relation)))
@@ -211,12 +209,13 @@ func TestCarriedRowsAreComparedAndRepaired(t *testing.T) {
 		c.repair()
 		require.Empty(t, unlikeTexts(whole, c.everything()), statements)
 	}
-	require.Greater(t, columns*step, 60)
+	require.Greater(t, columns, 60)
 }
 
 // Carried rows that are gone, that the snapshot has not, and that belong to no event.
 func TestCarriedRowsMissingAndExtra(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	c := newCarried(t)
 	whole := c.everything()
@@ -259,6 +258,7 @@ func TestCarriedRowsMissingAndExtra(t *testing.T) {
 // What was active when indexing began is compared with what is carried.
 func TestCompareActiveWithCarriedRows(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	c := newCarried(t)
 	a := &activity{testDB: c.testDB, store: c.store, at: c.at, entries: slices.Concat(c.pages...)}
 	require.Empty(t, a.compareActive("SELECT 1"))
@@ -277,6 +277,7 @@ func TestCompareActiveWithCarriedRows(t *testing.T) {
 
 func TestFinishedSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	none, err := s.FinishedSnapshot(t.Context())

@@ -101,6 +101,7 @@ var spoils = map[string]string{
 // Whichever column of whichever row is altered: exactly that is named.
 func TestCompareNamesWhatIsAltered(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	c := newCompared(t)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -115,9 +116,6 @@ func TestCompareNamesWhatIsAltered(t *testing.T) {
 		}
 		columns++
 		relations[relation] = true
-		if brief.Run() && columns%10 > 0 {
-			continue
-		}
 		spoil := func(value, where string) {
 			t.Helper()
 			places := c.Rows(fmt.Sprintf("SELECT tableoid::regclass::text, ctid::text FROM indexer.%s WHERE %s ORDER BY 1, 2", relation, where))
@@ -151,6 +149,7 @@ func TestCompareNamesWhatIsAltered(t *testing.T) {
 // A row that is gone, one too many, and one that is another's now: exactly that row is named.
 func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	c := newCompared(t)
 	free := c.page.To - 3
@@ -197,6 +196,7 @@ func kinds(list []findings.Difference) []string {
 // What jsonb, arrays and NULL tell apart is told apart.
 func TestCompareIsExact(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	u := storetest.NewUpdate(1, "sync::1")
@@ -247,6 +247,7 @@ func TestCompareIsExact(t *testing.T) {
 // Numbers that refer to a name are compared, and shown, as what they refer to.
 func TestCompareDictionaries(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	pages := storetest.EveryKind(0)
@@ -284,6 +285,7 @@ func TestCompareDictionaries(t *testing.T) {
 // More rows than one statement takes are compared in pieces, of one update too.
 func TestCompareInPieces(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
@@ -339,6 +341,7 @@ func TestPieces(t *testing.T) {
 // A comparison sees one state of the database, whatever is committed meanwhile.
 func TestCompareReadsOneSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	pages := storetest.EveryKind(0)
@@ -363,6 +366,7 @@ func TestCompareReadsOneSnapshot(t *testing.T) {
 
 func TestCompareEnds(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
@@ -389,6 +393,7 @@ func TestCompareEnds(t *testing.T) {
 // What is compared is every column that there is, so that a new one can't be forgotten.
 func TestCompareCoversEveryColumn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	require.NoError(t, s.db.ReadOnly(t.Context(), func(tx pgx.Tx) error {

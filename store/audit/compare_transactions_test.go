@@ -75,6 +75,7 @@ func TestCompareRecordsNamesWhatIsAltered(t *testing.T) {
 // A row that is gone, one too many, and one that is another record's now.
 func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h, records := storedPage(t)
 	s := h.l.store
 	spoilt := func(statements ...string) (list []findings.Difference) {
@@ -113,6 +114,7 @@ func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 // What is claimed follows from the records, however they were appended, in whichever generation.
 func TestPositionFollowsFromTheRecords(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	equal := func() {
 		t.Helper()
@@ -146,6 +148,7 @@ func TestPositionFollowsFromTheRecords(t *testing.T) {
 // Whatever was done to the history, a generation can be begun, and takes the place of all that was.
 func TestARepairBeginsAGeneration(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "takes a database for each damage")
 	for name, damage := range map[string]string{
 		"the position":     "DELETE FROM indexer.transactions_position",
@@ -156,7 +159,6 @@ func TestARepairBeginsAGeneration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			h := newHistory(t)
 			h.append("a", "b", "c")
 			h.Exec(damage)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 	"ledgerindexer/store/internal/storetest"
@@ -15,6 +16,7 @@ import (
 
 func TestCompareUpdate(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	s := l.store
@@ -96,6 +98,7 @@ func TestCompareUpdate(t *testing.T) {
 // A stored row is shown with names for what it refers to, and with all else as it is.
 func TestStoredUpdate(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	pages := storetest.EveryKind(0)

@@ -66,6 +66,7 @@ func (w *twice) stored() (list []string) {
 // Whatever is altered, removed or added, in a table or in its copy: it is found, named, and put right from the other one.
 func TestDamageIsPutRightFromTheCopy(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	w := newTwice(t)
 	before := w.stored()
@@ -122,6 +123,7 @@ func replaced(list []string, one, by string) []string {
 // Where neither of two rows is what was written, and where both may be, nothing is written, and the error says what to do.
 func TestWhatBothCopiesLost(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	w := newTwice(t)
 	refused := func(statement string, says ...string) {
@@ -171,6 +173,7 @@ func TestWhatBothCopiesLost(t *testing.T) {
 // from that: the repair brings what would be there without the damage.
 func TestDamageStaysWhereItIs(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	for name, c := range map[string]struct{ statement, want string }{
 		"a floor":  {"UPDATE indexer.floors SET state_floor = 99", "40 100"},
@@ -180,7 +183,6 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			w := newTwice(t)
 			require.Equal(t, "80 100", w.Floors())
 			w.Exec(c.statement)
@@ -199,6 +201,7 @@ func TestDamageStaysWhereItIs(t *testing.T) {
 // does one that comes new, where the damaged row says that it is that.
 func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	for name, statement := range map[string]string{
 		"altered": `UPDATE indexer.synchronizers SET synchronizer_id = 'sync::9' WHERE synchronizer_id = 'sync::1';
@@ -210,7 +213,6 @@ func TestDamagedNamesKeepTheirNumbers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			d := newDatabase(t)
 			l := d.started()
 			require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -16,6 +17,7 @@ import (
 // compares and digests. What waits says something else of each event that both snapshots have.
 func TestASnapshotThatWaitsIsNotShown(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := everythingSealed(t)
 	ctx := t.Context()
 	s := d.store()

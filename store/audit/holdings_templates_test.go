@@ -5,12 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/store/internal/storetest"
 )
 
 // A holding that is not found, because its template's interface was not noted, is a difference.
 func TestCompareTemplateInterfaces(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	pages := storetest.EveryKind(0)

@@ -131,6 +131,7 @@ func newGround(t *testing.T, seed uint64, start string, shape ledger.Shape) (*it
 // What was indexed agrees with itself, however it began and was cut.
 func TestADatabaseAgreesWithItself(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	for n, c := range []struct {
 		start string
 		shape ledger.Shape
@@ -173,6 +174,7 @@ func TestADatabaseAgreesWithItself(t *testing.T) {
 // Nothing is compared where nothing was indexed, nor while a snapshot is being read.
 func TestNothingIndexedAgreesWithItself(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := &itself{testDB: newDatabase(t), scope: storetest.Scope}
 	i.store = i.testDB.store()
 	require.Empty(t, i.differences(nil))
@@ -241,6 +243,7 @@ var untold = map[string]bool{
 // Whichever column of whichever row is altered, whichever row is removed: it is found, named, and repaired.
 func TestWhatIsAlteredIsFoundAndRepaired(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	for n, c := range []struct {
 		start     string

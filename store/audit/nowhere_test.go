@@ -56,6 +56,7 @@ func smallGround(t *testing.T, snapshot bool) *itself {
 // A watermark beyond the ledger's end is lowered to it where no update is stored beyond.
 func TestAWatermarkBeyondTheLedger(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := smallGround(t, false)
 	l := i.leadUpdates(i.store)
 	require.NoError(t, l.Append(t.Context(), i.scope, []ledger.Page{{From: 8, To: 20}}))
@@ -70,6 +71,7 @@ func TestAWatermarkBeyondTheLedger(t *testing.T) {
 // The parts that no coverage row claims are told, so that they are read.
 func TestHoles(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := smallGround(t, false)
 	i.Exec("DELETE FROM indexer.coverage")
 	i.Write("INSERT INTO indexer.coverage SELECT 'updates', scope, n, n + 2 FROM indexer.scopes, unnest('{1,4}'::int[]) n")
@@ -88,6 +90,7 @@ func TestHoles(t *testing.T) {
 
 func TestRepairCoverageRefusals(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := smallGround(t, true)
 	end := ledger.Offset(99)
 	_, err := i.store.CompareCoverage(t.Context(), &end, func(findings.Difference) error { return nil })
@@ -98,6 +101,7 @@ func TestRepairCoverageRefusals(t *testing.T) {
 // Rows that belong nowhere are found, and go; of a carried row it is put right where it belongs.
 func TestRowsThatBelongNowhere(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	i := smallGround(t, true)
 	r := i.repairer()
@@ -151,6 +155,7 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 // What nothing but the ledger can tell is found, and left alone: it is for those who read it again.
 func TestWhatOnlyTheLedgerCanTell(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	i := smallGround(t, false)
 	r := i.repairer()
@@ -216,6 +221,7 @@ func TestRepairBesideAWriter(t *testing.T) {
 // What is compared is one state of the database, whatever is committed meanwhile.
 func TestItselfReadsOneSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := smallGround(t, false)
 	l := i.leadUpdates(i.store)
 	at := ledger.Offset(8)
@@ -236,6 +242,7 @@ func TestItselfReadsOneSnapshot(t *testing.T) {
 // Each column of what is compared is compared or is known not to be, so that a new one can't be forgotten.
 func TestItselfCoversEveryReference(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	require.NoError(t, s.db.ReadOnly(t.Context(), func(tx pgx.Tx) error {

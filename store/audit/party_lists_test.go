@@ -16,6 +16,7 @@ import (
 // Lists that were changed are copied back, and what refers to another one is written anew; who remembers numbers begins a new term.
 func TestRepairOfPartyLists(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	page := storetest.EveryKind(0)[0]
 	page.Updates[0].Created[1].Signatories = []string{"bob"}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
@@ -220,6 +221,7 @@ func (w *redactedWorld) stored() map[string][]string {
 // and another reading of the transaction history. All else stays, verifying finds nothing, and what is written then is what erasing left.
 func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	ctx := t.Context()
 	w := &redactedWorld{testDB: d, pages: plantedPages(), records: plantedRecords()}
@@ -313,6 +315,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 // A window that is damaged keeps its digest, so that the damage is found after a redaction too; and one that fails leaves everything as it was.
 func TestARedactionThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	ctx := t.Context()
 	l := d.leadUpdates(d.store())
@@ -355,6 +358,7 @@ func without(all map[string][]string, table string) map[string][]string {
 // what pruning makes of it.
 func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	ctx := t.Context()
 	entries := func() []ledger.ContractEntry {
@@ -465,6 +469,7 @@ func TestWhatWasRedactedDoesNotComeBackWithASnapshot(t *testing.T) {
 // Where it is not known what was active before the database began, a contract of which only its use is stored may be active.
 func TestWhatMayBeActiveIsNotRedacted(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
@@ -478,6 +483,7 @@ func TestWhatMayBeActiveIsNotRedacted(t *testing.T) {
 // An update of two synchronizers is redacted in both places, also in one that is not shown yet.
 func TestAnUpdateIsRedactedWhereverItIsStored(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	var parts []ledger.Update

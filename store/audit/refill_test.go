@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -34,6 +35,7 @@ func (d *testDB) refill(s *opened, read func(r *Refiller, scope ledger.Scope) er
 // Contracts that left the scope and are back are not asked for any more, and readers are told where they ended meanwhile.
 func TestWhatIsBackInTheScope(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s, ctx := d.store(), t.Context()
 	alice := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeLedgerEffects}
@@ -83,6 +85,7 @@ func TestWhatIsBackInTheScope(t *testing.T) {
 // An entry of an unknown kind is stored once after the snapshot was read again, in which it may have another place.
 func TestUnknownEntriesOfASnapshotThatIsReadAgain(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s, ctx := d.store(), t.Context()
 	scope := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeACSDelta}

@@ -14,6 +14,7 @@ import (
 // A ledger that ends before what is stored is another one, or one that lags behind: nothing is removed for its sake.
 func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	for name, statement := range map[string]string{
 		"as it was": "SELECT 1", "without coverage": "DELETE FROM indexer.coverage",
@@ -33,6 +34,7 @@ func TestALedgerThatEndsBeforeWhatIsStored(t *testing.T) {
 // A hole is closed by reading what belongs there: nothing is written, and nobody's term ends, for it alone.
 func TestAHoleAloneEndsNoTerm(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := smallGround(t, false)
 	i.Write("UPDATE indexer.coverage SET to_inclusive = 6")
 	state := func() []string {
@@ -47,6 +49,7 @@ func TestAHoleAloneEndsNoTerm(t *testing.T) {
 // One stray row that seems to come from a snapshot makes no snapshot, and no known active set, where indexing began without.
 func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	for name, start := range map[string]ledger.Offset{"from the middle": 100, "from the beginning": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +75,7 @@ func TestAStrayCarriedRowIsNoSnapshot(t *testing.T) {
 // What was active before indexing began is not known.
 func TestTheActiveSetBelowTheFloor(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	i := smallGround(t, true)
 	fail := func(findings.Difference) error { t.Error("compared"); return nil }
 	err := i.store.CompareActive(t.Context(), 99, nil, func(string) {}, fail)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -12,6 +13,7 @@ import (
 // A repair of a page seals its windows with what is stored then, which need not be what it was to be.
 func TestResealTellsWhatIsStillDifferent(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4}, [2]ledger.Offset{4, 8}, [2]ledger.Offset{8, 10})
 	d.Exec(`CREATE FUNCTION indexer.spoil() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.payload = '{}'; RETURN NEW; END $$`)
 	d.Exec("CREATE TRIGGER spoil BEFORE INSERT ON indexer.created FOR EACH ROW EXECUTE FUNCTION indexer.spoil()")
@@ -23,6 +25,7 @@ func TestResealTellsWhatIsStillDifferent(t *testing.T) {
 // Records that can't be derived again stay: their updates may have been pruned since it was found out that they can.
 func TestRecordsOfPrunedUpdatesAreNotReadAgain(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d, l, _ := sealedUpdates(t)
 	h := &testHistory{testDB: d, l: d.leadTransactions(l.store)}
 	h.append("a", "b")

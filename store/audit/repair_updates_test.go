@@ -67,6 +67,7 @@ func (r *repaired) repair(page ledger.Page, statements ...string) {
 // Whichever column of whichever row is altered: the repair makes all as it was.
 func TestRepairOfEachColumn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	page := storetest.EveryKind(0)[0]
 	page.To += 10
@@ -101,6 +102,7 @@ func TestRepairOfEachColumn(t *testing.T) {
 // Rows, whole offsets and partitions that are gone, rows that the ledger has not, coverage with holes.
 func TestRepairOfRows(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	page := storetest.EveryKind(0)[0]
 	page.To += 10
@@ -142,6 +144,7 @@ func TestRepairKeepsCoverageOfOthers(t *testing.T) {
 
 func TestRepairRefusesWhatIsNotClaimed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	leader := d.leadUpdates(d.store())
 	r := d.repairs(leader.store)
@@ -163,11 +166,12 @@ func swapped(dictionary, ref string) string {
 // two names only.
 func TestRepairOfDictionaries(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 41})
 	l.Grow(120)
 	r := newRepaired(t, simulated(t, l, sandbox.LedgerEffects, 0))
-	for n, statement := range []string{
+	for _, statement := range []string{
 		swapped("templates", "template_ref"), swapped("synchronizers", "synchronizer_ref"),
 		"DELETE FROM indexer.templates", "DELETE FROM indexer.synchronizers", "DELETE FROM indexer.templates WHERE template_ref = 3",
 		"UPDATE indexer.templates SET package_name = package_name || '?'", "UPDATE indexer.templates SET template_id = template_id || '?' WHERE template_ref = 1",
@@ -178,9 +182,6 @@ func TestRepairOfDictionaries(t *testing.T) {
 		"DELETE FROM indexer.party_lists", "DELETE FROM indexer.party_lists WHERE party_list_ref = 3",
 		"UPDATE indexer.party_lists SET parties = parties || '{mallory}'",
 	} {
-		if brief.Run() && n%5 > 0 {
-			continue
-		}
 		r.repair(r.page, statement)
 	}
 	r.Exec("DELETE FROM indexer.template_interfaces")
@@ -197,6 +198,7 @@ func TestRepairOfDictionaries(t *testing.T) {
 // it out; and a fact that alone refers to the wrong name is what is repaired.
 func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	one := storetest.OneCreation(0, 1)[0]
 	two := storetest.OneCreation(1, 2)[0]
@@ -221,7 +223,6 @@ func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			newRepaired(t, page).repair(c.page, c.statements...)
 		})
 	}
@@ -231,6 +232,7 @@ func TestRepairTellsFactsFromDictionaries(t *testing.T) {
 // dictionaries.
 func TestRepairOfAnotherHistory(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	page := storetest.EveryKind(0)[0]
 	r := newRepaired(t, page)
 	dictionaries := r.Rows("SELECT x::text FROM indexer.templates x UNION ALL SELECT y::text FROM indexer.synchronizers y")

@@ -70,22 +70,18 @@ func after(pages []ledger.Page, from ledger.Offset) (rest []ledger.Page) {
 // Set back to any offset, a database is as one that was indexed just so far, and from there it continues to what it was.
 func TestReset(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares many states of a database with others that were written anew")
 	for n, start := range []string{fromGenesis, fromSnapshot, fromMiddle} {
 		t.Run(start, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			i := newItself(t, uint64(300+n), start, ledger.ShapeLedgerEffects, 15)
 			other, _, _ := newGround(t, uint64(300+n), start, ledger.ShapeLedgerEffects)
 			first, end := i.pages[0].From, i.pages[len(i.pages)-1].To
 			whole := i.shown()
 			random := rand.New(rand.NewPCG(4, uint64(n)))
 			offsets := []ledger.Offset{end, first}
-			between := 4
-			if brief.Run() {
-				between = 1
-			}
-			for range between {
+			for range 4 {
 				offsets = append(offsets, first+ledger.Offset(random.Int64N(int64(end-first))))
 			}
 			l := i.leadUpdates(i.store)

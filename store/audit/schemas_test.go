@@ -97,6 +97,7 @@ func (p *pairTest) status(t *testing.T) store.Status {
 // Two pairs of schemas are two databases in one: neither sees the other.
 func TestPairsOfSchemas(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "migrates a pair of schemas, and does most things in it")
 	d := &testDB{storetest.New(t, throwaway.Database(t))}
 	ctx := t.Context()

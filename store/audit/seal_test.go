@@ -111,6 +111,7 @@ func TestSealUpdates(t *testing.T) {
 // Whatever was changed since is found and named, in rows as in the list of windows itself.
 func TestCompareSeals(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares and repairs again and again")
 	const first, second = "stream updates, from_exclusive 0, to_inclusive 4", "stream updates, from_exclusive 4, to_inclusive 8"
 	for name, c := range map[string]struct {
@@ -135,7 +136,6 @@ func TestCompareSeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			d, l, _ := sealedUpdates(t, [2]ledger.Offset{0, 4}, [2]ledger.Offset{4, 8})
 			d.Exec(c.damage)
 			require.Equal(t, c.want, d.damaged(l.store))
@@ -146,6 +146,7 @@ func TestCompareSeals(t *testing.T) {
 // The windows that follow one another from the floor on, and were equal, say how far everything was verified.
 func TestVerifiedOffset(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	require.Equal(t, "<nil> <nil>", d.Row("SELECT ledger.verified_offset(), ledger.verified_seq()"))
 	d.Exec("INSERT INTO indexer.checkpoints (stream, ledger_offset) VALUES ('updates', 100)")
@@ -190,6 +191,7 @@ func TestVerifiedOffset(t *testing.T) {
 // What is sealed next continues behind the last window, closes holes, and begins with what was repaired or differed.
 func TestNextWindow(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d, l, page := sealedUpdates(t)
 	next := func(size, again int64) *findings.Window {
 		t.Helper()
@@ -254,6 +256,7 @@ func TestNextWindow(t *testing.T) {
 // What is not shown any more is sealed as it is; what differed before stays different.
 func TestSealNotShown(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d, l, page := sealedUpdates(t)
 	ctx := t.Context()
 	require.NoError(t, l.SealNotShown(ctx, findings.SealedUpdates, 0, 4))
@@ -270,6 +273,7 @@ func TestSealNotShown(t *testing.T) {
 // A repair seals what it wrote as a whole, and leaves alone what nobody looked at.
 func TestReseal(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "alters columns and rows one after the other, and compares each time")
 	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4})
 	ctx := t.Context()
@@ -333,6 +337,7 @@ func TestSealWaitsForARepair(t *testing.T) {
 // The rows of a snapshot are sealed if nothing was repaired while they were compared.
 func TestSealSnapshot(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := everythingSealed(t)
 	ctx := t.Context()
 	s := d.store()
@@ -406,6 +411,7 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 // What was pruned, or read again into another generation, between choosing a window and sealing it is not sealed: no window would follow it.
 func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d, l, page := sealedUpdates(t)
 	back := d.leadBackfill(l.store)
 	require.NoError(t, back.Prune(t.Context(), 5))
@@ -439,6 +445,7 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 // Where other windows are sealed already, these stay: what is imported has the digest that it had, and that is enough.
 func TestImportedSealsBesideOthers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4}, [2]ledger.Offset{4, 10})
 	var seals []store.ExportSeal
 	require.NoError(t, l.store.Export(t.Context(), func(e *store.ExportSnapshot) (err error) {
