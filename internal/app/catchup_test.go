@@ -84,7 +84,7 @@ func TestKilledWhileCatchingUp(t *testing.T) {
 func TestMaxRequestsBoundsEverything(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 54})
-	l.Grow(3000)
+	l.Grow(800)
 	var mu sync.Mutex
 	now, most := 0, 0
 	server := newSwitchable(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

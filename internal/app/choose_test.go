@@ -151,7 +151,7 @@ func TestADatabaseWhoseHistoryTheServiceHasNoMore(t *testing.T) {
 		cfg.ScanHistory = history
 		return RunIndexer(t.Context(), cfg, testLogger(t))
 	}
-	database := throwaway.Database(t)
+	database := throwaway.Migrated(t, migrate)
 	require.NoError(t, start(database, "transactions"))
 	require.NoError(t, start(database, "auto"), "the service has both, and the database one")
 	service.turnTo(recent)
@@ -177,7 +177,7 @@ func TestWhatIsReadAfterSeeding(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	_, scan := scanOf(105, 300, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second})
-	database, url := throwaway.Database(t), serveScan(t, scan)
+	database, url := networkDatabase(t), serveScan(t, scan)
 	_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.5)), testLogger(t), nil)
 	require.NoError(t, err)
 	var asked atomic.Int64

@@ -30,7 +30,7 @@ func TestRecordsAreExported(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	l, scan := scanOf(72, 150, sandbox.ScanOptions{BalanceChanges: true})
-	database := throwaway.Database(t)
+	database := databaseOfBoth(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"))
 	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))

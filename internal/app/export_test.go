@@ -269,7 +269,7 @@ func TestWhatIsExportedIsWhatIsShown(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	l, scan := scanOf(61, 150, sandbox.ScanOptions{})
-	database := throwaway.Database(t)
+	database := databaseOfBoth(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{Rewrite: new(served).rewrite(strange)}), everything("ledger-effects"))
 	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))

@@ -132,7 +132,19 @@ type fillWorld struct {
 
 func newFillWorld(t *testing.T, seed uint64, snapshot bool, options sandbox.ServerOptions, shape string) *fillWorld {
 	t.Helper()
-	w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4}), scope: defaultScope(), database: throwaway.Migrated(t, migrate)}
+	w := fillWorldIn(t, throwaway.Migrated(t, migrate), seed, options, shape)
+	if snapshot {
+		_, err := RunBackfill(t.Context(), backfillFor(w.database, w.ledgerURL, w.scope, w.at), testLogger(t), nil)
+		require.NoError(t, err)
+	}
+	w.index(t, snapshot)
+	return w
+}
+
+// fillWorldIn is a world whose database holds nothing yet.
+func fillWorldIn(t *testing.T, database string, seed uint64, options sandbox.ServerOptions, shape string) *fillWorld {
+	t.Helper()
+	w := &fillWorld{ledger: sandbox.NewLedger(sandbox.Options{Seed: seed, ActiveShare: 0.4}), scope: defaultScope(), database: database}
 	w.ledger.Grow(180)
 	w.at = quietOffset(t, w.ledger)
 	w.ledgerURL = serve(t, w.ledger, options)
@@ -142,11 +154,6 @@ func newFillWorld(t *testing.T, seed uint64, snapshot bool, options sandbox.Serv
 	if shape == "ledger-effects" {
 		w.truth.Shape = sandbox.LedgerEffects
 	}
-	if snapshot {
-		_, err := RunBackfill(t.Context(), backfillFor(w.database, w.ledgerURL, w.scope, w.at), testLogger(t), nil)
-		require.NoError(t, err)
-	}
-	w.index(t, snapshot)
 	return w
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -51,6 +52,16 @@ func migrateNetwork(ctx context.Context, url string) error {
 func networkDatabase(t *testing.T) string {
 	t.Helper()
 	return throwaway.Migrated(t, migrateNetwork)
+}
+
+func migrateBoth(ctx context.Context, url string) error {
+	return errors.Join(migrate(ctx, url), migrateNetwork(ctx, url))
+}
+
+// databaseOfBoth returns a database that has the pairs of schemas of a participant's ledger and of a network, and nothing in them.
+func databaseOfBoth(t *testing.T) string {
+	t.Helper()
+	return throwaway.Migrated(t, migrateBoth)
 }
 
 // serve starts a participant and returns its URL.

@@ -108,7 +108,7 @@ func TestImportsOfBothLedgers(t *testing.T) {
 	brief.Once(t)
 	l, scan := scanOf(102, 200, sandbox.ScanOptions{})
 	_, elsewhere := scanOf(103, 200, sandbox.ScanOptions{})
-	database, foreign := throwaway.Database(t), networkDatabase(t)
+	database, foreign := databaseOfBoth(t), networkDatabase(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"))
 	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
@@ -120,7 +120,7 @@ func TestImportsOfBothLedgers(t *testing.T) {
 		return folder
 	}
 	participant, network, another := folderOf(cfg.Database), folderOf(networkPair(database)), folderOf(networkPair(foreign))
-	other := config.Database{DatabaseURL: throwaway.Database(t)}
+	other := config.Database{DatabaseURL: databaseOfBoth(t)}
 	both := networkPair(other.DatabaseURL)
 	for _, i := range []Import{{Database: both, From: network}, {Database: other, From: participant}, {Database: both, From: network}} {
 		_, err := RunImport(t.Context(), i, testLogger(t))

@@ -381,7 +381,7 @@ func TestAnImportOfFilledHistory(t *testing.T) {
 		folder := t.TempDir()
 		_, err := exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder})
 		require.NoError(t, err)
-		_, err = imported(t, throwaway.Database(t), folder)
+		_, err = imported(t, throwaway.Migrated(t, migrate), folder)
 		var problem *ledger.Problem
 		require.ErrorAs(t, err, &problem)
 		require.Contains(t, problem.What, what)
@@ -391,7 +391,7 @@ func TestAnImportOfFilledHistory(t *testing.T) {
 	fill(at-60, at)
 	refused("below the snapshot at offset")
 	fill(0, at)
-	folder, other := t.TempDir(), throwaway.Database(t)
+	folder, other := t.TempDir(), throwaway.Migrated(t, migrate)
 	_, err = exported(t, Export{Database: config.Database{DatabaseURL: database}, To: folder})
 	require.NoError(t, err)
 	_, err = imported(t, other, folder)
@@ -413,7 +413,7 @@ func TestWhatIsRedactedIsNotImported(t *testing.T) {
 	cfg := Export{Database: s.cfg.Database, To: t.TempDir(), Options: export.Options{Updates: 40}}
 	wrote, err := exported(t, cfg)
 	require.NoError(t, err)
-	before := throwaway.Database(t)
+	before := throwaway.Migrated(t, migrate)
 	_, err = imported(t, before, cfg.To)
 	require.NoError(t, err)
 
@@ -431,7 +431,7 @@ func TestWhatIsRedactedIsNotImported(t *testing.T) {
 	first.Options.Through = wrote[0].To
 	_, err = exported(t, first)
 	require.NoError(t, err)
-	halfway := throwaway.Database(t)
+	halfway := throwaway.Migrated(t, migrate)
 	_, err = imported(t, halfway, cfg.To)
 	if err != nil { // where a window lies in ranges that were not written again only
 		require.ErrorContains(t, err, "does not have the digest with which it was sealed")
@@ -444,7 +444,7 @@ func TestWhatIsRedactedIsNotImported(t *testing.T) {
 	require.NoError(t, err)
 	_, err = exported(t, cfg)
 	require.NoError(t, err)
-	for _, database := range []string{before, halfway, throwaway.Database(t)} {
+	for _, database := range []string{before, halfway, throwaway.Migrated(t, migrate)} {
 		_, err = imported(t, database, cfg.To)
 		require.NoError(t, err)
 		require.Zero(t, content(database))

@@ -13,7 +13,6 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -132,7 +131,7 @@ func TestABackfillOfANetworkGoesOnFromItsToken(t *testing.T) {
 		}
 		return faults(r)
 	}})
-	database, url := throwaway.Database(t), serveScan(t, scan)
+	database, url := networkDatabase(t), serveScan(t, scan)
 	var progress ledger.SnapshotProgress
 	stops := 0
 	for ; ; stops++ {

@@ -340,8 +340,7 @@ func TestAFullDisk(t *testing.T) {
 		return err
 	}))
 	t.Cleanup(func() { require.NoError(t, disk.Run(server.Stop)) })
-	w := newFillWorld(t, 100, true, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
-	w.database = server.URL("")
+	w := fillWorldIn(t, server.URL(""), 100, sandbox.ServerOptions{Version: "3.6"}, "acs-delta")
 	require.NoError(t, migrate(t.Context(), w.database))
 	w.ledger.Grow(3_000)
 	w.index(t, true)

@@ -27,7 +27,7 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon for a ledger and its network, and verifies both")
 	l, scan := scanOf(101, 400, sandbox.ScanOptions{})
-	database := throwaway.Database(t)
+	database := databaseOfBoth(t)
 	scope := defaultScope()
 	scope.Shape = "ledger-effects"
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope)

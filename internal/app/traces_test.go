@@ -235,7 +235,7 @@ func TestACollectorThatIsAway(t *testing.T) {
 		hangs.Close()
 	})
 	l := sandbox.NewLedger(sandbox.Options{Seed: 92})
-	l.Grow(1500)
+	l.Grow(300)
 	for name, c := range map[string]struct{ endpoint, log string }{
 		"away":  {"http://" + closed.Addr().String(), "traces can't be sent"},
 		"hangs": {hangs.URL, "does not take the last traces"},
