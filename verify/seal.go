@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -11,8 +12,7 @@ import (
 )
 
 const (
-	// A window is sealed when this many updates or records are in it, or when none with fewer was sealed for this long.
-	windowSize  = 1000
+	// A window is sealed when it is full, or when none that is not was sealed for this long.
 	longestOpen = 10 * time.Minute
 	// How often to look for windows to seal when there are none.
 	lookEvery = 10 * time.Second
@@ -22,7 +22,9 @@ const (
 // digest of its rows. Its rate is limited.
 type Seals struct {
 	// Rate returns how many updates, entries of a snapshot or records are read per second at most, at least 1; it may change.
-	Rate   func() int
+	Rate func() int
+	// Window is how many updates or records a full window has; 0: 1000.
+	Window int64
 	Logger *slog.Logger
 	// Sealed, if set, is called for each window that was sealed.
 	Sealed func(Sealing)
@@ -192,6 +194,9 @@ func sentences(list []findings.Difference) (texts []string) {
 	}
 	return texts
 }
+
+// size returns how many updates or records a full window has.
+func (s *Seals) size() int64 { return cmp.Or(s.Window, 1000) }
 
 // pace waits until the rate allows another read.
 func (s *Seals) pace(ctx context.Context) { ingest.Sleep(ctx, time.Until(s.next)) }

@@ -25,7 +25,7 @@ type recordSeals struct {
 }
 
 func (r *recordSeals) window(ctx context.Context) (*findings.Window, error) {
-	return r.database.NextWindow(ctx, findings.SealedTransactions, windowSize, r.again, r.known)
+	return r.database.NextWindow(ctx, findings.SealedTransactions, r.size(), r.again, r.known)
 }
 
 func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {

@@ -19,11 +19,11 @@ type updateSeals struct {
 	source   UpdateSource
 	database SealDatabase
 	sealer   Sealer
-	fit      int64 // updates of about windowBytes, at most windowSize, by the window that was read last; 0: none was read yet
+	fit      int64 // updates of about windowBytes, at most those of a full one, by the window that was read last; 0: none was read yet
 }
 
 func (u *updateSeals) window(ctx context.Context) (*findings.Window, error) {
-	return u.database.NextWindow(ctx, findings.SealedUpdates, cmp.Or(u.fit, windowSize), u.again, u.known)
+	return u.database.NextWindow(ctx, findings.SealedUpdates, cmp.Or(u.fit, u.size()), u.again, u.known)
 }
 
 func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, bool, error) {
@@ -45,7 +45,7 @@ func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Shown: true, Comparison: c}, err == nil, err
 }
 
-// read reads a window as one page. A window that was not sealed before may end sooner, at windowSize updates or windowBytes.
+// read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has windowBytes.
 func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page, error) {
 	whole := ledger.Page{From: ledger.Offset(w.From), To: ledger.Offset(w.From)}
 	for to := ledger.Offset(w.To); whole.To < to; {
@@ -59,12 +59,12 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 		}
 		u.spent(max(1, len(page.Updates)))
 		whole.To, whole.Bytes, whole.Updates = page.To, whole.Bytes+page.Bytes, append(whole.Updates, page.Updates...)
-		if !w.Again && (len(whole.Updates) >= windowSize || whole.Bytes >= windowBytes) {
+		if !w.Again && (int64(len(whole.Updates)) >= u.size() || whole.Bytes >= windowBytes) {
 			break
 		}
 	}
 	if n := int64(len(whole.Updates)); n > 0 {
-		u.fit = min(max(1, windowBytes*n/max(1, whole.Bytes)), windowSize)
+		u.fit = min(max(1, windowBytes*n/max(1, whole.Bytes)), u.size())
 	}
 	return whole, nil
 }
@@ -72,7 +72,7 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 // notShown seals a window that the source does not show any more.
 func (s *Seals) notShown(ctx context.Context, sealer Sealer, stream string, w findings.Window) (Sealing, bool, error) {
 	s.pace(ctx)
-	s.spent(windowSize) // the database has to read as much
+	s.spent(int(s.size())) // the database has to read as much
 	err := sealer.SealNotShown(ctx, stream, w.From, w.To)
 	return Sealing{Stream: stream, From: w.From, To: w.To}, err == nil, err
 }

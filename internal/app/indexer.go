@@ -38,6 +38,7 @@ type Indexer struct {
 
 	lookAgain   time.Duration // replaces lookAgainAfter in tests; 0: lookAgainAfter
 	flushTraces time.Duration // replaces how long the end waits for a collector, in tests; 0: that
+	sealWindow  int64         // replaces how many updates or records a full window of seals has, in tests; 0: that
 }
 
 // indexer is the part of a running daemon that writes one pair of schemas. The streams of the pair share it.

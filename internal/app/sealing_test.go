@@ -26,6 +26,9 @@ const (
 	hidden      = "the source does not show any more what was not verified yet; it is sealed without being compared"
 )
 
+// smallWindow is how many updates a full window of seals has in these tests.
+const smallWindow = 200
+
 // sealed is an indexed ledger whose updates are about to be sealed.
 type sealed struct {
 	*sandbox.Ledger
@@ -41,6 +44,7 @@ func indexed(t *testing.T, seed uint64, updates int, options sandbox.ServerOptio
 	s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: seed}), t: t, database: throwaway.Migrated(t, migrate)}
 	s.Grow(updates)
 	s.cfg = indexerFor(s.database, serve(t, s.Ledger, options), everything("ledger-effects"))
+	s.cfg.sealWindow = smallWindow
 	s.index()
 	return s
 }
@@ -120,14 +124,14 @@ func TestEverythingIsSealed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
-			s := indexed(t, 61, 1050, options)
+			s := indexed(t, 61, 250, options)
 			s.sealUntil("EXISTS (SELECT FROM ledger.verifications)")
 			s.Grow(50)
 			s.index()
 			s.sealUntil(allVerified)
 			require.Regexp(t, "^equal( equal)+$", s.windows("updates"))
 			s.holds("(SELECT max(to_inclusive - from_exclusive) FROM ledger.verifications) < ledger.latest_offset()")
-			s.holds("(SELECT count(*) FROM ledger.updates) = 1100")
+			s.holds("(SELECT count(*) FROM ledger.updates) = 300")
 			require.Empty(t, s.damaged())
 			require.Empty(t, s.journal.lines(t, differs))
 
@@ -142,8 +146,8 @@ func TestEverythingIsSealed(t *testing.T) {
 func TestDifferencesAreSealed(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
-	s := indexed(t, 62, 1100, sandbox.ServerOptions{})
-	at := s.Offset(1050)
+	s := indexed(t, 62, 220, sandbox.ServerOptions{})
+	at := s.Offset(210)
 	s.exec("UPDATE indexer.updates SET update_id = 'x' || update_id WHERE ledger_offset = $1", at)
 	s.sealUntil(allSealed, differs)
 	require.Equal(t, "equal different", s.windows("updates"))
@@ -170,10 +174,11 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
 			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 68}), t: t, database: throwaway.Migrated(t, migrate)}
-			s.Grow(1050)
+			s.Grow(250)
 			scope := everything("ledger-effects")
 			scope.Topology = false // 3.4 has another name for an event of these
 			s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[0]}), scope)
+			s.cfg.sealWindow = smallWindow
 			s.index()
 			s.cfg.LedgerURL = serve(t, s.Ledger, sandbox.ServerOptions{Version: releases[1]})
 			s.Grow(20)
@@ -189,12 +194,12 @@ func TestAfterAnUpgradeOfTheParticipant(t *testing.T) {
 func TestWhatWasPrunedIsSealedAsItIs(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon several times")
-	s := indexed(t, 63, 1200, sandbox.ServerOptions{})
-	require.NoError(t, s.Prune(s.Offset(1150)))
+	s := indexed(t, 63, 240, sandbox.ServerOptions{})
+	require.NoError(t, s.Prune(s.Offset(230)))
 	s.sealUntil(allSealed, hidden)
 	require.Equal(t, "not_shown not_shown equal", s.windows("updates"))
 	s.holds("ledger.verified_offset() = 0")
-	s.holds("(SELECT max(to_inclusive) FROM ledger.verifications WHERE result = 'not_shown') = " + strconv.FormatInt(s.Offset(1150), 10))
+	s.holds("(SELECT max(to_inclusive) FROM ledger.verifications WHERE result = 'not_shown') = " + strconv.FormatInt(s.Offset(230), 10))
 	require.Len(t, s.journal.lines(t, hidden), 1)
 	require.Empty(t, s.damaged())
 	s.exec("UPDATE indexer.created SET acs_delta = false WHERE (ledger_offset, node_id) = (SELECT ledger_offset, node_id FROM indexer.created ORDER BY 1, 2 LIMIT 1)")
