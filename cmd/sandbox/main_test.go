@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,18 +18,10 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/sandbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
-
-// demoOf runs the demo once, in a database of its own, and returns what it prints.
-func demoOf(t *testing.T, args ...string) string {
-	t.Helper()
-	var out bytes.Buffer
-	args = append([]string{"--all", "--once", "--listen", "127.0.0.1:0", "--database-url", throwaway.Database(t)}, args...)
-	require.NoError(t, run(t.Context(), args, &out))
-	return out.String()
-}
 
 // start runs the command until stop is called, which returns what run returned.
 func start(t *testing.T, args ...string) (line, url string, stop func() error) {
@@ -132,20 +125,23 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 // The demo shows the whole product, on a PostgreSQL that it finds or starts, and leaves nothing running.
 func TestDemo(t *testing.T) {
 	t.Parallel()
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l.Grow(100)
+	records := len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs())
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--updates", "50", "--listen", "127.0.0.1:0"}, &out))
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--seed", "3", "--updates", "100", "--listen", "127.0.0.1:0"}, &out))
 	for _, part := range []string{
 		"starting PostgreSQL", "simulated participant", "backfill: stored", "indexer: caught up",
-		"FROM ledger.active_contracts", "simulated Scan service", "RELATION", "ledger.created_events", "done",
+		"FROM ledger.active_contracts", "simulated Scan service: release ", "RELATION", "ledger.created_events", "FROM network.party_transfers", "done",
 	} {
 		require.Contains(t, out.String(), part)
 	}
+	require.Regexp(t, `network\.transactions +`+strconv.Itoa(records)+`\n`, out.String(), "every record of the service")
 }
 
 // The demo reads, and has its users read, as the role that the documents describe.
 func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 	t.Parallel()
-	brief.Long(t, "runs the whole product, with a database server of its own")
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	var options []string
@@ -153,7 +149,6 @@ func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 		options = append(options, "-c "+setting[1]+"="+setting[2])
 	}
 	require.Equal(t, strings.Join(options, " "), readerOptions)
-	require.Contains(t, demoOf(t, "--updates", "50"), "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
 }
 
 // Without --once it follows the live ledger until it is stopped.

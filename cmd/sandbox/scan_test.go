@@ -6,14 +6,13 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
-	"ledgerindexer/sandbox"
+	"ledgerindexer/internal/throwaway"
 )
 
 // history asks for records of the transaction history.
@@ -122,23 +121,12 @@ func TestFlagsForAScanServiceOverHTTPS(t *testing.T) {
 // A demo without the service has neither its records nor the questions about them.
 func TestDemoWithoutAScanService(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs the whole product, with a database server of its own")
-	out := demoOf(t, "--no-scan", "--updates", "50")
-	require.Contains(t, out, "FROM ledger.holding_totals")
-	require.NotContains(t, out, "Scan")
-	require.NotContains(t, out, "FROM network.")
-	require.Contains(t, out, "done")
-}
-
-// Every record that the service has is in the demo's database.
-func TestDemoReadsTheWholeHistory(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "runs the whole product, with a database server of its own")
-	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
-	l.Grow(300)
-	records := len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs())
-	out := demoOf(t, "--seed", "3", "--updates", "300")
-	require.Contains(t, out, "simulated Scan service: release ")
-	require.Regexp(t, `network\.transactions +`+strconv.Itoa(records)+`\n`, out)
-	require.Contains(t, out, "FROM network.party_transfers")
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--no-scan", "--updates", "50", "--listen", "127.0.0.1:0", "--database-url", throwaway.Database(t)}, &out))
+	require.Contains(t, out.String(), "FROM ledger.holding_totals")
+	require.NotContains(t, out.String(), "Scan")
+	require.NotContains(t, out.String(), "FROM network.")
+	require.Contains(t, out.String(), "done")
 }
