@@ -100,6 +100,7 @@ func TestLatencyAtAnyRate(t *testing.T) {
 		for checkpoints, set := range servers {
 			for end, blind := range map[string]bool{"": false, ", does not tell its end": true} {
 				t.Run(arrivals+", "+checkpoints+end, func(t *testing.T) {
+					brief.Sample(t)
 					bubble(t, func(t *testing.T) {
 						l := newLoop(t, 5)
 						set(l.ledger)
@@ -122,6 +123,7 @@ func TestLatencyOfADistantServer(t *testing.T) {
 	} {
 		for end, blind := range map[string]bool{"": false, ", does not tell its end": true} {
 			t.Run(arrivals+end, func(t *testing.T) {
+				brief.Sample(t)
 				bubble(t, func(t *testing.T) {
 					l := newLoop(t, 5)
 					l.ledger.pageSize, l.ledger.latency, l.ledger.blind = 200, 60*time.Millisecond, blind
