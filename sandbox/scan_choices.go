@@ -100,6 +100,11 @@ func (v *networkView) choicesOf(number int) []networkChoice {
 	if m.kind > moveTraffic {
 		return v.choicesElsewhere(number)
 	}
+	return v.transferChoices(number, m, made)
+}
+
+// transferChoices are the choices of a transfer: the one of the rules, and what is around it.
+func (v *networkView) transferChoices(number int, m *movement, made []int32) []networkChoice {
 	t := v.transferOf(number)
 	transfer := v.rulesTransfer(number, &t)
 	switch {

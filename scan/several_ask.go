@@ -69,86 +69,128 @@ func askPatiently[T any](
 	ctx context.Context, s *Several, patience time.Duration, initially int,
 	ask func(context.Context, *peer) (T, error), choose func([]reply[T], waitState) (T, bool, error),
 ) (none T, err error) {
-	type outcome struct {
-		service int // its index in order
-		value   T
-		err     error
-	}
-	order, awake := s.order()
+	q := newQuestion(s, ask)
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	outcomes := make(chan outcome, len(order))
-	values, failures := make([]*T, len(order)), make([]error, len(order))
-	unanswered := map[int]time.Time{} // when they were asked
-	asked := 0                        // how many services
-	askNext := func() {
-		o := outcome{service: asked}
-		asked++
-		unanswered[o.service] = time.Now()
-		go func() {
-			if o.err = s.checkNetwork(asking, order[o.service]); o.err == nil {
-				o.value, o.err = ask(asking, order[o.service])
-			}
-			outcomes <- o
-		}()
-	}
-	for asked < min(initially, len(order)) {
-		askNext()
+	for q.asked < initially && q.askNext(asking) {
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	over := false
 	for {
 		select {
-		case o := <-outcomes:
-			delete(unanswered, o.service)
-			var other *otherNetwork
-			if ctx.Err() != nil || errors.As(o.err, &other) || errors.Is(o.err, ledger.ErrByteLimit) {
-				return none, cmp.Or(o.err, ctx.Err())
-			}
-			s.noteOutcome(ctx, order[o.service], o.err)
-			if failures[o.service] = o.err; o.err == nil {
-				values[o.service] = &o.value
+		case o := <-q.outcomes:
+			if err := q.take(ctx, o); err != nil {
+				return none, err
 			}
 		case <-timer.C:
 			over = true
-			if asked < len(order) {
-				askNext()
-			}
+			q.askNext(asking)
 			timer.Reset(patience)
 		}
-		var replies []reply[T]
-		for i, value := range values {
-			if value != nil {
-				replies = append(replies, reply[T]{order[i], *value})
-			}
-		}
-		state := moreMayCome
-		switch {
-		case asked == len(order) && len(unanswered) == 0:
-			state = allAnswered
-		case over:
-			state = patienceOver
-		case asked >= awake && len(unanswered) == 0:
-			state = othersRest
-		}
+		replies, state := q.replies(), q.state(over)
 		value, ok, err := choose(replies, state)
 		if ok || err != nil {
-			for i, since := range unanswered {
-				if time.Since(since) >= patience {
-					s.noteOutcome(ctx, order[i], errTooSlow)
-				}
-			}
+			q.noteSlow(ctx, patience)
 			return value, err
 		}
 		if state == allAnswered {
-			return none, s.tooFew(order, failures)
+			return none, s.tooFew(q.order, q.failures)
 		}
-		for asked < len(order) && len(replies)+len(unanswered) < initially {
-			askNext()
+		for len(replies)+len(q.unanswered) < initially && q.askNext(asking) {
 		}
-		if len(unanswered) == 0 {
-			askNext()
+		if len(q.unanswered) == 0 {
+			q.askNext(asking)
+		}
+	}
+}
+
+// question is one that services are being asked. They are known by their index in order.
+type question[T any] struct {
+	services   *Several
+	ask        func(context.Context, *peer) (T, error)
+	order      []*peer
+	awake      int
+	asked      int // how many services were
+	unanswered map[int]time.Time
+	values     []*T
+	failures   []error
+	outcomes   chan outcome[T]
+}
+
+// outcome is the answer of one service, or why there is none.
+type outcome[T any] struct {
+	service int
+	value   T
+	err     error
+}
+
+func newQuestion[T any](s *Several, ask func(context.Context, *peer) (T, error)) *question[T] {
+	q := question[T]{services: s, ask: ask, unanswered: map[int]time.Time{}}
+	q.order, q.awake = s.order()
+	q.values, q.failures, q.outcomes = make([]*T, len(q.order)), make([]error, len(q.order)), make(chan outcome[T], len(q.order))
+	return &q
+}
+
+// askNext asks one more service. It reports whether there was one.
+func (q *question[T]) askNext(ctx context.Context) bool {
+	if q.asked == len(q.order) {
+		return false
+	}
+	o := outcome[T]{service: q.asked}
+	q.asked++
+	q.unanswered[o.service] = time.Now()
+	go func() {
+		if o.err = q.services.checkNetwork(ctx, q.order[o.service]); o.err == nil {
+			o.value, o.err = q.ask(ctx, q.order[o.service])
+		}
+		q.outcomes <- o
+	}()
+	return true
+}
+
+// take takes an outcome in. An error ends the question.
+func (q *question[T]) take(ctx context.Context, o outcome[T]) error {
+	delete(q.unanswered, o.service)
+	var other *otherNetwork
+	if ctx.Err() != nil || errors.As(o.err, &other) || errors.Is(o.err, ledger.ErrByteLimit) {
+		return cmp.Or(o.err, ctx.Err())
+	}
+	q.services.noteOutcome(ctx, q.order[o.service], o.err)
+	if q.failures[o.service] = o.err; o.err == nil {
+		q.values[o.service] = &o.value
+	}
+	return nil
+}
+
+// replies returns the answers so far, in the order of the services.
+func (q *question[T]) replies() (list []reply[T]) {
+	for i, value := range q.values {
+		if value != nil {
+			list = append(list, reply[T]{q.order[i], *value})
+		}
+	}
+	return list
+}
+
+// state says what may still come. over says that the services asked so far were waited for long enough.
+func (q *question[T]) state(over bool) waitState {
+	switch {
+	case q.asked == len(q.order) && len(q.unanswered) == 0:
+		return allAnswered
+	case over:
+		return patienceOver
+	case q.asked >= q.awake && len(q.unanswered) == 0:
+		return othersRest
+	}
+	return moreMayCome
+}
+
+// noteSlow records that services have not answered for the time patience.
+func (q *question[T]) noteSlow(ctx context.Context, patience time.Duration) {
+	for i, since := range q.unanswered {
+		if time.Since(since) >= patience {
+			q.services.noteOutcome(ctx, q.order[i], errTooSlow)
 		}
 	}
 }

@@ -42,7 +42,6 @@ var documented = map[string]struct {
 	"internal/app/choose.go":       {1, []string{"the Scan service has neither updates of its network"}},
 	"internal/app/codegen.go":      {1, []string{"no typed view was made"}},
 	"internal/app/files.go":        {2, []string{"`backfill history`: nothing has been indexed yet", "a folder, or the database, has another network's"}},
-	"internal/app/fill.go":         {1, []string{"`backfill history`: nothing has been indexed yet"}},
 	"internal/app/import.go":       {3, []string{"`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the database can't take", "`import`: what was imported"}},
 	"internal/app/indexer.go":      {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/indexes.go":      {1, []string{"no package is stored, or the types of a template"}},

@@ -39,43 +39,8 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 	if len(r.Streams) == 0 {
 		line("updates", "nothing indexed yet")
 	}
-	for _, s := range r.Streams {
-		position := func(o ledger.Offset) string {
-			if migration, at := o.NetworkPosition(); network {
-				return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
-			}
-			return fmt.Sprint(o)
-		}
-		line(s.Stream, "watermark %s, moved %s", position(s.Watermark), s.UpdatedAt.Format(time.RFC3339))
-		line("", "frontier %s", position(s.Frontier))
-		line("", "events complete after offset %d", s.HistoryFloor)
-		if s.StateFloor != nil {
-			line("", "active set known from offset %d", *s.StateFloor)
-		} else {
-			line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
-		}
-		if changed := s.ScopeChanged(); changed != "" {
-			line("", "%s", changed)
-		}
-		for _, changed := range s.HostingChanged() {
-			line("", "%s", changed)
-		}
-		if s.PrunedTo > 0 {
-			line("", "pruned up to offset %d", s.PrunedTo)
-		}
-		if s.Pruning != nil && s.Pruning.Failing {
-			line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
-		}
-		if text := r.LowerSnapshot(); text != "" {
-			line("", "%s", text)
-		}
-		switch {
-		case s.UpdatesPerSecond == nil:
-		case network: // whose offsets are times
-			line("", "%.1f updates/s", *s.UpdatesPerSecond)
-		default:
-			line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
-		}
+	for i := range r.Streams {
+		printStream(line, r, &r.Streams[i], network)
 	}
 	printFailure(line, r.UpdatesTask)
 	if r.Unknown > 0 {
@@ -87,24 +52,68 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("network", "its updates are stored too, in schema %s: `indexer status --network` shows how far", config.NetworkSchemas.Views)
 	}
 	printVerified(line, r.Verified, r.History)
-	if r.Ledger != nil {
-		switch {
-		case r.Ledger.Error != "":
-			line("ledger", "lag unknown: %s", r.Ledger.Error)
-		case r.Ledger.Lag != nil && *r.Ledger.Lag > 0 && r.Ledger.Seconds != nil:
-			line("ledger", "end %d, %d offsets ahead; the last update here is %v old", *r.Ledger.Offset, *r.Ledger.Lag,
-				time.Duration(*r.Ledger.Seconds*float64(time.Second)).Round(time.Second))
-		case r.Ledger.Lag != nil:
-			line("ledger", "end %d, %d offsets ahead", *r.Ledger.Offset, *r.Ledger.Lag)
-		default:
-			line("ledger", "end %d", *r.Ledger.Offset)
-		}
-	}
+	printEnd(line, r.Ledger)
 	if r.Size != nil {
 		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", terminal.Bytes(r.Size.Ledger), terminal.Bytes(r.Size.Database),
 			r.Size.Partitions, r.PostgreSQL)
 	}
 	return l.w.Flush()
+}
+
+// printStream prints where the updates stand.
+func printStream(line sayLine, r *status.Report, s *status.Stream, network bool) {
+	position := func(o ledger.Offset) string {
+		if migration, at := o.NetworkPosition(); network {
+			return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
+		}
+		return fmt.Sprint(o)
+	}
+	line(s.Stream, "watermark %s, moved %s", position(s.Watermark), s.UpdatedAt.Format(time.RFC3339))
+	line("", "frontier %s", position(s.Frontier))
+	line("", "events complete after offset %d", s.HistoryFloor)
+	if s.StateFloor != nil {
+		line("", "active set known from offset %d", *s.StateFloor)
+	} else {
+		line("", "active set not known: indexing began in the middle of the ledger without a snapshot")
+	}
+	if changed := s.ScopeChanged(); changed != "" {
+		line("", "%s", changed)
+	}
+	for _, changed := range s.HostingChanged() {
+		line("", "%s", changed)
+	}
+	if s.PrunedTo > 0 {
+		line("", "pruned up to offset %d", s.PrunedTo)
+	}
+	if s.Pruning != nil && s.Pruning.Failing {
+		line("", "pruning failed %s: %s", s.Pruning.FailedAt.Format(time.RFC3339), s.Pruning.Failure)
+	}
+	if text := r.LowerSnapshot(); text != "" {
+		line("", "%s", text)
+	}
+	switch {
+	case s.UpdatesPerSecond == nil:
+	case network: // whose offsets are times
+		line("", "%.1f updates/s", *s.UpdatesPerSecond)
+	default:
+		line("", "%.1f updates/s, %.1f offsets/s", *s.UpdatesPerSecond, *s.OffsetsPerSecond)
+	}
+}
+
+// printEnd prints how far the database is behind the ledger's end, if it was asked for.
+func printEnd(line sayLine, end *status.End) {
+	switch {
+	case end == nil:
+	case end.Error != "":
+		line("ledger", "lag unknown: %s", end.Error)
+	case end.Lag != nil && *end.Lag > 0 && end.Seconds != nil:
+		line("ledger", "end %d, %d offsets ahead; the last update here is %v old", *end.Offset, *end.Lag,
+			time.Duration(*end.Seconds*float64(time.Second)).Round(time.Second))
+	case end.Lag != nil:
+		line("ledger", "end %d, %d offsets ahead", *end.Offset, *end.Lag)
+	default:
+		line("ledger", "end %d", *end.Offset)
+	}
 }
 
 // printHistory prints the state of the transaction history, or why there is none.
@@ -141,7 +150,7 @@ func printHistory(line sayLine, h *status.History) {
 	if h.Leader != "" {
 		line("", "last leader %s, since %s", h.Leader, h.LeaderSince.Format(time.RFC3339))
 	}
-	if h.Task != nil && h.Failing { // nobody may have tried since: the daemon can be told to do without
+	if h.Task != nil && h.Failing { // nobody may have tried since: --scan-history=none does without
 		line("", "as of %s: %s", h.FailedAt.Format(time.RFC3339), h.Failure)
 	}
 }

@@ -38,61 +38,75 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	if err != nil {
 		return loaded, err
 	}
-	loaded.End = files.End()
 	db, err := store.Open(cfg.Store(logger))
 	if err != nil {
 		return loaded, &config.UsageError{Err: err}
 	}
 	defer db.Close()
-	of := identityOf(files.Party())
-	check := func(ctx context.Context) error {
-		err := db.CheckIdentity(ctx, of.id, of.scope)
-		if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Err == nil {
-			return otherNetwork(err, db.Address(), "the bulk files", "--files")
-		}
-		return err
-	}
+	l := filesLoad{files: files, db: db, of: identityOf(files.Party()), logger: logger, loaded: Loaded{End: files.End()}}
 	err = await(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		if _, err := db.Migrate(ctx); err != nil {
 			return err
 		}
-		return check(ctx)
+		return l.check(ctx)
 	})
 	if err != nil {
-		return loaded, err
+		return l.loaded, err
 	}
-	unfinished, err := db.UnfinishedSnapshot(ctx)
-	if err != nil {
-		return loaded, err
-	}
-	if unfinished != nil {
-		return loaded, &ledger.Problem{
-			What: fmt.Sprintf("the snapshot at offset %d is not finished", unfinished.At),
-			Do:   "run `backfill network` without --files to finish it; `backfill network history --files` reads what lies below",
-		}
+	if err := refuseUnfinished(ctx, db, "run `backfill network` without --files to finish it; `backfill network history --files` reads what lies below"); err != nil {
+		return l.loaded, err
 	}
 	j := job[*store.UpdatesWriter]{
 		db: db, role: store.RoleUpdates, take: db.LeadUpdates, stream: "updates", logger: logger, show: cfg.Show,
 		busy: "stop it before reading bulk files; or read those below what is stored with `backfill network history --files`",
 	}
-	err = j.run(ctx, func(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
-		loop := ingest.Files{
-			Source: files, Sink: updatesSink{leader, audit.New(db), &hosting{}}, Scope: of.scope, ParticipantID: of.id, Logger: logger,
-			Check: func(ctx context.Context) error {
-				if err := check(ctx); err != nil {
-					return err
-				}
-				return leader.RecordIdentity(ctx, of.id, of.scope)
-			},
-			Watch: ingest.Watch{
-				Committed: func(_, _ ledger.Offset, n int) { loaded.Updates += int64(n) },
-				Progress:  report,
-			},
-		}
-		loaded.Watermark, err = loop.Run(ctx)
+	err = j.run(ctx, l.term)
+	return l.loaded, err
+}
+
+// refuseUnfinished refuses a database whose snapshot is not finished; do says how to finish it.
+func refuseUnfinished(ctx context.Context, db *store.Store, do string) error {
+	unfinished, err := db.UnfinishedSnapshot(ctx)
+	if err != nil || unfinished == nil {
 		return err
-	})
-	return loaded, err
+	}
+	return &ledger.Problem{What: fmt.Sprintf("the snapshot at offset %d is not finished", unfinished.At), Do: do}
+}
+
+// filesLoad stores the updates of bulk files.
+type filesLoad struct {
+	files  *scan.Files
+	db     *store.Store
+	of     identity
+	logger *slog.Logger
+	loaded Loaded
+}
+
+// check checks that the database belongs to the network of the files.
+func (l *filesLoad) check(ctx context.Context) error {
+	err := l.db.CheckIdentity(ctx, l.of.id, l.of.scope)
+	if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Err == nil {
+		return otherNetwork(err, l.db.Address(), "the bulk files", "--files")
+	}
+	return err
+}
+
+func (l *filesLoad) term(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
+	loop := ingest.Files{
+		Source: l.files, Sink: updatesSink{leader, audit.New(l.db), &hosting{}}, Scope: l.of.scope, ParticipantID: l.of.id, Logger: l.logger,
+		Check: func(ctx context.Context) error {
+			if err := l.check(ctx); err != nil {
+				return err
+			}
+			return leader.RecordIdentity(ctx, l.of.id, l.of.scope)
+		},
+		Watch: ingest.Watch{
+			Committed: func(_, _ ledger.Offset, n int) { l.loaded.Updates += int64(n) },
+			Progress:  report,
+		},
+	}
+	l.loaded.Watermark, err = loop.Run(ctx)
+	return err
 }
 
 // fetchFiles opens the bulk files of a folder, after downloading what it lacks if there is a Scan service.

@@ -102,15 +102,9 @@ func fillIn(ctx context.Context, open func(ledger.Scope) (source, error), cfg Fi
 	if f.from, err = f.past.in(ctx, f.scope); err != nil {
 		return ingest.Filled{}, err
 	}
-	unfinished, err := f.db.UnfinishedSnapshot(ctx)
-	if err != nil {
+	finish := fmt.Sprintf("run `%s` again, which continues where it was: history is filled in below a finished snapshot", f.db.Commands().Backfill)
+	if err := refuseUnfinished(ctx, f.db, finish); err != nil {
 		return ingest.Filled{}, err
-	}
-	if unfinished != nil {
-		return ingest.Filled{}, &ledger.Problem{
-			What: fmt.Sprintf("the snapshot at offset %d is not finished, and history is filled in below it", unfinished.At),
-			Do:   fmt.Sprintf("run `%s` again: it continues where it was", f.db.Commands().Backfill),
-		}
 	}
 	if err := resume(ctx, f.db, from); err != nil {
 		return ingest.Filled{}, err
@@ -124,7 +118,7 @@ type fill struct {
 	logger *slog.Logger
 	from   source
 	past   *past
-	scope  ledger.Scope // in which history is filled in below: what is stored above it of what was taken away is read too
+	scope  ledger.Scope // in which the history below is read; see store.ScopeBelow
 	db     *store.Store
 }
 

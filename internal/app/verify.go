@@ -25,7 +25,7 @@ type Verify struct {
 	Show func(ledger.Progress)
 }
 
-// Verification is what was compared and what came of it.
+// Verification says what was compared, with which result.
 type Verification struct {
 	Updates     *verify.UpdatesResult      `json:"updates"`               // nil: the updates were not compared
 	History     *verify.TransactionsResult `json:"transactions"`          // nil: the transaction history was not compared
@@ -135,19 +135,13 @@ func (v *verification) run(ctx context.Context) error {
 	if !updates && !history {
 		return v.nothingHeld(ctx)
 	}
-	copies := verify.Copies{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
 	if v.cfg.Repair {
-		repairer, ok, err := audit.LeadRepair(ctx, v.db.Store)
-		if err != nil {
+		if err := v.lead(ctx); err != nil {
 			return err
 		}
-		if !ok {
-			return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()), Do: "wait until it is done"}
-		}
-		defer repairer.Close()
-		v.repairer, copies.Repairer = repairer, repairer
+		defer v.repairer.Close()
 	}
-	if v.result.Unrepaired, err = copies.Run(ctx); err != nil {
+	if err := v.copies(ctx); err != nil {
 		return err
 	}
 	if err := v.types(ctx); err != nil {
@@ -165,26 +159,60 @@ func (v *verification) run(ctx context.Context) error {
 		}
 	}
 	if network {
-		if updates {
-			sums, err := v.db.AmuletSums(ctx, func(at ledger.Offset) { v.progress(verify.Progress{Step: "sums of amulets", Done: int64(at)}) })
-			if err != nil {
-				return err
-			}
-			v.result.Amulets = &sums
+		return v.networkRecords(ctx, updates, history)
+	}
+	return v.servedHistory(ctx, history)
+}
+
+// lead takes the lead for repairs. The caller closes the repairer.
+func (v *verification) lead(ctx context.Context) error {
+	repairer, ok, err := audit.LeadRepair(ctx, v.db.Store)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return &ledger.Problem{What: fmt.Sprintf("another process repairs database %s", v.db.Address()), Do: "wait until it is done"}
+	}
+	v.repairer = repairer
+	return nil
+}
+
+// copies compares the rows that are kept twice.
+func (v *verification) copies(ctx context.Context) (err error) {
+	copies := verify.Copies{Database: v.db, Found: v.found, Progress: v.progress, Logger: v.logger}
+	if v.repairer != nil {
+		copies.Repairer = v.repairer
+	}
+	v.result.Unrepaired, err = copies.Run(ctx)
+	return err
+}
+
+// networkRecords compares the records that follow from the updates of a network, and the sums of amulets.
+func (v *verification) networkRecords(ctx context.Context, updates, history bool) error {
+	if updates {
+		sums, err := v.db.AmuletSums(ctx, func(at ledger.Offset) { v.progress(verify.Progress{Step: "sums of amulets", Done: int64(at)}) })
+		if err != nil {
+			return err
 		}
-		if !history {
-			v.note("the records that follow from the updates: none has been written yet")
-			return nil
-		}
-		return v.derivedHistory(ctx)
+		v.result.Amulets = &sums
 	}
 	if !history {
-		if len(v.cfg.ScanURL) > 0 {
-			v.note("the transaction history: nothing of it has been indexed yet")
-		}
+		v.note("the records that follow from the updates: none has been written yet")
 		return nil
 	}
-	if len(v.cfg.ScanURL) == 0 {
+	return v.derivedHistory(ctx)
+}
+
+// servedHistory compares the transaction history of a Scan service.
+func (v *verification) servedHistory(ctx context.Context, history bool) error {
+	served := len(v.cfg.ScanURL) > 0
+	switch {
+	case !history && served:
+		v.note("the transaction history: nothing of it has been indexed yet")
+		return nil
+	case !history:
+		return nil
+	case !served:
 		v.note("the transaction history: no --scan-url is given")
 		return v.history(ctx, nil)
 	}
@@ -282,7 +310,7 @@ func (v *verification) open(scope ledger.Scope) (source, error) {
 	return newParticipantSource(v.cfg.Ledger(), v.cfg.Pace, scope, v.logger, observation{})
 }
 
-// resume tells a source how far it has served its updates before.
+// resume passes to a source how far its updates are stored.
 func resume(ctx context.Context, db *store.Store, from source) error {
 	bounds, started, err := db.Bounds(ctx)
 	if err != nil || !started {
