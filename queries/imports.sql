@@ -1,4 +1,4 @@
--- What an export tells beside the relations, and what an import makes of it.
+-- What an export has beside the relations, and what an import makes of it.
 
 -- name: ExportSeals :many
 -- The windows of a stream that have a part of a range, and in the first range of the updates the snapshot's. What of a window was repaired since waits to be compared.

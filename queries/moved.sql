@@ -42,10 +42,6 @@ ORDER BY 1, 2;
 SELECT DISTINCT ON (c.contract_id) c.contract_id, c.payload
 FROM creations c WHERE c.contract_id = ANY (@contract_ids::text[]) AND c.payload IS NOT NULL ORDER BY c.contract_id;
 
--- name: MovedOffset :one
--- The offset of an update. No row: it is not stored.
-SELECT u.ledger_offset FROM updates u WHERE u.update_id = @update_id::text LIMIT 1;
-
 -- name: RecordOrigin :one
 -- By which rules a record of the transaction history follows from an update, and the offset of that. No row: from none, or it is not stored.
 SELECT t.rules::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)

@@ -20,3 +20,7 @@ WHERE u.ledger_offset > @after AND u.ledger_offset <= @up_to ORDER BY u.ledger_o
 SELECT u.ledger_offset, i.update_id::text AS update_id, coalesce(s.synchronizer_id, '')::text AS synchronizer_id, u.record_time
 FROM unnest(@update_ids::text[]) i (update_id) JOIN updates u ON u.update_id = i.update_id AND u.ledger_offset > @after
 LEFT JOIN synchronizers s ON s.synchronizer_ref = u.synchronizer_ref;
+
+-- name: UpdateOffset :one
+-- The offset of an update. No row: it is not stored.
+SELECT u.ledger_offset FROM updates u WHERE u.update_id = @update_id::text LIMIT 1;

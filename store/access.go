@@ -31,9 +31,9 @@ type Granted struct {
 	Unknown []string // parties that nothing stored names
 }
 
-// Grant lets a role read what analysts read: everything, or what parties may see. It takes the place of what was granted before. The
-// first role that is limited brings the policies: it locks each table for a moment. Errors are a *ledger.Problem for a role that there
-// is not, or that can't be limited.
+// Grant lets a role read what analysts read: everything, or what parties may see. It replaces an earlier grant. The first limited role
+// needs policies, for which each table is locked for a moment. The error is a *ledger.Problem if the role does not exist or can't be
+// limited.
 func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error) {
 	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
 		if err := s.checkReader(ctx, tx, r); err != nil {
@@ -136,8 +136,8 @@ func roleExists(ctx context.Context, tx pgx.Tx, role string) (exists bool, err e
 	return exists, err
 }
 
-// whyUnlimitedSQL says why a role sees more than policies let it, itself or by a role that it is a member of, which it could become. What
-// it was granted itself of what analysts read is no reason: Grant takes that away.
+// whyUnlimitedSQL says why policies don't limit a role: because of its own rights, or those of a role that it is a member of and could
+// become. Its own rights to what analysts read don't count, because Grant revokes them.
 const whyUnlimitedSQL = `
 WITH RECURSIVE becomes (oid) AS (
     SELECT r.oid FROM pg_roles r WHERE r.rolname = $1

@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// The policies of a table: what those who are limited see of it, and that the others see all. They are permissive, and the planner drops
-// the first one where the second one counts too.
+// The policies of a table: one with what limited readers see, and one that shows the others everything. They are permissive, and the
+// planner drops the first one if the second one applies too.
 const (
 	partiesPolicy = "parties"
 	allPolicy     = "all_parties"
@@ -25,8 +25,8 @@ var ownersViews = []string{"my_lists", "my_parties", "my_positions", "my_history
 
 func readableNames() []string { return tables.Names(tables.Readable()) }
 
-// settleAccess gives every reader the rights that it should have, and every table the policies: after a grant, and after relations were
-// made or replaced. What is as it should be is left alone, without a lock. It waits for others who change schemas.
+// settleAccess gives every reader the rights that it should have, and every table its policies, after a grant, and after relations were
+// made or replaced. It does not touch, or lock, what is right already. It waits for other changes of schemas.
 func (s *Store) settleAccess(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, session.LockSchema.Alone()); err != nil {
 		return fmt.Errorf("wait for others who change schemas: %w", err)
@@ -96,7 +96,7 @@ func (s *Store) removeRenamed(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// settleReaders is settleAccess where anybody reads by a grant.
+// settleReaders is settleAccess if there is any grant.
 func (s *Store) settleReaders(ctx context.Context) error {
 	var any bool
 	if err := s.db.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM readers)").Scan(&any); err != nil || !any {
@@ -105,9 +105,9 @@ func (s *Store) settleReaders(ctx context.Context) error {
 	return s.changeAccess(ctx, func(tx pgx.Tx) error { return s.settleAccess(ctx, tx) })
 }
 
-// readSchemas are the schemas of what analysts read: of the views, of typed views, and of EnablePQS. Anybody can write a comment on a schema
-// of his own: one of EnablePQS belongs to a role with the rights of the tables' owner. An index of texts is of no use for a name, which has a
-// collation of its own: all typed views would be read, for each schema and after each view that is made.
+// readSchemas returns the schemas that analysts read: the views', those of typed views, and EnablePQS's. EnablePQS marks its schema with a
+// comment. Anybody can write that on a schema of their own, so it counts only if the owner has the rights of the tables' owner. The
+// collation makes the comparison with typed_views use its index; without it all typed views would be read, for each schema.
 func (s *Store) readSchemas(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	return pg.Column[string](ctx, tx, `SELECT n.nspname::text FROM pg_namespace n
 WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = n.nspname COLLATE "default") OR obj_description(n.oid, 'pg_namespace') = $2
@@ -115,7 +115,7 @@ WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = 
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 }
 
-// missingRightsSQL lists what readers may not read yet and should: relations, and the schemas of what analysts read. A limited reader
+// missingRightsSQL lists the relations and schemas that readers should be able to read and may not read yet. A limited reader
 // gets no view that reads with its owner's rights, whoever made it.
 const missingRightsSQL = `
 SELECT r.role, r.schema, r.relation
@@ -225,7 +225,7 @@ FROM pg_class c WHERE c.relnamespace = $1::text::regnamespace AND c.relkind IN (
 	return found, err
 }
 
-// takeRights takes from a role that exists all rights to what analysts read, and to what lies beneath.
+// takeRights revokes all rights of an existing role to what analysts read, and to the tables beneath.
 func (s *Store) takeRights(ctx context.Context, tx pgx.Tx, role string) error {
 	schemas, err := s.readSchemas(ctx, tx)
 	if err != nil {

@@ -54,7 +54,7 @@ func (s *Store) AmuletSums(ctx context.Context, step func(at ledger.Offset)) (su
 }
 
 // CheckAmuletSums adds up the amulets of some more updates, and records the result for Status. more reports that there are others. If
-// updates were rewritten meanwhile, nothing is recorded and more is false: what rewrites them may go on for long.
+// updates were rewritten meanwhile, nothing is recorded and more is false: what rewrites them may take long.
 func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, err error) {
 	err = l.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		rewrite, err := l.store.db.Queries.RewritesNewest(ctx, tx)

@@ -34,7 +34,7 @@ func (s *Store) CheckChange(ctx context.Context, participantID string, scope led
 
 // ChangeScope puts another scope in force: from the watermark on updates are written in it. What was stored before stays as it is, covered
 // in the scope in which it was read; as far as that lacks something, package audit's Refiller makes it complete. What only the scope before
-// showed ends at the watermark, and what it ended before and shows again goes on. What was written ahead of the watermark is removed, and is
+// showed ends at the watermark, and a contract that it ended before and shows again is active again. What was written ahead of the watermark is removed, and is
 // read again. Answers to look-ups are asked for again, because they depend on the parties, but contracts that were found stay where something
 // was taken away: they may not be found again.
 //

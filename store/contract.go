@@ -42,7 +42,7 @@ const (
 )
 
 // ContractEvent is something that happened to a contract. Fields that its kind does not have are nil or empty, and so are the update's id
-// and the record time of what a snapshot has. The JSON forms of this type and the next three are for scripts.
+// and the record time of an event from a snapshot. The JSON forms of this type and the next three are for scripts.
 type ContractEvent struct {
 	Offset         ledger.Offset `json:"ledger_offset"`
 	NodeID         int32         `json:"node_id"`

@@ -161,7 +161,7 @@ func (s *Store) alterFieldIndexes(ctx context.Context, change func(*fieldIndexWo
 	if _, err := conn.Exec(ctx, limits); err != nil {
 		return s.db.Unusable(fmt.Errorf("database %s: set the limits on time: %w", s.Address(), err))
 	}
-	// The lock is another session's. If this process is killed, the server must not go on building beside who has the lock next. Servers
+	// The lock is another session's. If this process is killed, the server must not continue to build beside the next holder of the lock. Servers
 	// that can't look for that refuse the setting.
 	if _, err := conn.Exec(ctx, "SET client_connection_check_interval = '1s'"); err != nil && !pg.HasCode(err, pg.InvalidParameterValue) {
 		return s.db.Unusable(fmt.Errorf("database %s: let it notice that this command has ended: %w", s.Address(), err))

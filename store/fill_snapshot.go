@@ -14,15 +14,15 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// LowerSnapshot is where a BackfillWriter keeps a snapshot that is to lower the state floor to its offset. Its rows are carried ones,
-// but they are not shown, and no daemon waits for it, until the last step of FillState shows them in the place of those that were: when
-// history is filled in from there up to where it is known what was active. There is one at a time.
+// LowerSnapshot stores a snapshot that is to lower the state floor to its offset. Its rows are carried rows that wait: they are not shown, and
+// no daemon waits for them. When history is filled in from there up to the state floor, the last step of FillState shows them in place of the
+// rows of the other snapshot. There is one at a time.
 type LowerSnapshot struct{ leader *BackfillWriter }
 
-// LowerSnapshot is where a snapshot below the state floor is kept.
+// LowerSnapshot returns a writer of a snapshot below the state floor.
 func (l *BackfillWriter) LowerSnapshot() *LowerSnapshot { return &LowerSnapshot{l} }
 
-// LatestSnapshot is the one that was begun; nil where there is none.
+// LatestSnapshot returns the snapshot that was begun; nil: there is none.
 func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 }
@@ -122,7 +122,7 @@ func (l *BackfillWriter) dropWaiting(ctx context.Context, tx pgx.Tx) (dropped bo
 	return n > 0, err
 }
 
-// WriteSnapshotPage is UpdatesWriter.WriteSnapshotPage, but for what follows from the last page: nothing does before FillState.
+// WriteSnapshotPage is UpdatesWriter.WriteSnapshotPage, except for what follows from the last page: nothing does before FillState.
 func (s *LowerSnapshot) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {
@@ -130,7 +130,7 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 	return s.leader.writeSnapshotPage(ctx, progress, turn, page, snapshotTarget{finish: s.leader.dropLifetimes})
 }
 
-// dropLifetimes removes what was computed of lifetimes before where it is known what was active, if that is under way.
+// dropLifetimes removes the lifetimes that were computed below the state floor, if computing them is under way.
 func (l *BackfillWriter) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
 	place, err := l.store.db.Queries.FillPlace(ctx, tx)
 	if err != nil || place.LifetimesTo == nil {
@@ -165,8 +165,8 @@ func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) 
 	}, nil
 }
 
-// show has the snapshot at an offset shown, in the place of the one that was: it is the state floor now. Those of its rows that history
-// covers go: the events themselves are there. Offset 0 stands for none. None waits any more.
+// show makes the snapshot at an offset the shown one, and the offset the state floor. It removes the rows of the other snapshot, and those that
+// are facts now, because history covers them. Offset 0 stands for no snapshot. Afterwards no snapshot waits.
 func (l *BackfillWriter) show(ctx context.Context, tx pgx.Tx, at int64) error {
 	for _, table := range tables.In(tables.Snapshot) {
 		if _, err := tx.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" <> $1 OR "+held.CoveredS), at); err != nil {

@@ -127,8 +127,8 @@ func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledg
 	return cursor, q.BalanceRoundsCompute(ctx, tx, dbsqlc.BalanceRoundsComputeParams{FromExclusive: next.ReadAfter, ToInclusive: next.LastSeq})
 }
 
-// ShowGeneration shows the generation that is read in place of the one that is shown: readers see the one or the other as a whole. What
-// was verified of the old one says nothing of the new one. DropLeftovers removes the old one.
+// ShowGeneration replaces the shown generation by the one that is read: readers see either as a whole. Windows that were verified in the old
+// one say nothing about the new one. DropLeftovers removes the old one.
 //
 // Errors: as AppendTransactions.
 func (l *TransactionsWriter) ShowGeneration(ctx context.Context, at ledger.TransactionsPosition) (ledger.TransactionsPosition, error) {

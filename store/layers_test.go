@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,14 +56,21 @@ func usesOf(t *testing.T, folder string) map[string]map[string]string {
 	return uses
 }
 
-// The files of the package stand in few layers: each uses only files below, so that it can be read with what it uses.
+// The files of store and audit stand in few layers: each uses only files below, so that it can be read with what it uses.
 func TestFilesStandInLayers(t *testing.T) {
 	t.Parallel()
-	const most = 10
-	uses := usesOf(t, ".")
+	for _, folder := range []string{".", "audit"} {
+		n := layers(t, usesOf(t, folder))
+		require.LessOrEqual(t, n, 10, folder)
+		require.Greater(t, n, 3, "%s: the layers are distinguished", folder)
+	}
+}
+
+// layers counts the layers of files. Files that use one another in a circle fail the test.
+func layers(t *testing.T, uses map[string]map[string]string) (n int) {
+	t.Helper()
 	below := map[string]bool{} // in layers that are complete
-	layers := 0
-	for ; len(below) < len(uses); layers++ {
+	for ; len(below) < len(uses); n++ {
 		var layer []string
 		for file, used := range uses {
 			open := slices.ContainsFunc(slices.Collect(maps.Keys(used)), func(other string) bool { return !below[other] })
@@ -80,6 +88,23 @@ func TestFilesStandInLayers(t *testing.T) {
 			below[file] = true
 		}
 	}
-	require.LessOrEqual(t, layers, most)
-	require.Greater(t, layers, 3, "the layers are told apart")
+	return n
+}
+
+// Each room of the store has a rule of the linter that says what it must not use, and doc.go names it.
+func TestEachRoomHasARule(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile("../.golangci.yaml")
+	require.NoError(t, err)
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	rooms, err := os.ReadDir("internal")
+	require.NoError(t, err)
+	for _, room := range rooms {
+		if room.Name() == "dbsqlc" { // generated
+			continue
+		}
+		require.Contains(t, string(rules), "**/store/internal/"+room.Name()+"/*.go")
+		require.Regexp(t, `[ ,]`+room.Name()+` \(`, strings.ReplaceAll(string(doc), "\n//", ""), "doc.go doesn't say what is in the room")
+	}
 }

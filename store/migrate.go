@@ -110,13 +110,13 @@ func (s *Store) createSchema(ctx context.Context) error {
 	return s.createSchemaLock(ctx)
 }
 
-// createSchemaLock makes what is locked by who migrates, where there is none yet.
+// createSchemaLock makes the view that is locked while schemas are migrated, if there is none yet.
 func (s *Store) createSchemaLock(ctx context.Context) error {
 	var exists bool
 	err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", string(session.LockSchema)).Scan(&exists)
 	if err == nil && !exists {
 		_, err = s.db.Pool.Exec(ctx, fmt.Sprintf(`CREATE VIEW %[1]s WITH (security_invoker = true) AS SELECT;
-			COMMENT ON VIEW %[1]s IS 'Shows nothing. It is locked by who changes schemas or rights.'`, session.LockSchema))
+			COMMENT ON VIEW %[1]s IS 'Shows nothing. It is locked while schemas or rights are changed.'`, session.LockSchema))
 	}
 	if err != nil && !pg.HasCode(err, pg.UniqueViolation, pg.DuplicateTable) { // another process was faster
 		return fmt.Errorf("create the view that is locked while the schema changes: %w", err)
@@ -157,7 +157,7 @@ func newProvider(db *sql.DB, pair Schemas, files fs.FS) (*goose.Provider, error)
 }
 
 // beginning returns the first statements of each migration. They exclude all writers until it is committed, as a repair does, and end
-// their terms. Then they lock readers out of what the migration's text names.
+// their terms. Then they lock readers out of the relations that the migration's text names.
 func beginning(pair Schemas, text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SET LOCAL lock_timeout = %d;\n", lockPatience.Milliseconds())
@@ -183,11 +183,11 @@ func relationNames(text string) []string {
 	return slices.Compact(words)
 }
 
-// readersOut locks relations before anything is done that takes time, or fails. First VACUUM and ANALYZE are waited for, with a lock that
-// keeps no reader waiting: the server ends its own ones after deadlock_timeout (1 s by default). Then readers are: for all relations together
-// no longer than readersWait, so that no reader who has one of them and asks for another is ended by a deadlock. Views come first, and
-// newer ones before those that they read, as readers lock them. The statement on a view changes nothing, and locks no table beneath it.
-// What others own is theirs: no migration changes it, whatever its name.
+// readersOut locks relations before anything is done that takes time, or fails. First it waits for VACUUM and ANALYZE, with a lock that keeps no
+// reader waiting; the server ends its own ones after deadlock_timeout (1 s by default). Then it waits for readers, at most readersWait for all
+// relations together, so that no reader that holds one of them and asks for another is ended by a deadlock. Views come first, and newer
+// ones before those that they read, as readers lock them. The statement on a view changes nothing, and locks no table beneath it.
+// Relations of other owners are left alone: no migration changes them, whatever their names.
 const readersOut = `DO $$
 DECLARE
     changed CONSTANT name[] := '{%[1]s}';
@@ -217,8 +217,8 @@ END
 $$;
 `
 
-// blocked makes a *ledger.Problem of an error of a migration that something is in the way of which depends on what changes: views of
-// others, or those of EnablePQS.
+// blocked makes a *ledger.Problem of the error of a migration that changes what other objects depend on, such as views of other owners or of
+// EnablePQS.
 func (s *Store) blocked(err error) error {
 	var pgErr *pgconn.PgError
 	if !pg.HasCode(err, pg.DependentObjects) || !errors.As(err, &pgErr) {

@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// ValidatePQS refuses names that can't be that of the schema of EnablePQS beside a pair.
+// ValidatePQS refuses names that EnablePQS can't give its schema beside a pair.
 func ValidatePQS(s Schemas, name string) error {
 	s = s.OrDefault()
 	if err := (Schemas{Tables: s.Tables, Views: name}).Validate(); err != nil {

@@ -42,9 +42,9 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	return l.prune(ctx, floor, nil)
 }
 
-// PruneExported is Prune for what was compared with files when the change (ledger.rewrites) of that number was the newest one. Where something up to the
-// offset changed since, nothing is pruned, which is a *ledger.Problem. still is called when no export can write any more, and says that the files are still there:
-// nothing is pruned where it returns an error.
+// PruneExported is Prune after the rows up to the offset were compared with files. change is the number of the newest change
+// (ledger.rewrites) at that time; if something up to the offset has changed since, nothing is pruned, and the error is a *ledger.Problem.
+// still is called when no export can write any more, and checks that the files are still there; its error ends pruning.
 func (l *BackfillWriter) PruneExported(ctx context.Context, floor ledger.Offset, change int64, still func(context.Context) error) error {
 	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error {
 		if err := l.refuseRewritten(ctx, tx, floor, change); err != nil {
@@ -84,11 +84,11 @@ type pruning struct {
 	floor  int64
 	cuts   []partitions.Cut
 	copied int64 // up to here what stays of partitions is copied
-	resets int64 // number of the last reset, or change of the scope, before anything was read
-	// refuse is what PruneExported asks at the end; nil: nothing.
+	resets int64 // number of the last reset or change of the scope when pruning began
+	// refuse is the last check of PruneExported; nil: none.
 	refuse func(context.Context, pgx.Tx) error
-	// lookups are places for the look-ups of contracts that have events that stay. They are written at the end: the leader of the
-	// updates, which asks for look-ups too, would wait for the rows.
+	// lookups are new places for the look-ups of contracts with events that stay. They are written at the end, because the leader of the
+	// updates, which adds look-ups too, would wait for the rows.
 	lookups dbsqlc.PruneMoveLookupsParams
 }
 
@@ -123,7 +123,7 @@ func (p *pruning) run(ctx context.Context) error {
 	return patiently(ctx, prunePause, func() error { return p.end(ctx) })
 }
 
-// findPartitions finds those that have something to lose, and keeps autovacuum from them, which would have to be waited for at the end.
+// findPartitions finds the partitions that lose rows. It locks autovacuum out of them, which the end would have to wait for.
 func (p *pruning) findPartitions(ctx context.Context) error {
 	list, err := p.leader.store.db.Queries.PartitionList(ctx, p.tx)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *pruning) findPartitions(ctx context.Context) error {
 	return nil
 }
 
-// removeRows removes the rows of tables without partitions, which are few. Those that move go at the end.
+// removeRows removes the rows of tables without partitions, which are few. Rows that move are removed at the end.
 func (p *pruning) removeRows(ctx context.Context) error {
 	for _, table := range tables.All() {
 		if !table.Pruned || table.Partitioned || table.Moved {
@@ -163,14 +163,14 @@ func (p *pruning) removeRows(ctx context.Context) error {
 	return p.findLookups(ctx, p.tx, p.floor, p.copied)
 }
 
-// end is tried until it has the locks. What the leader of the updates has written meanwhile is copied before it is made to wait, and
-// once more while it does.
+// end prunes once it has the locks, and tries until it gets them. It copies what the leader of the updates has written meanwhile, locks the
+// leader out, and copies once more.
 func (p *pruning) end(ctx context.Context) error {
 	watermark, _, err := held.Watermark(ctx, p.leader.store.db, p.tx)
 	if err != nil {
 		return err
 	}
-	if err := p.catchUp(ctx, p.tx, int64(watermark)); err != nil {
+	if err := p.copyLater(ctx, p.tx, int64(watermark)); err != nil {
 		return err
 	}
 	p.copied = int64(watermark)
@@ -181,7 +181,7 @@ func (p *pruning) end(ctx context.Context) error {
 		if err := p.refuseReset(ctx, tx); err != nil {
 			return err
 		}
-		if err := p.catchUp(ctx, tx, math.MaxInt64); err != nil {
+		if err := p.copyLater(ctx, tx, math.MaxInt64); err != nil {
 			return err
 		}
 		for i := range p.cuts {
@@ -193,8 +193,8 @@ func (p *pruning) end(ctx context.Context) error {
 	})
 }
 
-// refuseReset is the end where the updates were reset meanwhile, or their scope was changed, which no role keeps from it: both write up to the
-// watermark, and what was removed may have been copied. So it is where records began to be derived again, for which the updates are needed.
+// refuseReset ends pruning if the updates were reset meanwhile, or their scope was changed: no role excludes these, and what they removed may
+// have been copied. It also ends pruning if records began to be derived again, which needs the updates.
 func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	resets, err := p.leader.store.db.Queries.PruneResets(ctx, tx)
 	if err != nil {
@@ -224,7 +224,7 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// refuseRewritten is the end where files may hold something else than what goes: something changed after the change of a number.
+// refuseRewritten ends pruning if something changed after the change with a number: then files may not hold what would be removed.
 func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, floor ledger.Offset, change int64) error {
 	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change, Floor: int64(floor)})
 	if err != nil {
@@ -240,8 +240,8 @@ func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, floor l
 	return nil
 }
 
-// catchUp copies what came after what is copied, up to an offset.
-func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
+// copyLater copies the rows after those that are copied already, up to an offset.
+func (p *pruning) copyLater(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	if upTo <= p.copied {
 		return nil
 	}
@@ -253,9 +253,9 @@ func (p *pruning) catchUp(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	return p.findLookups(ctx, tx, p.copied, upTo)
 }
 
-// lock waits for the leader of the updates, and then for the readers. Whoever has read, or locked, the floors or the watermark keeps it
-// waiting: so a transaction that reads in one snapshot, and began with that, sees either everything as it was, or, if it has locked them,
-// everything as it is (see session.Database.ReadOnly).
+// lock waits for the leader of the updates, and then for the readers. It waits for every transaction that has read or locked the floors or the
+// watermark. So a transaction that reads in one snapshot, and begins with these, sees everything either as it was before pruning or as it is
+// afterwards (see session.Database.ReadOnly).
 func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	if err := pg.WaitAtMost(ctx, tx, writersWait); err != nil {
 		return err
@@ -272,7 +272,7 @@ func (p *pruning) lock(ctx context.Context, tx pgx.Tx) error {
 	return lockOut(ctx, tx, names)
 }
 
-// moveFloors says that what lies up to the floor is not stored any more.
+// moveFloors records that nothing up to the floor is stored any more.
 func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 	q := p.leader.store.db.Queries
 	for _, step := range []func(context.Context, dbsqlc.DBTX, int64) error{p.moveLookups, q.PruneCoverage, q.PruneSeals, q.PruneFloors} {
@@ -286,8 +286,7 @@ func (p *pruning) moveFloors(ctx context.Context, tx pgx.Tx) error {
 	return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, p.from, p.floor, writing.Pruned)
 }
 
-// findLookups looks for places for look-ups: where the contract has a look-up already, it moves there with its answer, which the
-// participant may not give again.
+// findLookups finds new places for look-ups. A look-up moves with its answer, which the participant may not give again.
 func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64) error {
 	var contract string
 	var offset int64
@@ -305,7 +304,7 @@ func (p *pruning) findLookups(ctx context.Context, tx pgx.Tx, after, upTo int64)
 	return nil
 }
 
-// moveLookups writes what findLookups has found, and removes the other look-ups up to the floor.
+// moveLookups moves look-ups to the places that findLookups has found, and removes the others up to the floor.
 func (p *pruning) moveLookups(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
 	p.lookups.Floor = floor
 	if err := p.leader.store.db.Queries.PruneMoveLookups(ctx, db, p.lookups); err != nil {

@@ -19,36 +19,36 @@ import (
 type PruneBefore struct {
 	Offset *ledger.Offset
 	Time   time.Time // updates with an earlier record time
-	// Age counts from the record time of the last update that is shown, or from the database's clock where that is earlier. So no clock
-	// that is ahead, the database's or a synchronizer's, prunes anything, and of a ledger that rests nothing more goes.
+	// Age counts back from the record time of the last update that is shown, or from the database's clock if that is earlier. So a clock
+	// that is ahead does not prune too much, and a ledger without new updates loses nothing more.
 	Age time.Duration
 }
 
 // PrunePlan is what pruning removes.
 type PrunePlan struct {
-	From  ledger.Offset // the history floor now. What lies after it goes, up to Floor
+	From  ledger.Offset // the history floor now. Everything after it up to Floor is removed
 	Floor ledger.Offset // the floors afterwards; not above From: there is nothing to prune
-	Until time.Time     // record time of the last update that goes; zero: it has none
+	Until time.Time     // record time of the last update that is removed; zero: it has none
 
 	Tables []PrunedTable // those that lose rows
 	// Active is how many contracts stay, with their creation, because they were active at Floor. One on two synchronizers counts twice.
 	Active int64
-	// Copied is how many rows have to be copied because they lie in the same partitions as others that go.
+	// Copied is the number of rows that have to be copied because others in their partitions are removed.
 	Copied int64
 }
 
 // PrunedTable is what a table loses.
 type PrunedTable struct {
 	Relation   string
-	Partitions int   // that go whole, or are replaced by a smaller one
-	Rows       int64 // about
+	Partitions int   // that are dropped, or replaced by a smaller one
+	Rows       int64 // that are removed, about
 	Bytes      int64 // on the disk, with indexes, about; of a table without partitions 0, because it keeps them for other rows
 }
 
 // Empty reports whether there is nothing to prune.
 func (p *PrunePlan) Empty() bool { return p.Floor <= p.From }
 
-// Rows is how many rows go, about.
+// Rows returns about how many rows are removed.
 func (p *PrunePlan) Rows() (rows int64) {
 	for _, table := range p.Tables {
 		rows += table.Rows
@@ -56,7 +56,7 @@ func (p *PrunePlan) Rows() (rows int64) {
 	return rows
 }
 
-// Bytes is how much room on the disk comes back, about.
+// Bytes returns about how much disk space is freed.
 func (p *PrunePlan) Bytes() (bytes int64) {
 	for _, table := range p.Tables {
 		bytes += table.Bytes
@@ -64,7 +64,8 @@ func (p *PrunePlan) Bytes() (bytes int64) {
 	return bytes
 }
 
-// PlanPrune says what pruning would remove, without changing anything. What can't be pruned is a *ledger.Problem.
+// PlanPrune says what pruning would remove, without changing anything. If the database can't be pruned there, the error is a
+// *ledger.Problem.
 func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePlan, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		extent, err := held.Read(ctx, s.db, tx)
@@ -87,7 +88,7 @@ func (s *Store) PlanPrune(ctx context.Context, before PruneBefore) (plan PrunePl
 	return plan, err
 }
 
-// pruneFloor is the last offset that goes, and the time before which what goes was recorded; zero: an offset was given.
+// pruneFloor returns the last offset that is removed, and the time before which everything removed was recorded; zero: an offset was given.
 func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, before PruneBefore) (floor ledger.Offset, until time.Time, err error) {
 	if before.Offset != nil || !extent.Started {
 		if before.Offset == nil {
@@ -170,7 +171,7 @@ func (s *Store) refusePrune(ctx context.Context, tx pgx.Tx, extent *Extent, floo
 	return nil
 }
 
-// refusePruneBelow refuses to leave what was filled in below the history floor, and does not reach up to it yet, where some of it was to go.
+// refusePruneBelow refuses to prune only a part of history that was filled in below the history floor and does not reach up to it yet.
 func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent, floor ledger.Offset, until time.Time) error {
 	within := dbsqlc.PruneBelowParams{Floor: int64(min(floor, extent.HistoryFloor)), Until: pgtype.Timestamptz{Time: until, Valid: !until.IsZero()}}
 	below, err := s.db.Queries.PruneBelow(ctx, tx, within)
@@ -188,7 +189,7 @@ func (s *Store) refusePruneBelow(ctx context.Context, tx pgx.Tx, extent *Extent,
 	}
 }
 
-// planPrune counts. Of partitions that go whole it takes the planner's word, if there is one.
+// planPrune counts rows. For partitions that are dropped it takes the planner's estimate, if there is one.
 func (s *Store) planPrune(ctx context.Context, tx pgx.Tx, plan *PrunePlan) error {
 	var err error
 	if plan.Until, err = s.recordTime(ctx, tx, plan.Floor); err != nil {
@@ -241,11 +242,24 @@ func (t *PrunedTable) add(ctx context.Context, tx pgx.Tx, p *dbsqlc.PrunePartiti
 	return nil
 }
 
-// countUpTo counts a table's rows up to an offset, and all.
+// countUpTo counts a table's rows up to an offset, and all of them.
 func countUpTo(ctx context.Context, tx pgx.Tx, table, place string, upTo ledger.Offset) (rows, all int64, err error) {
 	err = tx.QueryRow(ctx, fmt.Sprintf("SELECT count(*) FILTER (WHERE %s <= $1), count(*) FROM %s", place, pgx.Identifier{table}.Sanitize()), int64(upTo)).Scan(&rows, &all)
 	if err != nil {
 		return 0, 0, fmt.Errorf("count the rows of %s up to offset %d: %w", table, upTo, err)
 	}
 	return rows, all, nil
+}
+
+// OffsetBefore returns the last offset that is earlier than a limit.
+func (s *Store) OffsetBefore(ctx context.Context, before PruneBefore) (at ledger.Offset, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
+		if err != nil {
+			return err
+		}
+		at, _, err = s.pruneFloor(ctx, tx, &extent, before)
+		return err
+	})
+	return at, err
 }

@@ -16,8 +16,8 @@ import (
 // watermarkSuffix ends the name of the publication of the watermark, beside that of the facts.
 const watermarkSuffix = "_watermark"
 
-// published returns the tables of which a publication has the inserts. Rows of facts, and of snapshots, are written once; dictionaries
-// name what they refer to, and rewrites say what of them changed afterwards.
+// published returns the tables whose inserts are published. Rows of facts and snapshots are written once; dictionaries have the names that
+// they refer to, and rewrites says which of them changed afterwards.
 func published() []tables.Table {
 	return append(tables.In(tables.Facts, tables.Snapshot, tables.Dictionaries), tables.Get(tables.State, "rewrites"))
 }

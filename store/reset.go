@@ -30,7 +30,7 @@ type RemovedRows struct {
 }
 
 // Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
-// come just so far. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
+// got no further. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
 // events asked for, packages, and the transaction history stay. Records that follow from the updates are shown until they were derived
 // again.
 //
@@ -67,7 +67,7 @@ func (l *UpdatesWriter) Reset(ctx context.Context, to ledger.Offset) (ResetRepor
 		if err != nil {
 			return fmt.Errorf("set the watermark: %w", err)
 		}
-		// What was covered there may be of a scope that shows more than the one in force, in which reading goes on.
+		// What was covered there may be of a scope that shows more than the one in force, in which reading continues.
 		if err := l.settleScope(ctx, tx, int64(to)); err != nil {
 			return err
 		}
@@ -126,8 +126,8 @@ func (s *Store) refuseReset(extent *Extent, to ledger.Offset) error {
 	return nil
 }
 
-// removeAfter removes the updates' rows after an offset, with what follows from them, and the claims that they are there.
-// Lifetimes that began by then are open again. What the events up to the offset ask to be looked up is not asked here.
+// removeAfter removes the updates' rows after an offset, with what follows from them, and their coverage. Contracts whose lifetime began by
+// then are active again. It adds no look-ups for the events up to the offset.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
 	// First: the backfill holds their place while it computes them.
 	if err := l.store.db.Queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {

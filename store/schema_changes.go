@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// alone calls change in a transaction beside which nobody migrates, or changes schemas or rights.
+// alone calls change in a transaction. Nobody else migrates, or changes schemas or rights, until it ends.
 func (s *Store) alone(ctx context.Context, change func(pgx.Tx) error) error {
 	tx, _, err := s.db.Hold(ctx, session.LockSchema, 0)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Store) alone(ctx context.Context, change func(pgx.Tx) error) error {
 	return tx.Commit(ctx)
 }
 
-// changeSchemas is alone. what is what an error says could not be done; a *ledger.Problem says it itself.
+// changeSchemas is alone, with errors that name what could not be done. It returns a *ledger.Problem unchanged.
 func (s *Store) changeSchemas(ctx context.Context, what string, change func(pgx.Tx) error) error {
 	err := s.alone(ctx, change)
 	if problem := (*ledger.Problem)(nil); err == nil || errors.As(err, &problem) {
@@ -34,7 +34,7 @@ func (s *Store) changeSchemas(ctx context.Context, what string, change func(pgx.
 	return s.db.Unusable(fmt.Errorf("database %s: %s: %w", s.Address(), what, err))
 }
 
-// changeAccess is alone, tried again where it can't lock a table.
+// changeAccess is alone, tried again when a table can't be locked.
 func (s *Store) changeAccess(ctx context.Context, change func(pgx.Tx) error) error {
 	return patiently(ctx, lockPatience/2, func() error { return s.alone(ctx, change) })
 }

@@ -13,34 +13,6 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
-// begun and not finished is nothing yet.
-func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
-	held, err := s.db.Queries.AnythingHeld(ctx, s.db.Pool)
-	if err != nil {
-		return false, false, fmt.Errorf("look for what is stored: %w", err)
-	}
-	return held.Updates, held.History, nil
-}
-
-// Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun to be stored. A
-// database without the schemas holds neither.
-func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
-	var exists bool
-	err = s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists)
-	if err != nil {
-		return false, false, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
-	}
-	if !exists {
-		return false, false, nil
-	}
-	if updates, history, err = s.Held(ctx); err != nil || updates {
-		return updates, history, err
-	}
-	unfinished, err := s.UnfinishedSnapshot(ctx)
-	return unfinished != nil, history, err
-}
-
 // Scope is the scope in force; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {
@@ -61,20 +33,6 @@ func (s *Store) scopeInForce(ctx context.Context, db dbsqlc.DBTX) (scope ledger.
 	}
 	scope, err = s.decodeScope(rows[0].Scope, rows[0].Definition)
 	return scope, err == nil, err
-}
-
-// Bounds are what the database claims to hold of the updates; started is false where nothing was indexed.
-func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		extent, err := held.Read(ctx, s.db, tx)
-		bounds = ledger.Bounds{
-			Floor: extent.HistoryFloor, Watermark: extent.Watermark,
-			StateFloor: extent.StateFloor, PrunedTo: extent.PrunedTo,
-		}
-		started = extent.Started
-		return err
-	})
-	return bounds, started, err
 }
 
 func (s *Store) decodeScope(hash string, definition []byte) (scope ledger.Scope, err error) {
@@ -119,8 +77,8 @@ func (s *Store) EarlierWithin(ctx context.Context, db dbsqlc.DBTX) (list []ledge
 	return list, nil
 }
 
-// ScopeBelow is the scope in which history below the history floor is to be read: it shows what the scope in force, now, shows, and what is
-// stored above the floor.
+// ScopeBelow returns the scope in which to read history below the history floor. It shows everything that the scope now, which is in force,
+// shows, and everything that is stored above the floor.
 func (s *Store) ScopeBelow(ctx context.Context, now ledger.Scope) (scope ledger.Scope, err error) {
 	scope = now
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

@@ -44,7 +44,7 @@ func (l *UpdatesWriter) BeginSnapshot(ctx context.Context, participantID string,
 			return &ledger.Problem{
 				What: fmt.Sprintf("the database holds an unfinished snapshot at offset %d, scope %s; this run asks for offset %d, scope %s",
 					row.SnapshotOffset, row.Scope, at, scope.Hash()),
-				Do: fmt.Sprintf("go on with the one begun (--at-offset %d and the same parties, templates and so on), or add --restart to drop it and begin again", row.SnapshotOffset),
+				Do: fmt.Sprintf("continue the one begun (--at-offset %d and the same parties, templates and so on), or add --restart to drop it and begin again", row.SnapshotOffset),
 			}
 		}
 		progress = held.SnapshotProgress(row)
@@ -128,7 +128,7 @@ func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("the database already holds the ledger up to offset %d", watermark),
-		Do:   "run `indexer run` to go on from there; to seed from a snapshot use a new database",
+		Do:   "run `indexer run` to continue from there; to seed from a snapshot use a new database",
 	}
 }
 

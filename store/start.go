@@ -53,24 +53,19 @@ func (s *Store) otherParticipant(stored, asked string) error {
 	}
 }
 
+// ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network; empty: not known.
+func (s *Store) ParticipantID(ctx context.Context) (string, error) {
+	id, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
+	if err != nil {
+		return "", s.db.Unusable(fmt.Errorf("read whose ledger is stored: %w", err))
+	}
+	return id, nil
+}
+
 // Watermark is where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
 // come first.
 func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
 	return held.Watermark(ctx, l.store.db, l.term.Pool)
-}
-
-// Watermark is the offset up to which everything is stored and shown; ok is false where nothing was started.
-func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
-	return held.Watermark(ctx, s.db, s.db.Pool)
-}
-
-// UnfinishedSnapshot returns the snapshot that a backfill has begun and not finished; nil: there is none.
-func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
-	progress, err := held.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
-	if err != nil {
-		return nil, s.db.Unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
-	}
-	return progress, nil
 }
 
 // Start gives the updates stream its first watermark. stateKnown says that the active set is known there: at the

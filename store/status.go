@@ -24,7 +24,7 @@ type Status struct {
 	Coverage     []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
 	EarlierScope []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
-	// Hosting are the last changes of which parties that are read the participant hosts, one for each party, the last one first.
+	// Hosting are the last changes of the parties that the participant hosts, one for each party that is read, the latest first.
 	Hosting []HostingChange
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none

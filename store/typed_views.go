@@ -130,9 +130,9 @@ func (s *Store) TypedViewComments(ctx context.Context, schema string) (map[strin
 	return comments, nil
 }
 
-// ChangeTypedViews calls change in a transaction that no other such one runs beside. What it does is done all or not at all. It changes
-// the views in a schema: those of one template or interface, or all, where of does not name one. While readers keep a view it is tried again,
-// and change called again, so that others who read it do not wait behind this.
+// ChangeTypedViews calls change in a transaction, one at a time. All of its changes are made, or none. It changes the views in a schema: those
+// of one template or interface, or all if of does not name one. While readers hold a view's lock, it rolls back and calls change again, so
+// that other readers do not queue behind it.
 func (s *Store) ChangeTypedViews(ctx context.Context, of TypedView, change func(*TypedViewsChange) error) error {
 	return patiently(ctx, readersWait, func() error { return s.tryTypedViews(ctx, of, change) })
 }

@@ -110,7 +110,7 @@ var documented = map[string]struct {
 	"store/migrate.go": {4, []string{"the schemas of tables and views are not a pair", "a schema can't be named so", "the database has another encoding",
 		"migrating: something that somebody made"}},
 	"store/network.go":  {1, []string{"the transaction history in the database is of another network"}},
-	"store/patience.go": {1, []string{"other transactions kept the table locked at each", "other transactions kept the table locked (", "other transactions kept the table locked |"}},
+	"store/lock_out.go": {1, []string{"other transactions kept the table locked at each", "other transactions kept the table locked (", "other transactions kept the table locked |"}},
 	"store/pqs.go":      {3, []string{"a schema can't be named so", "`pqs disable`", "`pqs enable`"}},
 	"store/prune.go":    {3, []string{"`prune`: the database was reset", "`prune --network`: records", "`prune --exported`: updates changed"}},
 	"store/prune_plan.go": {7, []string{"`prune`: nothing would be left", "`indexer prune` while", "`prune`: it is not known what is active",

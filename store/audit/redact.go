@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,91 +14,13 @@ import (
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/redacted"
-	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/tables"
 	"ledgerindexer/store/internal/writing"
 )
 
-// Redaction says what is redacted: a contract, or an update with the contracts that it created. One of them is set. Derived: records of
-// the transaction history follow from the stored updates.
-type Redaction struct {
-	ContractID, UpdateID string
-	Derived              bool
-}
-
-// String names it.
-func (r Redaction) String() string {
-	if r.UpdateID != "" {
-		return "update " + r.UpdateID
-	}
-	return "contract " + r.ContractID
-}
-
-// RedactionReport is what a redaction erases, or has erased.
-type RedactionReport struct {
-	Contracts []string        // whose content it is: the one that was named, or those that the update created
-	Offsets   []ledger.Offset // where the update is stored; empty: a contract was named
-	Before    *RedactedBefore // nil: it was not redacted before
-	Rows      []RedactedRows  // table by table, those without any left out
-
-	// Of a redaction that was made. Vacuumed are the tables and partitions of which the space of the erased versions was freed; VacuumFailed
-	// says why it was not.
-	Vacuumed     []string
-	VacuumFailed error
-}
-
-// RedactedBefore is an earlier redaction of the same.
-type RedactedBefore struct {
-	At     time.Time `json:"redacted_at"`
-	By     string    `json:"redacted_by"` // the database role
-	Reason string    `json:"reason"`
-}
-
-// String says so, for people. The reason is as the operator gave it.
-func (r *RedactedBefore) String() string {
-	return fmt.Sprintf("redacted at %s by %s: %s", r.At.UTC().Format(time.RFC3339), r.By, r.Reason)
-}
-
-// RedactedRows are the rows of a table from which content is erased.
-type RedactedRows struct {
-	Relation string
-	Rows     int64
-}
-
-// Redacted counts the contracts and updates that were redacted.
-func (s *Stored) Redacted(ctx context.Context) (contracts, updates int64, err error) {
-	counts, err := s.db.Queries.RedactionCounts(ctx, s.db.Pool)
-	if err != nil {
-		return 0, 0, s.db.Unusable(fmt.Errorf("count what was redacted: %w", err))
-	}
-	return counts.Contracts, counts.Updates, nil
-}
-
-// RedactedBefore returns the redaction of a contract or an update; nil: there was none.
-func (s *Stored) RedactedBefore(ctx context.Context, what Redaction) (*RedactedBefore, error) {
-	if !rows.TextHolds(what.ContractID + what.UpdateID) {
-		return nil, nil
-	}
-	return s.redactedBefore(ctx, s.db.Pool, what)
-}
-
-func (s *Stored) redactedBefore(ctx context.Context, db dbsqlc.DBTX, what Redaction) (*RedactedBefore, error) {
-	of := dbsqlc.RedactionOfParams{Kind: redacted.Contract, ID: what.ContractID}
-	if what.UpdateID != "" {
-		of = dbsqlc.RedactionOfParams{Kind: redacted.Update, ID: what.UpdateID}
-	}
-	list, err := s.db.Queries.RedactionOf(ctx, db, of)
-	if err != nil {
-		return nil, fmt.Errorf("look for a redaction: %w", err)
-	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	return &RedactedBefore{At: list[0].RedactedAt.Time, By: list[0].RedactedBy, Reason: list[0].Reason}, nil
-}
-
-// PlanRedaction says what a redaction would erase, without changing anything. What is not known, and what is active, is a *ledger.Problem.
+// PlanRedaction says what a redaction would erase, without changing anything. For something unknown or active the error is a
+// *ledger.Problem.
 func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report RedactionReport, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		t, err := s.toRedact(ctx, tx, what)
@@ -120,9 +41,9 @@ func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report Reda
 }
 
 // Redact erases the content of a contract, or of an update and the contracts that it created, wherever it is stored, and notes that it
-// must not come back, in one transaction that excludes all writers. Windows that were sealed, and are as they were sealed, get the digest
-// of what is left. The terms of all other leaders end: what they remember may have what was erased. At last, the space of the erased versions
-// is freed.
+// must not come back, in one transaction that excludes all writers. Sealed windows whose digest still
+// fits get the digest of what is left. The terms of all other leaders end, because they may remember erased content. At last it frees the
+// space of the erased row versions.
 //
 // Errors: those of PlanRedaction, a *ledger.Problem where another process fills in history or prunes for long, store.ErrNotLeader, or the
 // database's. After an error the repairer is closed, because what it may write depends on whether the redaction was made, which is

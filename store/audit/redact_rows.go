@@ -19,19 +19,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// toRedact is where that lies whose content is erased.
-type toRedact struct {
-	report  RedactionReport
-	events  places // of the contracts, facts and carried ones, and their look-ups
-	seqs    []int64
-	records map[string][]ledger.Transaction // that follow from updates, by the update's id, without what is erased
-	args    pgx.NamedArgs
-	sealed  map[string][]int64 // places in windows that may be sealed, by stream
-	touched []string           // tables and partitions from which something was erased
-	carried []int64            // the places of rows of a snapshot that are concerned
-}
-
-// toRedact finds out what a redaction is about. What is not known, and what is active, is a *ledger.Problem.
+// toRedact finds the content that a redaction erases. For something unknown or active the error is a *ledger.Problem.
 func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRedact, error) {
 	q := s.db.Queries
 	extent, err := held.Read(ctx, s.db, tx)
@@ -101,7 +89,7 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	return t, s.findSealed(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
 }
 
-// findSealed finds out in what is sealed something is about to be erased: of the places only those whose facts are stored are updates'.
+// findSealed finds the sealed windows in which something is about to be erased. Only places that are covered belong to updates.
 func (s *Stored) findSealed(ctx context.Context, tx pgx.Tx, t *toRedact, at []int64) error {
 	covered, err := held.Covered(ctx, s.db, tx, math.MaxInt64)
 	if err != nil {

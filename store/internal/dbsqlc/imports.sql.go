@@ -70,7 +70,7 @@ type ExportSealsParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// What an export tells beside the relations, and what an import makes of it.
+// What an export has beside the relations, and what an import makes of it.
 // The windows of a stream that have a part of a range, and in the first range of the updates the snapshot's. What of a window was repaired since waits to be compared.
 func (q *Queries) ExportSeals(ctx context.Context, db DBTX, arg ExportSealsParams) ([]Verifications, error) {
 	rows, err := db.Query(ctx, exportSeals, arg.Stream, arg.ToInclusive, arg.FromExclusive)

@@ -164,18 +164,6 @@ func (q *Queries) MovedExercises(ctx context.Context, db DBTX, arg MovedExercise
 	return items, nil
 }
 
-const movedOffset = `-- name: MovedOffset :one
-SELECT u.ledger_offset FROM updates u WHERE u.update_id = $1::text LIMIT 1
-`
-
-// The offset of an update. No row: it is not stored.
-func (q *Queries) MovedOffset(ctx context.Context, db DBTX, updateID string) (int64, error) {
-	row := db.QueryRow(ctx, movedOffset, updateID)
-	var ledger_offset int64
-	err := row.Scan(&ledger_offset)
-	return ledger_offset, err
-}
-
 const recordColumns = `-- name: RecordColumns :one
 SELECT string_agg(CASE a.attname WHEN 'seq' THEN 's.seq + $1' ELSE 's.' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)::text AS list
 FROM pg_catalog.pg_attribute a WHERE a.attrelid = ($1::text)::regclass AND a.attnum > 0 AND NOT a.attisdropped

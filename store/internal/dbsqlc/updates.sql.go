@@ -31,6 +31,18 @@ func (q *Queries) UpdateLast(ctx context.Context, db DBTX, upTo int64) (UpdateLa
 	return i, err
 }
 
+const updateOffset = `-- name: UpdateOffset :one
+SELECT u.ledger_offset FROM updates u WHERE u.update_id = $1::text LIMIT 1
+`
+
+// The offset of an update. No row: it is not stored.
+func (q *Queries) UpdateOffset(ctx context.Context, db DBTX, updateID string) (int64, error) {
+	row := db.QueryRow(ctx, updateOffset, updateID)
+	var ledger_offset int64
+	err := row.Scan(&ledger_offset)
+	return ledger_offset, err
+}
+
 const updateRecordTime = `-- name: UpdateRecordTime :one
 SELECT (SELECT u.record_time FROM updates u WHERE u.ledger_offset <= $1 AND u.record_time IS NOT NULL ORDER BY u.ledger_offset DESC LIMIT 1)::timestamptz AS record_time
 `

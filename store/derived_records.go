@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/store/internal/moved"
 )
 
-// MovedUpdates returns which of the next atMost updates after an offset, up to the watermark, move amulets, in order. through is how far they
-// were read: no further than after, if there are none.
+// MovedUpdates reads the next atMost updates after an offset, up to the watermark, and returns those that move amulets, in order. It has read
+// up to through, which is after if there are no further updates.
 func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost int) (list []ledger.MovedUpdate, through ledger.Offset, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, watermark, err := s.movedBounds(ctx, tx)
@@ -35,8 +35,8 @@ func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost in
 	return list, through, err
 }
 
-// BeforeLast returns the offset before the last updates, as many as updates says, up to the watermark, none of which is at or below another
-// offset, and the watermark. all reports that there are no more.
+// BeforeLast returns the offset before the last updates above an offset and up to the watermark, as many as updates says, and the watermark.
+// all reports that there are no more of them.
 func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		var floor ledger.Offset
@@ -56,28 +56,7 @@ func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int
 	return before, watermark, all, err
 }
 
-// UpdateOffset returns the offset of a stored update.
-func (s *Store) UpdateOffset(ctx context.Context, updateID string) (at ledger.Offset, ok bool, err error) {
-	offset, err := s.db.Queries.MovedOffset(ctx, s.db.Pool, updateID)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, false, nil
-	}
-	if err != nil {
-		return 0, false, fmt.Errorf("look for update %s: %w", updateID, err)
-	}
-	return ledger.Offset(offset), true, nil
-}
-
-// ParticipantID returns the id of the participant whose ledger is stored, or the party that operates the network; empty: not known.
-func (s *Store) ParticipantID(ctx context.Context) (string, error) {
-	id, err := s.db.Queries.ParticipantGet(ctx, s.db.Pool)
-	if err != nil {
-		return "", s.db.Unusable(fmt.Errorf("read whose ledger is stored: %w", err))
-	}
-	return id, nil
-}
-
-// movedBounds are the offsets between which all updates are stored.
+// movedBounds returns the offsets between which all updates are stored.
 func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark ledger.Offset, err error) {
 	watermark, ok, err := held.Watermark(ctx, s.db, tx)
 	if err != nil || !ok {
@@ -90,8 +69,8 @@ func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark le
 	return ledger.Offset(max(floors.HistoryFloor, floors.PrunedTo)), watermark, nil
 }
 
-// RecordOrigin returns the offset of the update that the record with a seq follows from, and the version of the rules by which it does. stored is
-// false where there is no such update, or no such record.
+// RecordOrigin returns the offset of the update from which the record with a seq follows, and the version of the rules that derived it.
+// stored is false if the record or the update is not stored.
 func (s *Store) RecordOrigin(ctx context.Context, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
 	return s.recordOrigin(ctx, s.db.Pool, seq)
 }

@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// lockPatience is how long a statement that stops writers waits for its lock: while it waits they wait behind it.
+	// lockPatience limits how long a statement that locks out writers waits for its lock. They queue behind it meanwhile.
 	lockPatience = time.Second
 	lockTries    = 60
-	// readersWait is how long the readers may wait at a time. It is less than deadlock_timeout (1 s by default): so where a reader
-	// that has a lock asks for another one, no deadlock is found that would end his query.
+	// readersWait limits how long readers wait at a time. It is less than deadlock_timeout (1 s by default), so that no deadlock with a
+	// reader that holds one lock and asks for another is detected, which would end its query.
 	readersWait = 500 * time.Millisecond
 )
 
-// lockOut keeps everybody from tables, which are quoted, until the transaction ends. It gets all of them before anything is done that takes
-// time, or fails: a reader that waits for one of them may keep another.
+// lockOut locks everybody out of tables, whose names are quoted, until the transaction ends. It locks all of them before anything else,
+// because a reader that waits for one may hold another.
 func lockOut(ctx context.Context, tx pgx.Tx, tables []string) error {
 	if err := pg.WaitAtMost(ctx, tx, readersWait); err != nil {
 		return err
@@ -33,8 +33,8 @@ func lockOut(ctx context.Context, tx pgx.Tx, tables []string) error {
 	return nil
 }
 
-// patiently calls change again, after a pause in which readers and writers pass, while it fails because a lock can't be had. The error is
-// a *ledger.Problem after lockTries tries.
+// patiently calls change again while it fails to get a lock, after a pause that lets readers and writers pass. After lockTries tries the
+// error is a *ledger.Problem.
 func patiently(ctx context.Context, pause time.Duration, change func() error) error {
 	for try := 1; ; try++ {
 		err := change()

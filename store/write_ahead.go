@@ -81,7 +81,7 @@ func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, erro
 	return ranges, nil
 }
 
-// storedTo is the end of what is stored: the watermark, or where what is stored ahead of it ends.
+// storedTo returns the end of the last stored range: the watermark, or the end of what is stored ahead.
 func (s *Store) storedTo(ctx context.Context, db dbsqlc.DBTX, watermark ledger.Offset) (ledger.Offset, error) {
 	ahead, err := s.ahead(ctx, db)
 	if err != nil || len(ahead) == 0 {

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/held"
+)
+
+// Held reports whether anything is stored, or claimed to be, of the updates and of the transaction history. A snapshot that was
+// begun and not finished is nothing yet.
+func (s *Store) Held(ctx context.Context) (updates, history bool, err error) {
+	held, err := s.db.Queries.AnythingHeld(ctx, s.db.Pool)
+	if err != nil {
+		return false, false, fmt.Errorf("look for what is stored: %w", err)
+	}
+	return held.Updates, held.History, nil
+}
+
+// Begun reports whether updates, a snapshot of them included that is not finished, and a transaction history have begun to be stored. A
+// database without the schemas holds neither.
+func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
+	var exists bool
+	err = s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists)
+	if err != nil {
+		return false, false, s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	}
+	if !exists {
+		return false, false, nil
+	}
+	if updates, history, err = s.Held(ctx); err != nil || updates {
+		return updates, history, err
+	}
+	unfinished, err := s.UnfinishedSnapshot(ctx)
+	return unfinished != nil, history, err
+}
+
+// Bounds are what the database claims to hold of the updates; started is false where nothing was indexed.
+func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		extent, err := held.Read(ctx, s.db, tx)
+		bounds = ledger.Bounds{
+			Floor: extent.HistoryFloor, Watermark: extent.Watermark,
+			StateFloor: extent.StateFloor, PrunedTo: extent.PrunedTo,
+		}
+		started = extent.Started
+		return err
+	})
+	return bounds, started, err
+}
+
+// Watermark is the offset up to which everything is stored and shown; ok is false where nothing was started.
+func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
+	return held.Watermark(ctx, s.db, s.db.Pool)
+}
+
+// UnfinishedSnapshot returns the snapshot that a backfill has begun and not finished; nil: there is none.
+func (s *Store) UnfinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
+	progress, err := held.Snapshot(s.db.Queries.SnapshotUnfinished(ctx, s.db.Pool))
+	if err != nil {
+		return nil, s.db.Unusable(fmt.Errorf("read the unfinished snapshot: %w", err))
+	}
+	return progress, nil
+}
+
+// Heads is how far each stream of a database has come. It is cheap to read, however much the database holds.
+type Heads struct {
+	Watermark  ledger.Offset // 0: nothing is indexed
+	Frontier   ledger.Offset // at least Watermark
+	RecordTime time.Time     // of the last update up to the watermark; zero: there is none
+	Seq        int64         // of the last record of the transaction history that was read; 0: none was
+}
+
+// Heads reads how far each stream has come.
+func (s *Store) Heads(ctx context.Context) (Heads, error) {
+	q := s.db.Queries
+	var heads Heads
+	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		row, err := q.StatusHeads(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("read how far the streams have come: %w", err)
+		}
+		heads = Heads{Watermark: ledger.Offset(row.Watermark), Frontier: ledger.Offset(row.Watermark), Seq: row.Seq}
+		if heads.Watermark == 0 {
+			return nil
+		}
+		frontier, err := q.StatusFrontier(ctx, tx)
+		if err != nil {
+			return fmt.Errorf("read the frontier: %w", err)
+		}
+		heads.Frontier = ledger.Offset(frontier)
+		heads.RecordTime, err = s.recordTime(ctx, tx, heads.Watermark)
+		return err
+	})
+	return heads, err
+}
