@@ -111,7 +111,7 @@ func (e *Export) ofPruned(ctx context.Context, name string, size int64, state st
 		return false, nil
 	case of.To != state.PrunedTo:
 		return true, nil
-	case name != fileName("updates", of.From, of.To):
+	case !strings.HasPrefix(name, "updates/"):
 		return false, nil
 	}
 	content, err := e.place.Open(ctx, name)
