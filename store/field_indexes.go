@@ -52,7 +52,7 @@ type FieldIndexWanted struct {
 	Key        bool   // of contract keys, without a path
 	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called without a path.
 	Expression func(column string) string
-	Anyway     bool // also index texts that are mostly the same
+	Anyway     bool // also index texts of which many are the same
 }
 
 // fieldTables are the tables of the fields of templates, interfaces or choices. That of carried rows has no partitions; exercises and
@@ -83,13 +83,13 @@ const (
 	sameSample, sameShare = 10_000, 10
 )
 
-// ErrSameValues is wrapped by the error of CreateFieldIndex for a field whose values are mostly the same.
-var ErrSameValues = errors.New("most values are the same")
+// ErrSameValues is wrapped by the error of CreateFieldIndex for a field of which too many values are the same.
+var ErrSameValues = errors.New("too many values are the same")
 
 // CreateFieldIndex creates an index, or completes an unfinished one, and reports whether it did anything. It blocks writers and readers for
 // moments only. It builds one part of the index after the other, each after the open transactions have ended. After an error the finished
 // parts stay, and the next call continues from there. Errors are a *ledger.Problem if the role lacks a right, another call is at work, or
-// most values are the same (ErrSameValues).
+// too many values are the same (ErrSameValues).
 func (s *Store) CreateFieldIndex(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
 	var index FieldIndex
 	changed := false
@@ -338,7 +338,7 @@ func (w *fieldIndexWork) drop(ctx context.Context, at fieldTables, index FieldIn
 	})
 }
 
-// refuseSameValues returns ErrSameValues, in a *ledger.Problem, if most of the last values are the same.
+// refuseSameValues returns ErrSameValues, in a *ledger.Problem, if too many of the last values are the same.
 func (w *fieldIndexWork) refuseSameValues(ctx context.Context, table, expression string) error {
 	var values, same int64
 	err := w.conn.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(y.rows), 0)::bigint, coalesce(max(y.rows), 0) FROM (

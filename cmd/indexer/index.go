@@ -20,7 +20,7 @@ type indexCommand struct {
 
 type indexCreate struct {
 	app.Index
-	Anyway bool `env:"-" help:"Index a text field also where most of its values are the same."`
+	Anyway bool `env:"-" help:"Index a text field also where many of its values are the same."`
 }
 
 func (*indexCreate) Help() string {

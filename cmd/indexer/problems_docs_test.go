@@ -99,7 +99,7 @@ var documented = map[string]struct {
 	"store/audit/repair_coverage.go":     {1, []string{"updates are stored beyond the ledger's end"}},
 	"store/audit/repair_transactions.go": {1, []string{"`verify --network --repair`: updates that records"}},
 	"store/change_scope.go":              {3, []string{"the scope can't be changed: another form", "the scope can't be changed: history is being", "the scope can't be changed: the participant is pruned"}},
-	"store/field_indexes.go":             {3, []string{"another command is making or dropping", "the role may not change", "most of a field's last values"}},
+	"store/field_indexes.go":             {3, []string{"another command is making or dropping", "the role may not change", "too many of a field's last values"}},
 	"store/fill.go":                      {2, []string{"`backfill history`: the snapshot has a contract", "history was being filled in in a scope"}},
 	"store/fill_snapshot.go":             {3, []string{"`backfill history --with-snapshot`: the snapshot adds nothing", "`backfill history --with-snapshot`: the snapshot contradicts"}},
 	"store/import.go":                    {1, []string{"`import`: something was redacted"}},

@@ -23,7 +23,7 @@ type Index struct {
 	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
 	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
 	Key      bool   `env:"-" help:"The index is of contract keys."`
-	Anyway   bool   `kong:"-"` // also where most values are the same
+	Anyway   bool   `kong:"-"` // also where many values are the same
 }
 
 // IndexReport is what there is of an index.
