@@ -26,7 +26,7 @@ import (
 const (
 	demoDatabase = "ledger"
 	demoRate     = 5 // updates a second that the live ledger grows by, unless --rate says otherwise
-	reportEvery  = 3 * time.Second
+	reportEvery  = 10 * time.Second
 
 	// The settings of the role that docs/operations.md describes for readers.
 	readerOptions = "-c search_path=ledger -c timezone=UTC -c jit=off -c default_transaction_read_only=on -c statement_timeout=60s -c join_collapse_limit=16"
@@ -221,8 +221,17 @@ func (d *demo) middle() int64 {
 // follow keeps indexing the live ledger until ctx ends.
 func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) error {
 	indexer.UntilCurrent = false
+	var listen net.ListenConfig
+	page, err := listen.Listen(ctx, "tcp", "127.0.0.1:0") // a port that nobody has
+	if err != nil {
+		return fmt.Errorf("find a port for the status page: %w", err)
+	}
+	indexer.Listen = page.Addr().String()
+	if err := page.Close(); err != nil {
+		return fmt.Errorf("find a port for the status page: %w", err)
+	}
 	fmt.Fprintln(d.out)
-	d.say("indexer: following the live ledger; Ctrl-C stops it and removes a throwaway database")
+	d.say("indexer: following the live ledger, with its status page on http://%s/; Ctrl-C stops it and removes a throwaway database", indexer.Listen)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return app.RunIndexer(ctx, indexer, d.logger) })
 	group.Go(func() error {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -165,8 +166,22 @@ func TestDemoFollows(t *testing.T) {
 		done <- err
 	}()
 	lines := bufio.NewScanner(out)
+	page := ""
 	for lines.Scan() && !regexp.MustCompile(`everything up to offset \d+ is here`).MatchString(lines.Text()) {
+		if found := regexp.MustCompile(`status page on (http://\S+/);`).FindStringSubmatch(lines.Text()); found != nil {
+			page = found[1]
+		}
 	}
+	require.NotEmpty(t, page)
+	require.Eventually(t, func() bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, http.NoBody)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return false // the indexer does not listen yet
+		}
+		return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
+	}, 5*time.Minute, 50*time.Millisecond)
 	stop()
 	_, err := io.Copy(io.Discard, out)
 	require.NoError(t, err)
