@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"os"
 	"slices"
 	"testing"
@@ -79,4 +80,20 @@ func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	require.NoError(t, pruning.Commit(ctx))
 	require.NoError(t, <-ended)
 	require.Equal(t, before+7, after)
+}
+
+// An export compiles no query, whatever the server does: that takes longer than to read a range.
+func TestAnExportCompilesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.Exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$")
+	s := d.open(d.URL, nil)
+	for _, in := range []func(context.Context, func(*ExportSnapshot) error) error{s.Export, s.ExportRecords} {
+		require.NoError(t, in(t.Context(), func(e *ExportSnapshot) error {
+			var jit string
+			require.NoError(t, e.tx.QueryRow(t.Context(), "SHOW jit").Scan(&jit))
+			require.Equal(t, "off", jit)
+			return nil
+		}))
+	}
 }
