@@ -94,8 +94,8 @@ func knows(state store.ExportState, m *Manifest) bool {
 }
 
 // changedSince is the last change of a range's rows after it was exported; nil: none. After pruning, repairs and the like are noted from the beginning on,
-// and of a range that was pruned they can only have changed what is left of it. A redaction is noted where its content was. What is computed follows from
-// earlier rows too: from what was repaired, and from what was filled in, unless the range began where it was known what is active.
+// and of a range that had been pruned by then they can only have changed what was left of it. A redaction is noted where its content was. What is computed
+// follows from earlier rows too: from what was repaired, and from what was filled in, unless the range began where it was known what is active.
 func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportChange) {
 	var pruned int64
 	for _, c := range state.Changes {
@@ -103,12 +103,21 @@ func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportCh
 			pruned = c.Number
 		}
 	}
+	var floor ledger.Offset // where what was left began when a change was made
 	for i, c := range state.Changes {
+		switch {
+		case c.Reason == store.ChangePruned && c.Number == pruned:
+			floor = state.HistoryFloor
+		case c.Reason == store.ChangePruned:
+			floor = c.To
+		case c.Reason == store.ChangeFilledIn && c.Of != findings.SealedSnapshot && c.Number < pruned:
+			floor = min(floor, c.From)
+		}
 		if (c.Of == findings.SealedTransactions) != m.Records || c.Reason == store.ChangePruned || c.Number <= m.Change {
 			continue
 		}
-		if pruned > 0 && c.Number > pruned && c.Reason != store.ChangeRedacted && state.HistoryFloor > m.CompleteFrom {
-			c.From = max(c.From, state.HistoryFloor)
+		if c.Reason != store.ChangeRedacted && !m.Records && floor > m.CompleteFrom {
+			c.From = max(c.From, floor)
 		}
 		stateKnown := m.StateFrom != nil && *m.StateFrom <= m.From
 		if c.Reason == store.ChangeRepaired || c.Reason == store.ChangeFilledIn && !stateKnown && !m.Records {
