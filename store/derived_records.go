@@ -72,16 +72,5 @@ func (s *Store) movedBounds(ctx context.Context, tx pgx.Tx) (floor, watermark le
 // RecordOrigin returns the offset of the update from which the record with a seq follows, and the version of the rules that derived it.
 // stored is false if the record or the update is not stored.
 func (s *Store) RecordOrigin(ctx context.Context, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
-	return s.recordOrigin(ctx, s.db.Pool, seq)
-}
-
-func (s *Store) recordOrigin(ctx context.Context, db dbsqlc.DBTX, seq int64) (at ledger.Offset, rules int32, stored bool, err error) {
-	row, err := s.db.Queries.RecordOrigin(ctx, db, seq)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, 0, false, nil
-	}
-	if err != nil {
-		return 0, 0, false, fmt.Errorf("look for the update of the record with seq %d: %w", seq, err)
-	}
-	return ledger.Offset(row.LedgerOffset), row.Rules, true, nil
+	return held.RecordOrigin(ctx, s.db, s.db.Pool, seq)
 }

@@ -1,10 +1,9 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"sort"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,52 +47,29 @@ func (l *TransactionsWriter) beginGeneration(ctx context.Context, tx pgx.Tx, at 
 		next.Leftovers = true
 	}
 	next.ReadAfter = at.LastSeq
-	carried, err := l.store.underivable(ctx, tx, at)
+	next, cursor, err := l.CarryUnderivable(ctx, tx, at, next)
 	if err != nil {
 		return at, err
-	}
-	next.LastSeq = next.ReadAfter + carried
-	cursor, err := l.carry(ctx, tx, at, next)
-	if err != nil {
-		return at, fmt.Errorf("carry %d records that can't be derived again: %w", carried, err)
 	}
 	return next, writing.PutPosition(ctx, tx, next, cursor)
 }
 
-// DerivedPosition is TransactionsPosition, without those of the last records that can't be derived again.
-func (s *Store) DerivedPosition(ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
-	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		if position, window, err = s.transactionsPosition(ctx, tx); err != nil {
-			return err
-		}
-		gone, err := s.underivable(ctx, tx, position) // the first ones
-		window = window[max(0, len(window)-int(position.Records()-gone)):]
-		return err
-	})
-	return position, window, err
+// CarryUnderivable begins the generation that next reads with copies of those records of the generation that at reads that can't be derived again, and with
+// what is derived from them. It returns the position after them, and the event id of the last one.
+func (l *TransactionsWriter) CarryUnderivable(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition) (
+	_ ledger.TransactionsPosition, cursor ledger.TransactionsCursor, err error,
+) {
+	carried, err := held.Underivable(ctx, l.store.db, tx, at.ReadAfter, at.LastSeq)
+	if err != nil {
+		return at, "", err
+	}
+	next.LastSeq = next.ReadAfter + carried
+	if cursor, err = l.carry(ctx, tx, at, next); err != nil {
+		return at, "", fmt.Errorf("carry %d records that can't be derived again: %w", carried, err)
+	}
+	return next, cursor, nil
 }
 
-// underivable returns how many of the first records of the generation that is read can't be derived again. Whatever removes other updates
-// than pruning does begins a generation before.
-func (s *Store) underivable(ctx context.Context, tx pgx.Tx, at ledger.TransactionsPosition) (n int64, err error) {
-	derived, err := s.db.Queries.RecordsAreDerived(ctx, tx)
-	if err != nil || !derived {
-		return 0, err
-	}
-	extent, err := held.Read(ctx, s.db, tx)
-	if err != nil || extent.PrunedTo == 0 {
-		return 0, err
-	}
-	n = int64(sort.Search(int(at.Records()), func(i int) bool {
-		from, _, stored, failed := s.recordOrigin(ctx, tx, at.ReadAfter+1+int64(i))
-		err = cmp.Or(err, failed)
-		return stored && from > extent.PrunedTo
-	}))
-	return n, err
-}
-
-// carry copies the first records of the generation that is given up, or stays shown, into the next one, with what is derived from them, and
-// returns the event id of the last one.
 func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledger.TransactionsPosition) (cursor ledger.TransactionsCursor, err error) {
 	q, carried := l.store.db.Queries, next.Records()
 	if carried > 0 {
@@ -119,6 +95,9 @@ func (l *TransactionsWriter) carry(ctx context.Context, tx pgx.Tx, at, next ledg
 			return "", err
 		}
 		marks, err := l.store.transactionsMarks(ctx, tx, next, next.LastSeq-1, next.LastSeq)
+		if problem, lost := errors.AsType[*ledger.Problem](err); lost {
+			return "", &ledger.Problem{What: problem.What, Do: "restore a backup of the database: the update that the last of them follows from was pruned"}
+		}
 		if err != nil {
 			return "", err
 		}

@@ -15,21 +15,20 @@ import (
 const transactionsWindow = 1000
 
 // TransactionsPosition is how far the transaction history has been read, with the last records of the generation that is read, the
-// oldest first.
+// oldest first. Those that can't be derived again are left out: the service does not have them any more.
 func (s *Store) TransactionsPosition(ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
-		position, window, err = s.transactionsPosition(ctx, tx)
+		if position, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
+			return err
+		}
+		gone, err := held.Underivable(ctx, s.db, tx, position.ReadAfter, position.LastSeq)
+		if err != nil {
+			return err
+		}
+		from := max(position.LastSeq-transactionsWindow, position.ReadAfter+gone)
+		window, err = s.transactionsMarks(ctx, tx, position, from, position.LastSeq)
 		return err
 	})
-	return position, window, err
-}
-
-func (s *Store) transactionsPosition(ctx context.Context, tx pgx.Tx) (ledger.TransactionsPosition, []ledger.TransactionsMark, error) {
-	position, err := held.TransactionsPosition(ctx, s.db, tx)
-	if err != nil {
-		return position, nil, err
-	}
-	window, err := s.transactionsMarks(ctx, tx, position, position.LastSeq-transactionsWindow, position.LastSeq)
 	return position, window, err
 }
 
@@ -45,7 +44,6 @@ func (l *TransactionsWriter) TransactionsPosition(ctx context.Context) (ledger.T
 
 // transactionsMarks reads what recognises the records after one seq up to another, of the generation that is read.
 func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger.TransactionsPosition, from, to int64) ([]ledger.TransactionsMark, error) {
-	from = max(from, at.ReadAfter)
 	rows, err := s.db.Queries.TransactionsMarks(ctx, db, dbsqlc.TransactionsMarksParams{Generation: at.ReadAfter, FromExclusive: from, ToInclusive: to})
 	if err != nil {
 		return nil, fmt.Errorf("read the records of the transaction history after seq %d: %w", from, err)
@@ -63,15 +61,20 @@ func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger
 	return marks, nil
 }
 
-// TransactionsMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them.
+// TransactionsMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them. Those that
+// can't be derived again are left out.
 func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		at, err := held.TransactionsPosition(ctx, s.db, tx)
 		if err != nil {
 			return err
 		}
+		derivable, err := held.Derivable(ctx, s.db, tx, at)
+		if err != nil {
+			return err
+		}
 		at.ReadAfter = at.ShownAfter
-		marks, err = s.transactionsMarks(ctx, tx, at, upTo-transactionsWindow, upTo)
+		marks, err = s.transactionsMarks(ctx, tx, at, max(upTo-transactionsWindow, derivable), upTo)
 		return err
 	})
 	return marks, err

@@ -33,9 +33,19 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	if err != nil || at.Rereading() || w.From < at.ShownAfter || w.To > at.ShownTo {
 		return Sealing{}, false, err
 	}
+	derivable, err := r.history.Derivable(ctx)
+	if err != nil {
+		return Sealing{}, false, err
+	}
+	if w.From < derivable {
+		if !w.Again {
+			w.To = min(w.To, derivable)
+		}
+		return r.notShown(ctx, r.sealer, findings.SealedTransactions, w)
+	}
 	r.pace(ctx)
 	r.spent(int(w.To - w.From))
-	records, err := r.read(ctx, at, w)
+	records, err := r.read(ctx, derivable, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}
@@ -46,14 +56,14 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Shown: true, Comparison: c}, err == nil, err
 }
 
-// read reads the records of a window from the service. None: the service does not show all of them after the records that are
-// stored before the window.
-func (r *recordSeals) read(ctx context.Context, at ledger.TransactionsPosition, w findings.Window) (records []ledger.Transaction, err error) {
+// read reads the records of a window from the service, whose first one has the seq after first. None: the service does not show all of them after the
+// records that are stored before the window.
+func (r *recordSeals) read(ctx context.Context, first int64, w findings.Window) (records []ledger.Transaction, err error) {
 	known, err := r.history.TransactionsMarks(ctx, w.From)
 	if err != nil {
 		return nil, err
 	}
-	pages := ingest.NewTransactionPages(r.source, r.Logger, known, w.From-at.ShownAfter == int64(len(known)))
+	pages := ingest.NewTransactionPages(r.source, r.Logger, known, w.From-first == int64(len(known)))
 	for n := int(w.To - w.From); len(records) < n; {
 		page, err := pages.Next(ctx, false)
 		if err != nil || page.Differs || len(page.Records) == 0 {

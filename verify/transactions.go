@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"ledgerindexer/findings"
@@ -165,8 +166,15 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		h.usable = false
 		return nil
 	}
+	derivable, err := h.Database.Derivable(ctx)
+	if err != nil {
+		return err
+	}
+	if n := derivable - standing.ShownAfter; n > 0 {
+		h.note("the first %d records, with the updates that they follow from: these were pruned", n)
+	}
 	pages := ingest.NewTransactionPages(h.Source, h.Logger, nil, true)
-	for at := standing.ShownAfter; at < standing.ShownTo; {
+	for at := derivable; at < standing.ShownTo; {
 		page, err := h.next(ctx, pages)
 		if err != nil {
 			return fmt.Errorf("read the transaction history again: %w", err)
@@ -186,7 +194,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 			break
 		}
 		at += int64(len(page))
-		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - standing.ShownAfter})
+		h.Progress(Progress{Step: "transaction history", Done: h.result.Records, Of: standing.ShownTo - derivable})
 	}
 	now, _, err := h.Database.TransactionsStanding(ctx)
 	if err == nil && (now.ReadAfter != standing.ReadAfter || now.ShownAfter != standing.ShownAfter) {
@@ -279,5 +287,7 @@ func (h *Transactions) countRemaining(ctx context.Context, d findings.Difference
 func (h *Transactions) step(what string) { h.Progress(Progress{Step: what}) }
 
 func (h *Transactions) note(format string, args ...any) {
-	h.result.Notes = append(h.result.Notes, fmt.Sprintf(format, args...))
+	if note := fmt.Sprintf(format, args...); !slices.Contains(h.result.Notes, note) { // a repair compares twice
+		h.result.Notes = append(h.result.Notes, note)
+	}
 }

@@ -103,15 +103,9 @@ func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPos
 	return "", err
 }
 
-// pruned reports whether some of the updates that records follow from may be gone, so that the records can't be compared with them.
-func (d *derivedHistory) pruned(ctx context.Context) bool {
-	bounds, _, err := d.store.Bounds(ctx)
-	return err != nil || bounds.PrunedTo > 0
-}
-
 // missing returns why records that follow from updates up to an offset have to be derived yet, or again; empty: they need not be.
 func (d *derivedHistory) missing(ctx context.Context, upTo ledger.Offset) (why string, err error) {
-	at, marks, err := d.store.DerivedPosition(ctx)
+	at, marks, err := d.store.TransactionsPosition(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -171,11 +165,18 @@ func (d *derivedHistory) TransactionsAfter(ctx context.Context, after ledger.Tra
 	}
 }
 
-// unpruned is a derivedHistory that offers nothing once updates that records follow from were pruned: it would have fewer records than are stored,
-// in other places.
-type unpruned struct{ *derivedHistory }
+// unpruned is a derivedHistory that offers nothing once more updates were pruned: it would have fewer records than are compared, in other places.
+type unpruned struct {
+	*derivedHistory
+	to ledger.Offset // up to here they were pruned before
+}
 
 var errPrunedMeanwhile = fmt.Errorf("updates that records follow from were pruned: %w", ledger.ErrNotOffered)
+
+func newUnpruned(ctx context.Context, db *store.Store) (unpruned, error) {
+	bounds, _, err := db.Bounds(ctx)
+	return unpruned{newDerivedHistory(db, nil), bounds.PrunedTo}, err
+}
 
 func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
 	records, err := u.derivedHistory.TransactionsAfter(ctx, after)
@@ -183,32 +184,10 @@ func (u unpruned) TransactionsAfter(ctx context.Context, after ledger.Transactio
 		return nil, err
 	}
 	bounds, _, err := u.store.Bounds(ctx)
-	if err == nil && bounds.PrunedTo > 0 {
+	if err == nil && bounds.PrunedTo != u.to {
 		err = errPrunedMeanwhile
 	}
 	return records, err
-}
-
-// sealable is a derivedHistory that does not show records behind others whose updates were pruned: there may have been more between them. The first
-// ones are behind any that went.
-type sealable struct{ *derivedHistory }
-
-func (s sealable) TransactionsAfter(ctx context.Context, after ledger.TransactionsCursor) ([]ledger.Transaction, error) {
-	records, err := s.derivedHistory.TransactionsAfter(ctx, after)
-	if err != nil || len(records) == 0 {
-		return nil, err
-	}
-	whole := false
-	if after == "" {
-		bounds, _, asked := s.store.Bounds(ctx)
-		whole, err = bounds.PrunedTo == 0, asked
-	} else {
-		_, whole, err = s.store.UpdateOffset(ctx, updateOf(after))
-	}
-	if err != nil || !whole {
-		return nil, err
-	}
-	return records, nil
 }
 
 func (d *derivedHistory) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {

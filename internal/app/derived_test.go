@@ -149,7 +149,9 @@ func TestUpdatesArePrunedWhileTheirRecordsAreVerified(t *testing.T) {
 	db, err := cfg.Open(t.Context(), testLogger(t))
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
-	source := &prunedMeanwhile{unpruned{newDerivedHistory(db, nil)}, func() {
+	derived, err := newUnpruned(t.Context(), db)
+	require.NoError(t, err)
+	source := &prunedMeanwhile{derived, func() {
 		before := store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.5)))}
 		_, err := RunPrune(t.Context(), cfg.Database, before, true, testLogger(t))
 		require.NoError(t, err)
@@ -158,44 +160,44 @@ func TestUpdatesArePrunedWhileTheirRecordsAreVerified(t *testing.T) {
 		t.Error(d)
 		return nil
 	}}
+	records, err := derived.TransactionsAfter(t.Context(), "")
+	require.NoError(t, err)
 	require.NoError(t, v.history(t.Context(), source))
 	require.Equal(t, []string{"the records that follow from the updates, with the updates: some of these were pruned meanwhile"}, v.result.Notes)
+	requireRestSealed(t, v.db, records)
+
+	// The rest is compared, and repaired, and the records of what was pruned stay as they are.
+	want := derivedRelations(t, database)
+	execute(t, database, "UPDATE network_indexer.transfers SET sender_fee = sender_fee + 1 WHERE seq = (SELECT max(seq) FROM network_indexer.transfers)")
+	result, err := RunVerify(t.Context(), Verify{Database: cfg.Database, Sources: cfg.Sources, Verify: config.Verify{Repair: true}}, testLogger(t), func(findings.Difference) {})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, result.Differences, "the transfer, and the sender's row of party_transfers")
+	require.Zero(t, result.Remaining(true))
+	require.Less(t, result.History.Records, int64(len(records)))
+	require.Contains(t, result.Notes[len(result.Notes)-1], "with the updates that they follow from: these were pruned")
+	require.Empty(t, sandbox.Diff(renumbered(t, database, want), derivedRelations(t, database)))
 }
 
-// Records whose updates are pruned before they were sealed are not compared with those of later updates, and sealed as different.
-func TestUpdatesArePrunedBeforeTheirRecordsAreSealed(t *testing.T) {
-	t.Parallel()
-	_, scan := scanOf(83, 300, sandbox.ScanOptions{})
-	database := networkDatabase(t)
-	cfg := networkFor(database, serveScan(t, scan))
-	cfg.VerifyRate = 0
-	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
-	cfg.Network = true
-	db, err := cfg.Open(t.Context(), testLogger(t))
-	require.NoError(t, err)
-	t.Cleanup(db.Close)
+// requireRestSealed seals records some of whose updates were pruned since they were read: these are sealed as they are, and the others compared.
+func requireRestSealed(t *testing.T, db audited, read []ledger.Transaction) {
+	t.Helper()
 	leader, ok, err := db.LeadTransactions(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer leader.Close()
-	derived, sealer := newDerivedHistory(db, nil), audit.NewSealer(db, leader.Leader)
-	records, err := derived.TransactionsAfter(t.Context(), "")
-	require.NoError(t, err)
-	_, err = sealer.SealRecords(t.Context(), 5, records[5:10]) // so that the first window is of five
-	require.NoError(t, err)
-	source := &prunedMeanwhile{sealable{derived}, func() {
-		before := store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.5)))}
-		_, err := RunPrune(t.Context(), cfg.Database, before, true, testLogger(t))
-		require.NoError(t, err)
+	sealer := audit.NewSealer(db.Store, leader.Leader)
+	_, err = sealer.SealRecords(t.Context(), 0, read)
+	require.ErrorIs(t, err, store.ErrPositionMoved)
+	ctx, stop := context.WithCancel(t.Context())
+	var results []findings.SealResult
+	seals := verify.Seals{Rate: func() int { return 1_000_000 }, Logger: testLogger(t), Sealed: func(s verify.Sealing) {
+		if results = append(results, s.Result()); len(results) == 2 {
+			stop()
+		}
 	}}
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	seals := verify.Seals{Rate: func() int { return 100_000 }, Logger: testLogger(t), Working: end, Sealed: func(s verify.Sealing) {
-		t.Error("sealed as", s.Result())
-	}}
-	seals.AddTransactions(source, newAudited(db), newAudited(db), sealer)
+	seals.AddTransactions(newDerivedHistory(db.Store, nil), db, db, sealer)
 	require.NoError(t, seals.Run(ctx))
-	require.Nil(t, source.prune, "it was read")
+	require.Equal(t, []findings.SealResult{findings.SealNotShown, findings.SealEqual}, results)
 }
 
 // History that is filled in below makes records before all others: they are written again, as another generation.

@@ -17,7 +17,7 @@ const verifiedMetricsEvery = 10 * time.Second
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends. add adds what to compare.
 func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
 	news, told := false, time.Time{}
-	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Sealed: func(s verify.Sealing) {
+	seals := verify.Seals{Rate: x.rates.verifications, Logger: x.logger, Sealed: func(s verify.Sealing) {
 		x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 		news = true
 	}}
@@ -39,15 +39,11 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	if h.cfg.VerifyRate > 0 && (h.derived == nil || !h.derived.pruned(ctx)) {
-		source := ingest.TransactionsSource(h.service)
-		if h.derived != nil {
-			source = sealable{h.derived}
-		}
+	if h.cfg.VerifyRate > 0 {
 		running.Go(func() {
 			h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, func(s *verify.Seals) {
 				db := newAudited(h.store)
-				s.AddTransactions(source, db, db, audit.NewSealer(h.store, leader.Leader))
+				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
 			})
 		})
 	}

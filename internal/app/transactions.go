@@ -300,17 +300,10 @@ func (t *transactionsTerm) noteRead(ctx context.Context) {
 	t.report.Note(ctx, "")
 }
 
-// transactionsSink counts what it stores in the metrics. Its window has only records that the service can still serve.
+// transactionsSink counts what it stores in the metrics.
 type transactionsSink struct {
 	*store.TransactionsWriter
 	of *transactions
-}
-
-func (s transactionsSink) TransactionsPosition(ctx context.Context) (at ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
-	if s.of.derived != nil {
-		return s.of.store.DerivedPosition(ctx)
-	}
-	return s.TransactionsWriter.TransactionsPosition(ctx)
 }
 
 func (s transactionsSink) AppendTransactions(

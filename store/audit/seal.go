@@ -40,10 +40,17 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 }
 
 // SealRecords is SealUpdates for records of the transaction history: those that its service shows after a seq, in its order. The error is
-// store.ErrPositionMoved where another generation is shown than that of the seq.
+// store.ErrPositionMoved where another generation is shown than that of the seq, or where updates from which records after it follow have been pruned.
 func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error) {
 	to := after + int64(len(records))
 	return s.seal(ctx, findings.SealedTransactions, after, to, func(ctx context.Context, tx pgx.Tx, found func(findings.Difference) error) error {
+		derivable, err := s.stored.derivable(ctx, tx)
+		if err == nil && after < derivable {
+			err = session.ErrPositionMoved
+		}
+		if err != nil {
+			return err
+		}
 		return s.stored.compareRecords(ctx, tx, after, records, found)
 	})
 }
