@@ -18,8 +18,8 @@ type ScanOptions struct {
 	BalanceChanges bool
 	// StrictInterface serves only the operation of interface.md and its fields.
 	StrictInterface bool
-	// Release is what /version returns; default "0.6.4". From 0.7 on there is no transaction history, only the updates of the
-	// network.
+	// Release is what /version returns; default "0.6.4". The service has the operations of that release: the updates of the network from 0.4.2 on,
+	// bulk files from 0.6.0 on, snapshots from 0.6.1 on, sums of holdings from 0.6.3 on, and from 0.7 on no transaction history.
 	Release string
 	// MigrateAfter is how many updates of the ledger have the first migration id; those after them have the next one. 0: all have the
 	// first.
@@ -35,6 +35,8 @@ type ScanOptions struct {
 	RewriteObject func(key string, object []byte) []byte
 	// PageLimit is the largest page_size; default 1000.
 	PageLimit int
+	// RequestLimit is how many requests of an operation are answered in a second; others get 429. 0: all.
+	RequestLimit int
 	// Backfilling begins with an incomplete history: only the second half of the ledger's records at the start. After
 	// [Scan.SetBackfilling](false) the others follow after everything else, as in a service that numbers records as it
 	// ingests them.
@@ -69,12 +71,15 @@ type Scan struct {
 	ledger *Ledger
 	opts   ScanOptions
 	paths  map[string]http.HandlerFunc // "METHOD /path"
+	begins map[string]http.HandlerFunc // the same, of paths that begin so
 
 	prepared        Elements // what is served in place of the ledger's history, where it is not nil
 	preparedUpdates Elements // likewise, in place of the ledger's updates
 
 	mu      sync.Mutex
-	behind  int // the newest updates that are not served
+	second  int64          // in which
+	asked   map[string]int // there were so many requests of an operation
+	behind  int            // the newest updates that are not served
 	bulk    []bulkFolder
 	bulkOf  int // of how many updates
 	taken   int // movements of the ledger that were ingested

@@ -6,41 +6,62 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // pathTransactions is the path of the history (interface.md, endpoint 6).
 const pathTransactions = "/v0/transactions"
 
+// routes serves what the release has.
 func (s *Scan) routes() {
-	s.paths = map[string]http.HandlerFunc{}
-	if hasHistory(s.opts.Release) {
+	s.paths, s.begins = map[string]http.HandlerFunc{}, map[string]http.HandlerFunc{}
+	release := releaseOf(s.opts.Release)
+	if !since(release, 0, 7, 0) {
 		s.paths["POST "+pathTransactions] = s.transactions
 	}
 	if s.opts.StrictInterface {
 		return
 	}
-	s.paths["POST "+pathNetworkUpdates] = s.networkUpdates
-	s.paths["GET "+pathSnapshotBefore] = s.snapshotTime("before", (*networkView).snapshotBefore)
-	s.paths["GET "+pathSnapshotAfter] = s.snapshotTime("after", (*networkView).snapshotAfter)
-	s.paths["POST "+pathNetworkACS] = s.networkACS
-	s.paths["POST "+pathBulkUpdates] = s.bulkUpdates
 	s.paths["GET /version"] = s.version
 	s.paths["GET /v0/dso-party-id"] = s.dsoParty
 	s.paths["GET /v0/backfilling/status"] = s.backfillingStatus
 	s.paths["GET /livez"] = func(http.ResponseWriter, *http.Request) {}
 	s.paths["GET /readyz"] = func(http.ResponseWriter, *http.Request) {}
+	if since(release, 0, 4, 2) {
+		s.paths["POST "+pathNetworkUpdates] = s.networkUpdates
+		s.begins["GET "+pathNetworkUpdates+"/"] = s.networkUpdate
+		s.paths["GET "+pathSnapshotBefore] = s.snapshotTime("before", (*networkView).snapshotBefore)
+		s.paths["GET "+pathSnapshotAfter] = s.snapshotTime("after", (*networkView).snapshotAfter)
+	}
+	if since(release, 0, 6, 0) {
+		s.paths["POST "+pathBulkUpdates] = s.bulkUpdates
+		s.begins["GET "+pathBulkDownload] = s.bulkDownload
+	}
+	if since(release, 0, 6, 1) {
+		s.paths["POST "+pathNetworkACS] = s.networkACS
+	}
+	if since(release, 0, 6, 3) {
+		s.paths["POST "+pathHoldingsSummary] = s.holdingsSummary
+	}
 }
 
-// hasHistory reports whether a release has the operation, which 0.7 removed.
-func hasHistory(release string) bool {
-	var major, minor int
-	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
-		panic(fmt.Sprintf("sandbox: %q is no release of Scan", release))
+// releaseOf returns the numbers of a release, at least three. It panics on what is none.
+func releaseOf(text string) (numbers []int) {
+	for part := range strings.SplitSeq(text, ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			panic(fmt.Sprintf("sandbox: %q is no release of Scan", text))
+		}
+		numbers = append(numbers, n)
 	}
-	return major == 0 && minor < 7
+	return append(numbers, make([]int, max(0, 3-len(numbers)))...)
 }
+
+// since reports whether a release is another one, or later.
+func since(release []int, first ...int) bool { return slices.Compare(release, first) >= 0 }
 
 // ServeHTTP implements http.Handler.
 func (s *Scan) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -48,21 +69,34 @@ func (s *Scan) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Scan) serve(w http.ResponseWriter, r *http.Request) {
-	handler, ok := s.paths[r.Method+" "+r.URL.Path]
-	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, pathNetworkUpdates+"/") && !s.opts.StrictInterface {
-		handler, ok = s.networkUpdate, true
-	}
-	if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, pathBulkDownload) && !s.opts.StrictInterface {
-		handler, ok = s.bulkDownload, true
+	operation := r.Method + " " + r.URL.Path
+	handler, ok := s.paths[operation]
+	for begin, serves := range s.begins {
+		if !ok && strings.HasPrefix(operation, begin) {
+			operation, handler, ok = begin, serves, true
+		}
 	}
 	switch {
 	case s.opts.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.opts.Token:
 		writeScanError(w, http.StatusUnauthorized, "a bearer token is needed")
 	case !ok:
 		writeScanError(w, http.StatusNotFound, "The requested resource could not be found.")
+	case s.limited(operation):
+		http.Error(w, "Too many requests", http.StatusTooManyRequests) // no JSON, as from the real service
 	default:
 		handler(w, r)
 	}
+}
+
+// limited counts a request of an operation, and reports whether there were too many in this second.
+func (s *Scan) limited(operation string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now().Unix(); s.second != now {
+		s.second, s.asked = now, map[string]int{}
+	}
+	s.asked[operation]++
+	return s.opts.RequestLimit > 0 && s.asked[operation] > s.opts.RequestLimit
 }
 
 // writeScanError answers in the form of all errors of Scan.

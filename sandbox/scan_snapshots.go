@@ -121,20 +121,20 @@ func (v *networkView) snapshot(n int) (list []networkContract) {
 	return list
 }
 
-// snapshotQuery is the body of POST /v1/state/acs.
+// snapshotQuery is the body of POST /v1/state/acs and POST /v1/holdings/summary.
 type snapshotQuery struct {
 	migration, record, size, after int64
 	orBefore                       bool
-	parties, templates             []string
+	parties, templates, owners     []string
 }
 
-// snapshotQuery reads a request. Its refusals have the text of the real service.
-func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request) (q snapshotQuery, refused string) {
+// snapshotQuery reads a request, which must have another member beside migration and time. Its refusals have the text of the real service.
+func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request, needed string) (q snapshotQuery, refused string) {
 	o, refused := requestObject(w, r)
 	if refused != "" {
 		return q, refused
 	}
-	for _, name := range []string{"migration_id", "record_time", "page_size"} {
+	for _, name := range []string{"migration_id", "record_time", needed} {
 		if isNull(o[name]) {
 			return q, malformedContent + "DecodingFailure at ." + name + ": Missing required field"
 		}
@@ -147,6 +147,7 @@ func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request) (q snapshot
 		q.after = decode[int64](&d, o["after"], "after")
 	}
 	q.parties, q.templates = decode[[]string](&d, o["party_ids"], "party_ids"), decode[[]string](&d, o["templates"], "templates")
+	q.owners = decode[[]string](&d, o["owner_party_ids"], "owner_party_ids")
 	record, err := time.Parse(time.RFC3339Nano, at)
 	switch {
 	case d.err != nil:
@@ -155,7 +156,7 @@ func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request) (q snapshot
 		return q, malformedContent + "DecodingFailure at .record_time: " + at
 	case match != "" && match != "exact" && match != "at_or_before":
 		return q, malformedContent + "DecodingFailure at .record_time_match: " + match
-	case q.size < 1:
+	case needed == "page_size" && q.size < 1:
 		return q, "Limit must be at least 1."
 	case q.size > int64(s.opts.PageLimit):
 		return q, fmt.Sprintf("Exceeded limit maximum (%d > %d).", q.size, s.opts.PageLimit)
@@ -164,21 +165,29 @@ func (s *Scan) snapshotQuery(w http.ResponseWriter, r *http.Request) (q snapshot
 	return q, ""
 }
 
+// snapshotAt returns the time of the snapshot that a request names; missing says that there is none.
+func (s *Scan) snapshotAt(v *networkView, q *snapshotQuery) (at int64, missing string) {
+	at, ok := v.snapshotBefore(q.migration, q.record, s.opts.SnapshotEvery.Microseconds())
+	switch {
+	case !ok && q.orBefore:
+		return 0, "No snapshots found before " + instant(q.record)
+	case !ok || at != q.record && !q.orBefore:
+		return 0, fmt.Sprintf("Failed to find ACS snapshot for migration id %d at %s", q.migration, instant(q.record))
+	}
+	return at, ""
+}
+
 // networkACS implements POST /v1/state/acs.
 func (s *Scan) networkACS(w http.ResponseWriter, r *http.Request) {
-	q, refused := s.snapshotQuery(w, r)
+	q, refused := s.snapshotQuery(w, r, "page_size")
 	if refused != "" {
 		writeScanError(w, http.StatusBadRequest, refused)
 		return
 	}
 	v := s.network()
-	at, ok := v.snapshotBefore(q.migration, q.record, s.opts.SnapshotEvery.Microseconds())
-	switch {
-	case !ok && q.orBefore:
-		writeScanError(w, http.StatusNotFound, "No snapshots found before "+instant(q.record))
-		return
-	case !ok || at != q.record && !q.orBefore:
-		writeScanError(w, http.StatusNotFound, fmt.Sprintf("Failed to find ACS snapshot for migration id %d at %s", q.migration, instant(q.record)))
+	at, missing := s.snapshotAt(v, &q)
+	if missing != "" {
+		writeScanError(w, http.StatusNotFound, missing)
 		return
 	}
 	list := v.snapshot(v.after(q.migration, at))

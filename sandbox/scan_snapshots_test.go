@@ -3,9 +3,11 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +114,60 @@ func TestNetworkSnapshotsMatchTheServicesDocuments(t *testing.T) {
 			require.NoError(t, api.CheckResponse("POST", pathNetworkACS, 200, c.post(pathNetworkACS, "%s", body).body))
 		}
 	}
+}
+
+// The sums of holdings are those of the amulets in the snapshot, of the owners that are asked for.
+func TestHoldingsSummaries(t *testing.T) {
+	t.Parallel()
+	c, _ := serveScan(t, grown(t, Options{Seed: 37}, 700), ScanOptions{SnapshotEvery: 10 * time.Second})
+	at := c.do(http.MethodGet, pathSnapshotBefore+"?before=2030-01-01T00:00:00Z&migration_id=1", "").object()["record_time"].(string)
+	type sums [3]string // unlocked, locked, all
+	held, owners := map[string]*[3]big.Rat{}, []string{"nobody::1220"}
+	for _, item := range c.walkSnapshot(1, at, 1000) {
+		amulet, locked := item["create_arguments"].(map[string]any), false
+		switch {
+		case strings.HasSuffix(item["template_id"].(string), ":Splice.Amulet:LockedAmulet"):
+			amulet, locked = amulet["amulet"].(map[string]any), true
+		case !strings.HasSuffix(item["template_id"].(string), ":Splice.Amulet:Amulet"):
+			continue
+		}
+		owner := amulet["owner"].(string)
+		if held[owner] == nil {
+			held[owner] = new([3]big.Rat)
+			owners = append(owners, owner)
+		}
+		part := &held[owner][0]
+		if locked {
+			part = &held[owner][1]
+		}
+		for _, sum := range []*big.Rat{part, &held[owner][2]} {
+			sum.Add(sum, rat(t, amulet["amount"].(map[string]any)["initialAmount"]))
+		}
+	}
+	require.Greater(t, len(held), 3)
+	delete(held, owners[len(owners)-1])
+	want := map[string]sums{}
+	for owner, of := range held {
+		want[owner] = sums{of[0].FloatString(10), of[1].FloatString(10), of[2].FloatString(10)}
+	}
+	asked := mustJSON(owners[:len(owners)-1])
+	body := fmt.Sprintf(`{"migration_id":1,"record_time":%q,"owner_party_ids":%s}`, at, asked)
+	a := c.post(pathHoldingsSummary, "%s", body)
+	for _, release := range []string{"0.6", "0.7"} {
+		api := openapi.Scan(t, release)
+		require.NoError(t, api.CheckRequest("POST", pathHoldingsSummary, nil, []byte(body)))
+		require.NoError(t, api.CheckResponse("POST", pathHoldingsSummary, 200, a.body))
+	}
+	answer := a.object()
+	require.Equal(t, []any{at, 1.0}, []any{answer["record_time"], answer["migration_id"]})
+	got := map[string]sums{}
+	for _, each := range answer["summaries"].([]any) {
+		of := each.(map[string]any)
+		got[of["party_id"].(string)] = sums{of["total_unlocked_coin"].(string), of["total_locked_coin"].(string), of["total_coin_holdings"].(string)}
+	}
+	require.Equal(t, want, got)
+	c.post(pathHoldingsSummary, `{"migration_id":1,"record_time":"2020-01-01T00:00:00Z","record_time_match":"at_or_before","owner_party_ids":%s}`, asked).scanError(404, "No snapshots found before")
+	c.post(pathHoldingsSummary, `{"migration_id":1,"record_time":%q}`, at).scanError(400, "owner_party_ids: Missing required field")
 }
 
 func TestNetworkSnapshotsThatAreRefused(t *testing.T) {

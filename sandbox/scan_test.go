@@ -172,6 +172,20 @@ func TestScanRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	require.Len(t, small.post(pathTransactions, `{"page_size":2}`).records(), 2)
 }
 
+// More requests of an operation than the limit are refused until the next second, in the form of the real service; those of another are not.
+func TestScanLimitsRequests(t *testing.T) {
+	t.Parallel()
+	c, _ := serveScan(t, grown(t, Options{Seed: 23}, 20), ScanOptions{RequestLimit: 2})
+	a := c.post(pathNetworkUpdates, `{"page_size":1}`)
+	require.Equal(t, 200, a.status)
+	for a.status == http.StatusOK {
+		a = c.post(pathNetworkUpdates, `{"page_size":1}`)
+	}
+	require.Equal(t, http.StatusTooManyRequests, a.status)
+	require.Equal(t, "Too many requests\n", string(a.body))
+	require.Equal(t, 200, c.do(http.MethodGet, "/version", "").status)
+}
+
 func TestScanPathsByRelease(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{Seed: 23}, 100)
@@ -194,6 +208,17 @@ func TestScanPathsByRelease(t *testing.T) {
 			require.NotEmpty(t, c.post(pathTransactions, `{"page_size":5}`).records())
 		} else {
 			c.post(pathTransactions, `{"page_size":5}`).scanError(404, "could not be found")
+		}
+	}
+	ofNetwork := []string{pathNetworkUpdates, pathBulkUpdates, pathNetworkACS, pathHoldingsSummary}
+	for release, served := range map[string]int{"0.4.1": 0, "0.5": 1, "0.6": 2, "0.6.2": 3, "0.6.4": 4, "0.7.1": 4} {
+		c, _ := serveScan(t, l, ScanOptions{Release: release})
+		for i, path := range ofNetwork {
+			if i < served {
+				c.post(path, `{}`).scanError(400, "Missing required field")
+			} else {
+				c.post(path, `{}`).scanError(404, "could not be found")
+			}
 		}
 	}
 	strict, _ := serveScan(t, l, ScanOptions{StrictInterface: true})

@@ -18,10 +18,11 @@ type scanFlags struct {
 	Order          uint64        `default:"0" help:"Serve the history like another service, with its own order and offsets; 0: the default one."`
 	SnapshotEvery  time.Duration `default:"3h" placeholder:"TIME" help:"Time between the service's snapshots of the network. Default: ${default}."`
 	PageLimit      int           `default:"1000" placeholder:"N" help:"The largest page that the service answers. Several sandboxes with one seed are several services of one network. Default: ${default}."`
+	RequestLimit   int           `default:"0" placeholder:"N" help:"Requests of one operation that the service answers in a second; others get 429. Services' own default is 200; here 0: all."`
 	UpdatesLag     int           `default:"0" placeholder:"N" help:"How many of the ledger's newest updates are not served yet as updates of the network."`
 	LieAbout       int64         `default:"0" placeholder:"OFFSET" help:"Send another workflow id than it has for the transaction at this offset of the ledger."`
 	BulkEvery      time.Duration `default:"24h" placeholder:"TIME" help:"Record time of a folder of bulk files. Default: ${default}."`
-	Release        string        `default:"0.6.4" help:"Release of the Scan service. From 0.7 on there is no transaction history, only the updates of the network."`
+	Release        string        `default:"0.6.4" help:"Release of the Scan service, which has the operations of that release: from 0.7 on no transaction history, only the updates of the network."`
 }
 
 // scanPath is where the Scan service is on the participant's address.
@@ -41,7 +42,7 @@ func (f *flags) scan(h sandbox.History, token string) (*sandbox.Scan, error) {
 	}
 	return sandbox.NewScan(l, sandbox.ScanOptions{
 		Word: f.ScanOptions.Word, BalanceChanges: f.ScanOptions.BalanceChanges, Release: f.ScanOptions.Release,
-		PageLimit: f.ScanOptions.PageLimit, UpdatesLag: f.ScanOptions.UpdatesLag, LieAbout: f.ScanOptions.LieAbout,
+		PageLimit: f.ScanOptions.PageLimit, RequestLimit: f.ScanOptions.RequestLimit, UpdatesLag: f.ScanOptions.UpdatesLag, LieAbout: f.ScanOptions.LieAbout,
 		BulkEvery: f.ScanOptions.BulkEvery, BulkPrefix: scanPath, SnapshotEvery: f.ScanOptions.SnapshotEvery, Backfilling: f.ScanOptions.Backfilling, Order: f.ScanOptions.Order,
 		StrictInterface: f.StrictInterface, Latency: f.Latency, Token: token,
 	}), nil

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -74,6 +76,7 @@ func TestANetworkIsSeededFromASnapshot(t *testing.T) {
 			require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 			require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
 			requireNetworkFloors(t, database, int64(progress.At))
+			requireHoldingsSummary(t, database, url, progress.At)
 			result := requireNetworkVerified(t, database, url)
 			require.Empty(t, result.Notes)
 			require.Positive(t, result.Updates.Carried)
@@ -86,10 +89,41 @@ func TestANetworkIsSeededFromASnapshot(t *testing.T) {
 			require.Positive(t, filled.Updates)
 			require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
 			requireNetworkFloors(t, database, 0)
+			requireHoldingsSummary(t, database, url, progress.At)
 			require.Zero(t, count(t, database, "network_indexer.carried_created"))
 			requireNetworkVerified(t, database, url)
 		})
 	}
+}
+
+// requireHoldingsSummary holds what each owner held at a snapshot against the service's own sums.
+func requireHoldingsSummary(t *testing.T, databaseURL, scanURL string, at ledger.Offset) {
+	t.Helper()
+	migration, taken := at.NetworkPosition()
+	question, err := json.Marshal(map[string]any{"migration_id": migration, "record_time": taken, "owner_party_ids": texts(t, databaseURL,
+		"SELECT DISTINCT coalesce(payload -> 'amulet', payload) ->> 'owner' FROM network.created_events WHERE entity_name IN ('Amulet', 'LockedAmulet')")})
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scanURL+"/v1/holdings/summary", bytes.NewReader(question))
+	require.NoError(t, err)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var answer struct {
+		Summaries []struct {
+			Party    string `json:"party_id"`
+			Unlocked string `json:"total_unlocked_coin"`
+			Locked   string `json:"total_locked_coin"`
+		} `json:"summaries"`
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+	require.NotEmpty(t, answer.Summaries)
+	var want []string
+	for _, s := range answer.Summaries {
+		want = append(want, s.Party+" "+s.Unlocked+" "+s.Locked)
+	}
+	require.ElementsMatch(t, want, texts(t, databaseURL, `SELECT concat_ws(' ', owner, coalesce(sum(amount) FILTER (WHERE NOT locked), 0)::numeric(38, 10),
+		coalesce(sum(amount) FILTER (WHERE locked), 0)::numeric(38, 10)) FROM network.holdings_at($1) WHERE instrument = 'Amulet' GROUP BY owner`, int64(at)))
 }
 
 // A repair that reads a part again takes no contract out of the active set, or of what was active, because its creation is lost: it reads that
