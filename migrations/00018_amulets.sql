@@ -229,7 +229,8 @@ COMMENT ON COLUMN ledger.amulet_sums.difference IS 'archived + minted - created 
 COMMENT ON COLUMN ledger.amulet_sums.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.amulet_sums.update_id IS 'Id of the update.';
 
--- What was checked, for the operator: ledger.amulet_sums are not read again for each question.
+-- What was checked, for the operator: ledger.amulet_sums are not read again for each question. A migration that changes what amulet_sums says deletes
+-- the row, so that all updates are added up again.
 CREATE TABLE amulet_checks (
     only_row       boolean NOT NULL DEFAULT true CHECK (only_row),
     from_exclusive bigint  NOT NULL,
