@@ -584,17 +584,20 @@ COMMENT ON COLUMN active_contracts.locked IS 'Whether that is locked. NULL: not 
 COMMENT ON COLUMN active_contracts.locked_until IS 'When the lock expires. NULL: no lock, no known end, not readable, or it is no holding.';
 
 CREATE TABLE lifetimes (
-    deactivated_offset bigint  NOT NULL,
-    activated_offset   bigint  NOT NULL,
-    activated_node_id  integer NOT NULL,
-    synchronizer_ref   integer NOT NULL,
-    template_ref       integer NOT NULL,
-    stakeholders_ref   integer,
-    position_id        uuid,
-    contract_id        text    NOT NULL,
-    amount             numeric,
-    locked             boolean,
-    locked_until       timestamptz,
+    deactivated_offset   bigint  NOT NULL,
+    activated_offset     bigint  NOT NULL,
+    reassignment_counter bigint  NOT NULL,
+    activated_node_id    integer NOT NULL,
+    synchronizer_ref     integer NOT NULL,
+    template_ref         integer NOT NULL,
+    stakeholders_ref     integer,
+    position_id          uuid,
+    contract_id          text    NOT NULL,
+    amount               numeric,
+    locked               boolean,
+    locked_until         timestamptz,
     PRIMARY KEY (deactivated_offset, activated_offset, activated_node_id)
 ) PARTITION BY RANGE (deactivated_offset);
+CREATE INDEX lifetimes_moved ON lifetimes (deactivated_offset) INCLUDE (activated_offset, activated_node_id, contract_id)
+    WHERE position_id IS NOT NULL AND reassignment_counter > 0;
 COMMENT ON TABLE lifetimes IS 'One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.';

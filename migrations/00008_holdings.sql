@@ -374,7 +374,7 @@ FROM (
     WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
     UNION ALL
     SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, l.amount, l.locked, l.locked_until, l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id,
-           l.deactivated_offset, NULL, l.deactivated_offset
+           l.deactivated_offset, l.reassignment_counter, l.deactivated_offset
     FROM lifetimes l
     JOIN positions p ON p.position_id = l.position_id
     WHERE l.position_id IS NOT NULL AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
@@ -411,7 +411,7 @@ COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the act
 -- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The argument is
 -- computed once, because it may be a call such as ledger.offset_at. Of what is active now active_before is a constant, so that the offset is
 -- checked before a row is read, and even if nothing is held. A condition without a column would check it too, but PostgreSQL then keeps
--- joins of which no column is named. Of the active contracts only those that have moved can replace another row: they have an index.
+-- joins of which no column is named. Only a contract that has moved can replace another row: in both tables those have an index.
 CREATE FUNCTION ledger.holdings_at(at_offset bigint) RETURNS SETOF ledger.holdings
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
@@ -431,7 +431,7 @@ BEGIN ATOMIC
               UNION ALL
               SELECT l.contract_id, l.activated_offset, l.activated_node_id
               FROM lifetimes l
-              WHERE l.position_id IS NOT NULL AND l.activated_offset <= (SELECT k.at FROM known k)
+              WHERE l.position_id IS NOT NULL AND l.reassignment_counter > 0 AND l.activated_offset <= (SELECT k.at FROM known k)
                 AND l.deactivated_offset > (SELECT k.at FROM known k) AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
           ) y
           WHERE y.contract_id = h.contract_id AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
@@ -492,7 +492,7 @@ COMMENT ON COLUMN ledger.holding_lifetimes.module_name IS 'Module of the templat
 COMMENT ON COLUMN ledger.holding_lifetimes.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.holding_lifetimes.synchronizer_id IS 'Synchronizer on which the contract is active; NULL where the server did not say.';
 COMMENT ON COLUMN ledger.holding_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not held at this offset any more. NULL: held now.';
-COMMENT ON COLUMN ledger.holding_lifetimes.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it. NULL: it is not held any more.';
+COMMENT ON COLUMN ledger.holding_lifetimes.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it.';
 COMMENT ON COLUMN ledger.holding_lifetimes.active_before IS 'active_until for conditions: held now is the greatest bigint instead of NULL.';
 
 COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';

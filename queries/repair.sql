@@ -1,6 +1,6 @@
 -- name: ActiveAsOf :many
--- The stored activations, as of an offset, of contracts on synchronizers. The arrays are parallel. closed: the row is a lifetime,
--- which has no counter. Lifetimes that ended up to the offset are not read, so this is fast near the watermark.
+-- The stored activations, as of an offset, of contracts on synchronizers. The arrays are parallel. closed: the row is a lifetime.
+-- Lifetimes that ended up to the offset are not read, so this is fast near the watermark.
 WITH asked AS (
     SELECT unnest(@contract_ids::text[]) AS contract_id, unnest(@synchronizer_refs::integer[]) AS synchronizer_ref
 )
@@ -9,7 +9,7 @@ FROM active_contracts a
 WHERE a.contract_id = ANY (@contract_ids::text[]) AND a.activated_offset <= @at::bigint
   AND (a.contract_id, a.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 UNION ALL
-SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, 0, true
+SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.reassignment_counter, true
 FROM lifetimes l
 WHERE l.deactivated_offset > @at::bigint AND l.activated_offset <= @at::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q);

@@ -55,10 +55,10 @@ WITH gone AS (
     WHERE e.ledger_offset = @at::bigint AND NOT scope_has(e.definition, a.template_ref, a.stakeholders_ref, a.activated_offset, a.activated_node_id)
     RETURNING a.*
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
     position_id, contract_id, amount, locked, locked_until)
-SELECT @at::bigint, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
-    g.amount, g.locked, g.locked_until
+SELECT @at::bigint, g.activated_offset, g.reassignment_counter, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref,
+    g.position_id, g.contract_id, g.amount, g.locked, g.locked_until
 FROM gone g;
 
 -- name: ScopeReturning :many
@@ -90,16 +90,14 @@ WITH ends AS (
     INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
         position_id, amount, locked, locked_until, stakeholders_ref)
     SELECT g.contract_id, g.synchronizer_ref, g.template_ref, g.activated_offset, g.activated_node_id,
-        coalesce(r.reassignment_counter, c.reassignment_counter, 0), g.position_id, g.amount, g.locked, g.locked_until, g.stakeholders_ref
+        g.reassignment_counter, g.position_id, g.amount, g.locked, g.locked_until, g.stakeholders_ref
     FROM gone g
     JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended = 0
-    LEFT JOIN reassignments r ON r.ledger_offset = g.activated_offset AND r.node_id = g.activated_node_id AND r.kind = 'assigned'
-    LEFT JOIN shown_created c ON c.ledger_offset = g.activated_offset AND c.node_id = g.activated_node_id
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
     position_id, contract_id, amount, locked, locked_until)
-SELECT e.ended, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
-    g.amount, g.locked, g.locked_until
+SELECT e.ended, g.activated_offset, g.reassignment_counter, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref,
+    g.position_id, g.contract_id, g.amount, g.locked, g.locked_until
 FROM gone g
 JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended > 0;
 

@@ -42,18 +42,18 @@ func (set *activeSet) endSQL() string {
 ), closed AS (
     DELETE FROM ` + set.table + ` a USING ended e
     WHERE a.contract_id = e.contract_id AND a.synchronizer_ref = e.synchronizer_ref
-    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.contract_id,
-        a.position_id, a.amount, a.locked, a.locked_until, a.stakeholders_ref
+    RETURNING e.number, e.deactivated_offset, a.activated_offset, a.reassignment_counter, a.activated_node_id, a.synchronizer_ref, a.template_ref,
+        a.contract_id, a.position_id, a.amount, a.locked, a.locked_until, a.stakeholders_ref
 ), wanted AS (
     INSERT INTO lookups (contract_id, ledger_offset, node_id)
     SELECT e.contract_id, e.lookup_offset, e.lookup_node_id FROM ended e
     WHERE e.lookup_offset > 0 AND e.number NOT IN (SELECT c.number FROM closed c)` + set.unknown + `
     ON CONFLICT DO NOTHING
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id, position_id, amount, locked, locked_until,
-    stakeholders_ref)
-SELECT c.deactivated_offset, c.activated_offset, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id, c.position_id, c.amount, c.locked, c.locked_until,
-    c.stakeholders_ref
+INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id, position_id,
+    amount, locked, locked_until, stakeholders_ref)
+SELECT c.deactivated_offset, c.activated_offset, c.reassignment_counter, c.activated_node_id, c.synchronizer_ref, c.template_ref, c.contract_id, c.position_id,
+    c.amount, c.locked, c.locked_until, c.stakeholders_ref
 FROM closed c`
 }
 

@@ -196,8 +196,8 @@ func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
 		SELECT 1000 + i, 0, 'transaction', 'c' || i, 100 + i % 100, 1, true FROM generate_series(1, 10000) i`)
 	d.Exec(`INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
 		SELECT 'c' || i, 1, 100 + i % 100, 1000 + i, 0, 0 FROM generate_series(5001, 10000) i`)
-	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id)
-		SELECT 11000 + i, 'c' || i, 1, 100 + i % 100, 1000 + i, 0 FROM generate_series(1, 5000) i`)
+	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter)
+		SELECT 11000 + i, 'c' || i, 1, 100 + i % 100, 1000 + i, 0, 0 FROM generate_series(1, 5000) i`)
 	d.Exec("ANALYZE indexer.created, indexer.active_contracts, indexer.lifetimes, indexer.templates")
 	d.Exec("VACUUM indexer.active_contracts")
 	const template = "package_name = 'p7' AND module_name = 'M7' AND entity_name = 'T7'"

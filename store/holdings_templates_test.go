@@ -86,7 +86,8 @@ func TestHoldingsOnTwoSynchronizers(t *testing.T) {
 	storetest.Unassign(&unassigned, 0, "c", "sync::2", "sync::1", 2)
 	archived := storetest.NewUpdate(4, "sync::1")
 	archived.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "c")}
-	d.append(l, 0, token(created), token(assigned))
+	created, assigned = token(created), token(assigned)
+	d.append(l, 0, created, assigned)
 	require.Equal(t, "2", d.Row("SELECT count(*) FROM ledger.active_contracts"))
 	require.Equal(t, "c sync::2 2 1.5", d.Row("SELECT contract_id, synchronizer_id, activated_offset, amount::text FROM ledger.holdings"))
 	require.Equal(t, "alice 1.5 1", d.Row("SELECT owner, amount::text, contracts FROM ledger.holding_totals"))
@@ -94,8 +95,14 @@ func TestHoldingsOnTwoSynchronizers(t *testing.T) {
 	require.Equal(t, "c sync::1 1 1.5", d.Row("SELECT contract_id, synchronizer_id, activated_offset, amount::text FROM ledger.holdings"))
 	d.append(l, 3, archived)
 	require.Empty(t, d.holdings("ledger.holdings"))
-	for offset, want := range []string{"", "c sync::1 1", "c sync::2 2", "c sync::1 1", ""} {
-		got := d.Row("SELECT coalesce(string_agg(concat_ws(' ', contract_id, synchronizer_id, activated_offset), ','), '') FROM ledger.holdings_at($1)", offset)
-		require.Equal(t, want, got, offset)
+	atOnce := newDatabase(t)
+	page := ledger.Page{To: 4, Updates: []ledger.Update{created, assigned, unassigned, archived}}
+	require.NoError(t, atOnce.started().Append(t.Context(), storetest.Scope, []ledger.Page{page}))
+	for _, d := range []*testDB{d, atOnce} {
+		for offset, want := range []string{"", "c sync::1 1", "c sync::2 2", "c sync::1 1", ""} {
+			got := d.Row("SELECT coalesce(string_agg(concat_ws(' ', contract_id, synchronizer_id, activated_offset), ','), '') FROM ledger.holdings_at($1)", offset)
+			require.Equal(t, want, got, offset)
+		}
+		require.Equal(t, []string{"sync::1 0 4", "sync::2 1 3"}, d.Rows("SELECT synchronizer_id, reassignment_counter, active_until FROM ledger.holding_lifetimes ORDER BY 1"))
 	}
 }

@@ -267,7 +267,7 @@ func (c *entryComparison) compareStored(w *dbsqlc.ActiveContracts, stored dbsqlc
 		{"template_ref", int64(w.TemplateRef), int64(stored.TemplateRef)},
 		{"reassignment_counter", w.ReassignmentCounter, stored.ReassignmentCounter},
 	} {
-		if column.wanted == column.stored || stored.Closed && column.name == "reassignment_counter" { // lifetimes don't have it
+		if column.wanted == column.stored {
 			continue
 		}
 		key := active.Key{ContractID: stored.ContractID, SynchronizerRef: stored.SynchronizerRef}

@@ -223,7 +223,7 @@ func TestCompareActiveNamesMissingAndExtra(t *testing.T) {
 			[]string{"extra lifetimes"},
 		},
 		"active and closed": {
-			[]string{"INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id) SELECT " + at + " + 1, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id FROM indexer.active_contracts WHERE " +
+			[]string{"INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id) SELECT " + at + " + 1, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id FROM indexer.active_contracts WHERE " +
 				one("active_contracts", "activated_offset <= "+at)},
 			[]string{"extra lifetimes"},
 		},

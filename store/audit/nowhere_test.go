@@ -138,7 +138,7 @@ func TestRowsThatBelongNowhere(t *testing.T) {
 			"lookups at offset 101, contract_id nobody: the row is stored, and does not follow from the facts"},
 		{"INSERT INTO indexer.active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter) SELECT contract_id || '?', synchronizer_ref, template_ref, 104, 9, 0 FROM indexer.active_contracts LIMIT 1",
 			"active_contracts at offset 104, contract_id "},
-		{"INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, contract_id) SELECT deactivated_offset, 100, 9, synchronizer_ref, template_ref, contract_id FROM indexer.lifetimes LIMIT 1",
+		{"INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id) SELECT deactivated_offset, 100, 0, 9, synchronizer_ref, template_ref, contract_id FROM indexer.lifetimes LIMIT 1",
 			"lifetimes at offset "},
 	} {
 		i.Exec(c.statement)

@@ -139,8 +139,8 @@ func (s *Step) take(e *Event, state *keyState) {
 // Ended is the lifetime of an active contract that ends at an offset.
 func Ended(a *dbsqlc.ActiveContracts, at int64) dbsqlc.Lifetimes {
 	return dbsqlc.Lifetimes{
-		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ActivatedNodeID: a.ActivatedNodeID, SynchronizerRef: a.SynchronizerRef,
-		TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID, Amount: a.Amount, Locked: a.Locked,
+		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ReassignmentCounter: a.ReassignmentCounter, ActivatedNodeID: a.ActivatedNodeID,
+		SynchronizerRef: a.SynchronizerRef, TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID, Amount: a.Amount, Locked: a.Locked,
 		LockedUntil: a.LockedUntil, StakeholdersRef: a.StakeholdersRef,
 	}
 }

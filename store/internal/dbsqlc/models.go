@@ -1166,7 +1166,7 @@ type LedgerHoldingLifetimes struct {
 	SynchronizerID *string `db:"synchronizer_id"`
 	// Offset of the archival, or of the unassignment: not held at this offset any more. NULL: held now.
 	ActiveUntil *int64 `db:"active_until"`
-	// How often the contract had moved when it came to this synchronizer. 0: it was created on it. NULL: it is not held any more.
+	// How often the contract had moved when it came to this synchronizer. 0: it was created on it.
 	ReassignmentCounter int64 `db:"reassignment_counter"`
 	// active_until for conditions: held now is the greatest bigint instead of NULL.
 	ActiveBefore int64 `db:"active_before"`
@@ -2047,17 +2047,18 @@ type LedgerVettingChanges struct {
 
 // One row per lifetime that has ended. Active at offset N are the rows of active_contracts with activated_offset <= N, and those of lifetimes with activated_offset <= N < deactivated_offset.
 type Lifetimes struct {
-	DeactivatedOffset int64              `db:"deactivated_offset"`
-	ActivatedOffset   int64              `db:"activated_offset"`
-	ActivatedNodeID   int32              `db:"activated_node_id"`
-	SynchronizerRef   int32              `db:"synchronizer_ref"`
-	TemplateRef       int32              `db:"template_ref"`
-	StakeholdersRef   *int32             `db:"stakeholders_ref"`
-	PositionID        pgtype.UUID        `db:"position_id"`
-	ContractID        string             `db:"contract_id"`
-	Amount            *ledger.Decimal    `db:"amount"`
-	Locked            *bool              `db:"locked"`
-	LockedUntil       pgtype.Timestamptz `db:"locked_until"`
+	DeactivatedOffset   int64              `db:"deactivated_offset"`
+	ActivatedOffset     int64              `db:"activated_offset"`
+	ReassignmentCounter int64              `db:"reassignment_counter"`
+	ActivatedNodeID     int32              `db:"activated_node_id"`
+	SynchronizerRef     int32              `db:"synchronizer_ref"`
+	TemplateRef         int32              `db:"template_ref"`
+	StakeholdersRef     *int32             `db:"stakeholders_ref"`
+	PositionID          pgtype.UUID        `db:"position_id"`
+	ContractID          string             `db:"contract_id"`
+	Amount              *ledger.Decimal    `db:"amount"`
+	Locked              *bool              `db:"locked"`
+	LockedUntil         pgtype.Timestamptz `db:"locked_until"`
 }
 
 // Like exact_payloads, for contracts that were looked up.

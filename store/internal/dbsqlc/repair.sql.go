@@ -18,7 +18,7 @@ FROM active_contracts a
 WHERE a.contract_id = ANY ($1::text[]) AND a.activated_offset <= $3::bigint
   AND (a.contract_id, a.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
 UNION ALL
-SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, 0, true
+SELECT l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.reassignment_counter, true
 FROM lifetimes l
 WHERE l.deactivated_offset > $3::bigint AND l.activated_offset <= $3::bigint
   AND (l.contract_id, l.synchronizer_ref) IN (SELECT q.contract_id, q.synchronizer_ref FROM asked q)
@@ -40,8 +40,8 @@ type ActiveAsOfRow struct {
 	Closed              bool   `db:"closed"`
 }
 
-// The stored activations, as of an offset, of contracts on synchronizers. The arrays are parallel. closed: the row is a lifetime,
-// which has no counter. Lifetimes that ended up to the offset are not read, so this is fast near the watermark.
+// The stored activations, as of an offset, of contracts on synchronizers. The arrays are parallel. closed: the row is a lifetime.
+// Lifetimes that ended up to the offset are not read, so this is fast near the watermark.
 func (q *Queries) ActiveAsOf(ctx context.Context, db DBTX, arg ActiveAsOfParams) ([]ActiveAsOfRow, error) {
 	rows, err := db.Query(ctx, activeAsOf, arg.ContractIds, arg.SynchronizerRefs, arg.At)
 	if err != nil {

@@ -31,15 +31,13 @@ const resetLifetimes = `-- name: ResetLifetimes :execrows
 
 WITH ended AS (
     DELETE FROM lifetimes l WHERE l.deactivated_offset > $1
-    RETURNING l.contract_id, l.synchronizer_ref, l.template_ref, l.activated_offset, l.activated_node_id, l.position_id, l.amount, l.locked, l.locked_until, l.stakeholders_ref
+    RETURNING l.deactivated_offset, l.activated_offset, l.reassignment_counter, l.activated_node_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.position_id, l.contract_id, l.amount, l.locked, l.locked_until
 ), reopened AS (
     INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
         position_id, amount, locked, locked_until, stakeholders_ref)
-    SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, coalesce(r.reassignment_counter, c.reassignment_counter, 0),
+    SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, e.reassignment_counter,
         e.position_id, e.amount, e.locked, e.locked_until, e.stakeholders_ref
     FROM ended e
-    LEFT JOIN reassignments r ON r.ledger_offset = e.activated_offset AND r.node_id = e.activated_node_id AND r.kind = 'assigned'
-    LEFT JOIN shown_created c ON c.ledger_offset = e.activated_offset AND c.node_id = e.activated_node_id
     WHERE e.activated_offset <= $1 AND NOT EXISTS (
         SELECT FROM fill x, floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
 )
@@ -49,7 +47,7 @@ SELECT FROM ended
 // What a reset does to tables of which it does not just remove the rows after an offset (see package tables). Each query returns or
 // counts the removed rows.
 // Lifetimes that began up to the offset become active again. Exception: those of filled history while the active set at its end is
-// unknown, which are computed again. Only assignments and the snapshot have a counter other than 0.
+// unknown, which are computed again.
 func (q *Queries) ResetLifetimes(ctx context.Context, db DBTX, after int64) (int64, error) {
 	result, err := db.Exec(ctx, resetLifetimes, after)
 	if err != nil {

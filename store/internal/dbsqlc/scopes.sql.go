@@ -363,10 +363,10 @@ WITH gone AS (
     WHERE e.ledger_offset = $1::bigint AND NOT scope_has(e.definition, a.template_ref, a.stakeholders_ref, a.activated_offset, a.activated_node_id)
     RETURNING a.activated_offset, a.reassignment_counter, a.activated_node_id, a.synchronizer_ref, a.template_ref, a.stakeholders_ref, a.position_id, a.contract_id, a.amount, a.locked, a.locked_until
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
     position_id, contract_id, amount, locked, locked_until)
-SELECT $1::bigint, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
-    g.amount, g.locked, g.locked_until
+SELECT $1::bigint, g.activated_offset, g.reassignment_counter, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref,
+    g.position_id, g.contract_id, g.amount, g.locked, g.locked_until
 FROM gone g
 `
 
@@ -383,21 +383,19 @@ WITH ends AS (
 ), gone AS (
     DELETE FROM lifetimes l USING ends e
     WHERE l.deactivated_offset = $4::bigint AND l.activated_offset = e.activated_offset AND l.activated_node_id = e.activated_node_id
-    RETURNING l.deactivated_offset, l.activated_offset, l.activated_node_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.position_id, l.contract_id, l.amount, l.locked, l.locked_until
+    RETURNING l.deactivated_offset, l.activated_offset, l.reassignment_counter, l.activated_node_id, l.synchronizer_ref, l.template_ref, l.stakeholders_ref, l.position_id, l.contract_id, l.amount, l.locked, l.locked_until
 ), opened AS (
     INSERT INTO active_contracts (contract_id, synchronizer_ref, template_ref, activated_offset, activated_node_id, reassignment_counter,
         position_id, amount, locked, locked_until, stakeholders_ref)
     SELECT g.contract_id, g.synchronizer_ref, g.template_ref, g.activated_offset, g.activated_node_id,
-        coalesce(r.reassignment_counter, c.reassignment_counter, 0), g.position_id, g.amount, g.locked, g.locked_until, g.stakeholders_ref
+        g.reassignment_counter, g.position_id, g.amount, g.locked, g.locked_until, g.stakeholders_ref
     FROM gone g
     JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended = 0
-    LEFT JOIN reassignments r ON r.ledger_offset = g.activated_offset AND r.node_id = g.activated_node_id AND r.kind = 'assigned'
-    LEFT JOIN shown_created c ON c.ledger_offset = g.activated_offset AND c.node_id = g.activated_node_id
 )
-INSERT INTO lifetimes (deactivated_offset, activated_offset, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
+INSERT INTO lifetimes (deactivated_offset, activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, stakeholders_ref,
     position_id, contract_id, amount, locked, locked_until)
-SELECT e.ended, g.activated_offset, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref, g.position_id, g.contract_id,
-    g.amount, g.locked, g.locked_until
+SELECT e.ended, g.activated_offset, g.reassignment_counter, g.activated_node_id, g.synchronizer_ref, g.template_ref, g.stakeholders_ref,
+    g.position_id, g.contract_id, g.amount, g.locked, g.locked_until
 FROM gone g
 JOIN ends e ON e.activated_offset = g.activated_offset AND e.activated_node_id = g.activated_node_id AND e.ended > 0
 `
