@@ -30,14 +30,14 @@ type FieldSubject struct {
 }
 
 // FieldIndex is an index of a field of all payloads, of all interface views, or of all choice arguments that have it. Without a path it
-// indexes all lifetimes by template, all exercises by choice, or all creations by contract key. An index of a field serves every template whose field has the same path
+// indexes all lifetimes by template, all exercises by choice, or what Of says. An index of a field serves every template whose field has the same path
 // and type. A partial index for one template would need the numbers of its versions in the condition, which queries through a view don't
 // have.
 type FieldIndex struct {
-	Path     string         `json:"path"`          // with dots between fields; empty: of no field
-	Key      bool           `json:"key,omitempty"` // of contract keys; there is no path
-	Type     string         `json:"type"`          // of SQL; empty without a path
-	Subjects []FieldSubject `json:"for"`           // those that it was created for
+	Path     string         `json:"path"`         // with dots between fields; empty: of no field
+	Of       IndexOf        `json:"of,omitempty"` // without a path
+	Type     string         `json:"type"`         // of SQL; empty without a path
+	Subjects []FieldSubject `json:"for"`          // those that it was created for
 
 	Name       string `json:"-"` // of the index on the partitioned table; those on partitions have their own names
 	Bytes      int64  `json:"-"` // size for all partitions and carried rows
@@ -45,11 +45,19 @@ type FieldIndex struct {
 	Unfinished int    `json:"-"` // number of partitions (and 1 for carried rows) that don't have it yet, or not completely
 }
 
+// IndexOf is what an index is of that is neither of a field, nor of lifetimes by template or exercises by choice.
+type IndexOf string
+
+const (
+	OfKeys     IndexOf = "key"      // all creations by contract key
+	OfHoldings IndexOf = "holdings" // the lifetimes of all holdings by position
+)
+
 // FieldIndexWanted describes the index to create.
 type FieldIndexWanted struct {
 	Subject    FieldSubject
 	Path, Type string // empty: of no field
-	Key        bool   // of contract keys, without a path
+	Of         IndexOf
 	// Expression returns the field's expression for a column. It must be immutable and never fail. It is not called without a path.
 	Expression func(column string) string
 	Anyway     bool // also index texts of which many are the same
@@ -59,10 +67,12 @@ type FieldIndexWanted struct {
 // lifetimes have none.
 type fieldTables struct{ facts, carried, column string }
 
-func (s FieldSubject) tables(path string, key bool) fieldTables {
+func (s FieldSubject) tables(path string, of IndexOf) fieldTables {
 	switch {
-	case key:
+	case of == OfKeys:
 		return fieldTables{facts: "created", carried: "carried_created"}
+	case of == OfHoldings:
+		return fieldTables{facts: "lifetimes"}
 	case s.Choice != "":
 		return fieldTables{facts: "exercised", column: "choice_argument"}
 	case path == "":
@@ -125,7 +135,7 @@ func (s *Store) DropFieldIndex(ctx context.Context, name string, of FieldSubject
 			return w.describe(ctx, w.conn, index)
 		}
 		dropped = true
-		return w.drop(ctx, of.tables(index.Path, index.Key), index)
+		return w.drop(ctx, of.tables(index.Path, index.Of), index)
 	})
 	if err != nil {
 		err = fmt.Errorf("drop index %s: %w", name, err)
@@ -178,27 +188,23 @@ func notTheirOwner(err error) error {
 }
 
 func (w *fieldIndexWork) create(ctx context.Context, wanted FieldIndexWanted) (FieldIndex, bool, error) {
-	at := wanted.Subject.tables(wanted.Path, wanted.Key)
+	at := wanted.Subject.tables(wanted.Path, wanted.Of)
 	var expression, definition string
 	if wanted.Path == "" {
-		definition = wholeDefinitions[at.facts]
+		definition = wholeDefinitions[cmp.Or(string(wanted.Of), at.facts)]
 		expression = definition
 	} else {
 		expression = wanted.Expression(at.column)
 		definition = fieldDefinition(wanted.Type, expression)
 	}
 	hash := fieldHash(at.facts, expression)
-	named := cmp.Or(wanted.Path, "all")
-	if wanted.Key {
-		named = "key"
-	}
-	name := fieldIndexName(at.facts, named, hash)
+	name := fieldIndexName(at.facts, cmp.Or(wanted.Path, string(wanted.Of), "all"), hash)
 	index, exists, err := fieldIndex(ctx, w.conn, name)
 	if err != nil {
 		return FieldIndex{}, false, err
 	}
 	if !exists {
-		index = FieldIndex{Path: wanted.Path, Key: wanted.Key, Type: wanted.Type, Name: name}
+		index = FieldIndex{Path: wanted.Path, Of: wanted.Of, Type: wanted.Type, Name: name}
 	}
 	changed := false
 	if !exists && wanted.Type == "text" && !wanted.Anyway {
@@ -365,13 +371,14 @@ func (w *fieldIndexWork) describe(ctx context.Context, db interface {
 	return err
 }
 
-// wholeDefinitions are those of indexes of no field, by table. That of lifetimes has all columns that counting needs, also for limited roles.
-// That of creations is by contract key: ledger.created_with_key has its expression. A key is used again and again: the offset keeps equal
-// ones in order, so that each new one has its place at once.
+// wholeDefinitions are those of indexes of no field, by what they are of, or else by table. That of lifetimes by template has all columns
+// that counting needs, also for limited roles. Of contract keys ledger.created_with_key has the expression. A key is used again and again:
+// the offset keeps equal ones in order, so that each new one has its place at once.
 var wholeDefinitions = map[string]string{
-	"created":   "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
-	"lifetimes": "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, stakeholders_ref)",
-	"exercised": "USING btree (choice)",
+	string(OfKeys):     "USING btree (jsonb_hash_extended(contract_key, 0), ledger_offset) WHERE contract_key IS NOT NULL",
+	string(OfHoldings): "USING btree (position_id, deactivated_offset, activated_offset) WHERE position_id IS NOT NULL",
+	"lifetimes":        "USING btree (template_ref, deactivated_offset, activated_offset) INCLUDE (activated_node_id, stakeholders_ref)",
+	"exercised":        "USING btree (choice)",
 }
 
 // fieldDefinition returns what follows the table's name in CREATE INDEX. An index must accept every value, or rows could not be stored: a

@@ -157,7 +157,7 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 	d.append(l, 0, owned(1, "alice", "1"), lived(2, 1, "bob"), lived(2_000_000, 2, "carol"))
 	settle := assets
 	settle.Choice = "Settle"
-	list := []FieldIndexWanted{{Subject: assets}, {Subject: assets, Key: true}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
+	list := []FieldIndexWanted{{Subject: assets}, {Subject: assets, Of: OfKeys}, {Subject: assets, Of: OfHoldings}, {Subject: settle}, {Subject: settle, Path: "actor", Type: "text", Anyway: true,
 		Expression: func(column string) string { return column + " ->> 'actor'" }}}
 	for _, wanted := range list {
 		index, changed, err := s.CreateFieldIndex(t.Context(), wanted)
@@ -193,7 +193,7 @@ func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, indexes)
 		for _, index := range indexes {
-			if index.Path == wanted.Path && index.Key == wanted.Key && index.Subjects[0] == wanted.Subject {
+			if index.Path == wanted.Path && index.Of == wanted.Of && index.Subjects[0] == wanted.Subject {
 				dropped, err := s.DropFieldIndex(t.Context(), index.Name, wanted.Subject)
 				require.NoError(t, err)
 				require.True(t, dropped)

@@ -132,6 +132,13 @@ func TestHoldingsAreReadByIndex(t *testing.T) {
 			require.NotContains(t, plan, other, query)
 		}
 	}
+	past := "SELECT count(*), sum(amount)::text FROM ledger.holdings_at(24080) WHERE owner = '" + d.Row("SELECT owner FROM ledger.holding_lifetimes WHERE activated_offset = 24080") + "'"
+	want := d.Row(past)
+	require.NotContains(t, d.plan(past), "lifetimes_all_field_")
+	_, _, err := d.store().CreateFieldIndex(t.Context(), FieldIndexWanted{Subject: assets, Of: OfHoldings})
+	require.NoError(t, err)
+	require.Contains(t, d.plan(past), "lifetimes_all_field_")
+	require.Equal(t, want, d.Row(past))
 }
 
 // What a batch brings is not looked for again once it is committed, and not taken for stored before.

@@ -23,6 +23,7 @@ type Index struct {
 	Path     string `arg:"" optional:"" help:"Field, with dots into records and behind constructors: owner, amount.initialAmount; or the column's name in a typed view. Without it the index is of lifetimes by template, or with --choice of exercises by choice."`
 	Choice   string `env:"-" placeholder:"NAME" help:"A choice of the template or interface: the field is one of its argument."`
 	Key      bool   `env:"-" help:"The index is of contract keys."`
+	Holdings bool   `env:"-" help:"The index is of past holdings by who held what: of all of them, whichever template is named."`
 	Anyway   bool   `kong:"-"` // also where many values are the same
 }
 
@@ -35,7 +36,7 @@ type IndexReport struct {
 }
 
 // CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, of all exercises
-// by choice, or of all creations by contract key, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
+// by choice, of all creations by contract key, or of all past holdings, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
 	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}}, logger)
 	if err != nil {
@@ -53,7 +54,7 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 	if cfg.Key && subject.Kind != typed.Template {
 		return IndexReport{}, &config.UsageError{Err: fmt.Errorf("%s is no template: only contracts have keys", subject)}
 	}
-	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Key: cfg.Key, Anyway: cfg.Anyway}
+	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Of: cfg.of(), Anyway: cfg.Anyway}
 	if cfg.Path != "" {
 		shape, err := w.packages.Shape(subject)
 		if err != nil {
@@ -122,7 +123,7 @@ func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report Inde
 		if !slices.Contains(index.Subjects, of) {
 			continue
 		}
-		if index.Path == cfg.Path && index.Key == cfg.Key {
+		if index.Path == cfg.Path && index.Of == cfg.of() {
 			dropped, err = db.DropFieldIndex(ctx, index.Name, of)
 			return reportIndex(index), dropped, err
 		}
@@ -178,6 +179,17 @@ func subjectOf(s store.FieldSubject) *typed.Subject {
 	return subject
 }
 
+// of is what the index is of beside fields, lifetimes and exercises.
+func (i Index) of() store.IndexOf {
+	switch {
+	case i.Key:
+		return store.OfKeys
+	case i.Holdings:
+		return store.OfHoldings
+	}
+	return ""
+}
+
 // Validate refuses a configuration that names nothing, or two things.
 func (i Index) Validate() error {
 	switch {
@@ -185,6 +197,8 @@ func (i Index) Validate() error {
 		return errors.New("name a template or an interface")
 	case i.Key && (i.Path != "" || i.Choice != ""):
 		return errors.New("--key is of the contract keys of a template: name no field and no choice with it")
+	case i.Holdings && (i.Path != "" || i.Choice != "" || i.Key):
+		return errors.New("--holdings is of who held what: name no field, no choice and no --key with it")
 	}
 	return nil
 }
