@@ -25,11 +25,11 @@ type FillSink interface {
 	FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error)
 	// EarlierScope returns what is stored in a scope that lacks something of the one in force, in order.
 	EarlierScope(ctx context.Context) ([]ledger.EarlierRange, error)
-	// Refill makes a page's range, which is the upper end of what is stored in an earlier scope, complete for the scope in force. The page
-	// was read in scope, which shows both.
+	// Refill completes a page's range, which is the upper end of what is stored in an earlier scope, for the scope in force. The page was
+	// read in scope, which shows everything that either of them shows.
 	Refill(ctx context.Context, scope ledger.Scope, page ledger.Page) error
-	// RefillSnapshot makes the carried rows of a page of the carried snapshot, behind a number of entries, those of the page. Behind the
-	// last one the snapshot is of that scope. It comes when all updates above are complete.
+	// RefillSnapshot replaces the carried rows of a page of the carried snapshot by those of the page, which follows the first `before`
+	// entries. With the last page the snapshot is of that scope. Refill has completed all updates above before.
 	RefillSnapshot(ctx context.Context, scope ledger.Scope, at ledger.Offset, before int64, page ledger.SnapshotPage) error
 }
 

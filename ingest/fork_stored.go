@@ -36,7 +36,7 @@ type StoredUpdates interface {
 // there proves a fork.
 //
 // The indexer refuses a last update that differs in any way. CheckFork passes one that is only damaged: one that is stored as the
-// participant shows it, but for another id, another offset, or a missing row in updates.
+// participant shows it, except for another id, another offset, or a missing row in updates.
 func CheckFork(ctx context.Context, source UpdateReader, stored StoredUpdates, at ledger.Offset, empty bool) (unknown, err error) {
 	f := forkProber{source, stored}
 	var last anchor

@@ -9,7 +9,7 @@ import (
 )
 
 // refill reads again what is stored in a scope that lacks something of the one in force: downwards, one window after the other, because the
-// sink takes them in this order only, and the carried snapshot last. A run that ended continues where it was, but for the snapshot, which
+// sink takes them in this order only, and the carried snapshot last. A run that ended continues where it was, except for the snapshot, which
 // it begins again. From and To say what history is filled in below; this is done whatever they say, and before that.
 func (r *fillRun) refill(ctx context.Context) error {
 	earlier, err := r.Sink.EarlierScope(ctx)

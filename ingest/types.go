@@ -25,8 +25,8 @@ const (
 
 // TypesSource has packages.
 type TypesSource interface {
-	// Package returns the content of a package, whose hash is the id. Errors: ledger.ErrNotFound; an *UnusableError where this
-	// package can't be had; ledger.ErrNotOffered where the source has no packages at all.
+	// Package returns the content of a package, whose hash is the id. Errors: ledger.ErrNotFound; an *UnusableError if the answer for this
+	// package is of no use; ledger.ErrNotOffered if the source serves no packages at all.
 	Package(ctx context.Context, id string) ([]byte, error)
 }
 
@@ -41,7 +41,7 @@ type TypesSink interface {
 	PackageContent(ctx context.Context, id string) ([]byte, error)
 	// SavePackage stores a package and its types, in place of what was stored of it.
 	SavePackage(ctx context.Context, p *ledger.Package) error
-	// MissPackage notes that a package can't be had and why. It is wanted again after a long wait.
+	// MissPackage records why a package could not be read. It is wanted again after a long wait.
 	MissPackage(ctx context.Context, id, failure string) error
 }
 
@@ -58,7 +58,7 @@ type Types struct {
 	Logger *slog.Logger
 	Watch  TaskWatch
 	// Outcome, if set, is called for each package that was stored ("stored"), stored without its types ("unreadable") or could not
-	// be had ("missing").
+	// be read ("missing").
 	Outcome func(outcome string)
 }
 

@@ -194,7 +194,7 @@ func timesRounded(a, b *big.Rat) *big.Rat {
 	return new(big.Rat).SetFrac(whole, unit)
 }
 
-// transfer returns the record of e, an exercise of AmuletRules_Transfer. Its event id is that of the exercise as.
+// transfer returns the record of e, an exercise of AmuletRules_Transfer, with the event id of the exercise as.
 func (u *MovedUpdate) transfer(e, as *MovingExercise) (Transaction, error) {
 	t := u.record(as, TransactionTransfer, "transfer")
 	var argument transferArgument
@@ -401,8 +401,8 @@ func (u *MovedUpdate) allocated(i int) (records []Transaction, explained bool, e
 	return []Transaction{t}, true, err
 }
 
-// moved returns the record of a transfer through the token standard: that of the AmuletRules_Transfer below it, as in older releases, or
-// one that is computed from the amulets that are archived and created below it.
+// moved returns the record of a transfer through the token standard. In older releases it is the record of the AmuletRules_Transfer below
+// it; else it is computed from the amulets that are archived and created below it.
 func (u *MovedUpdate) moved(i int, sender, receiver string, amount exactSum) (Transaction, error) {
 	e := &u.Exercises[i]
 	if inner := u.below(i, ruleTransfer); inner >= 0 {

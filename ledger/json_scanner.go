@@ -207,7 +207,7 @@ func (s *jsonScanner) isNewOfMany(name []byte, first int) bool {
 	return isNew
 }
 
-// string reads a text with its quotes. It accepts half a surrogate pair; who unquotes the text decides about it.
+// string reads a text with its quotes. It accepts half a surrogate pair, which unquoting decides about.
 func (s *jsonScanner) string(at int) int {
 	for at++; ; {
 		if at = plain(s.text, at); at == len(s.text) {

@@ -11,7 +11,7 @@ type Package struct {
 	Upgrades string // id of the version that it was made from; may be empty
 
 	// Needs are the packages that it refers to and that were not there when its types were computed, sorted. Failure says why types
-	// are not known; empty: they are, but for those of Needs.
+	// are not known; empty: they are, except for those of Needs.
 	Needs   []string
 	Failure string
 

@@ -40,7 +40,7 @@ type IncompleteUnassigned struct {
 // IncompleteAssigned is a contract that was assigned while its unassignment has not been seen. It does not say
 // that the contract is active on the target.
 type IncompleteAssigned struct {
-	Apart    bool // as in IncompleteUnassigned, but for the witnesses, which are in Created
+	Apart    bool // as in IncompleteUnassigned, except for the witnesses, which are in Created
 	Created  CreatedEvent
 	Assigned AssignedEvent
 	Extra    JSON

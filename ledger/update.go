@@ -92,7 +92,8 @@ func (u *Update) Elements() (n int) {
 	return n
 }
 
-// Redact removes the content of some elements, and with whole that of the update itself. The elements before stay as they are for others.
+// Redact removes the content of the elements that of returns true for and, with whole, of the update itself. It changes copies of the
+// elements: others may use the originals.
 func (u *Update) Redact(whole bool, of func(Element) bool) {
 	if whole {
 		u.Extra = nil

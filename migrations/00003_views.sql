@@ -17,7 +17,7 @@
 -- Where the data stands ------------------------------------------------------------------------------------------
 
 -- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer. PL/pgSQL: a session plans
--- such a function once. One in SQL is planned anew with each query that calls it, since one with its owner's rights can't be inlined.
+-- such a function once. One in SQL is planned again with each query that calls it, since one with its owner's rights can't be inlined.
 
 CREATE FUNCTION ledger.latest_offset() RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN

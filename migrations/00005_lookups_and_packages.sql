@@ -218,7 +218,7 @@ FULL JOIN package_tries m ON m.package_id = coalesce(p.package_id, t.package_id,
 COMMENT ON VIEW ledger.packages IS 'One row per package that a template id named, that the participant had vetted at some time, or whose types are asked for because others refer to them. What is here need not be vetted now: see ledger.vetted_packages.';
 COMMENT ON COLUMN ledger.packages.package_id IS 'Id of the package, a hash of its content: the first part of a template_id. It changes with each release.';
 COMMENT ON COLUMN ledger.packages.package_name IS 'Name of the package, the same over its releases. Empty where the server never sent it.';
-COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NULL where only template ids named it, which tell no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.';
+COMMENT ON COLUMN ledger.packages.package_version IS 'Version of the package. NULL where only template ids named it, which have no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.';
 COMMENT ON COLUMN ledger.packages.types IS 'Whether the types of its templates are here: known, incomplete (packages that it refers to are missing), unreadable, missing (the participant did not give the package), or NULL: it was not asked for.';
 COMMENT ON COLUMN ledger.packages.types_failure IS 'Why the types are not known, for people to read. NULL where they are, or the package was not asked for.';
 
@@ -300,7 +300,7 @@ RETURN (scope -> 'parties' = '[]' OR scope_has.stakeholders_ref IS NULL
             WHERE v.ledger_offset = created_at AND v.node_id = created_node
               AND substr(a.asked, strpos(a.asked, ':')) = substr(v.interface_id, strpos(v.interface_id, ':'))
               AND split_part(a.asked, ':', 1) IN (split_part(v.interface_id, ':', 1), '#' || coalesce(k.package_name, substr(split_part(a.asked, ':', 1), 2)))));
-COMMENT ON FUNCTION scope_has(jsonb, integer, integer, bigint, integer) IS 'Whether a scope shows the contract of a creation event. A contract whose stakeholders were not served counts as shown. An interface whose package has no known name is told by module and entity.';
+COMMENT ON FUNCTION scope_has(jsonb, integer, integer, bigint, integer) IS 'Whether a scope shows the contract of a creation event. A contract whose stakeholders were not served counts as shown. An interface whose package has no known name is recognized by module and entity.';
 
 CREATE VIEW covered_scopes AS
 SELECT c.stream, c.scope, c.from_exclusive, c.to_inclusive, s.definition,

@@ -83,7 +83,7 @@ COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the
 COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.';
 COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. docs/reliability.md says how it is computed.';
 COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.';
-COMMENT ON COLUMN ledger.verifications.redacted_at IS 'When content of rows of the window was last erased by indexer redact. The digest was made anew then, after the old one had been found to be right. NULL: never.';
+COMMENT ON COLUMN ledger.verifications.redacted_at IS 'When content of rows of the window was last erased by indexer redact. Its digest was computed again then, after the old one had been found to be right. NULL: never.';
 
 -- SECURITY DEFINER: like views they read with their owner's rights, so analysts need none in schema indexer.
 CREATE FUNCTION ledger.verified_offset() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER

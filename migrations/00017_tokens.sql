@@ -178,7 +178,7 @@ COMMENT ON VIEW holdings_logs IS 'The exercises of EventLog_HoldingsChange (V2) 
 
 -- Movements ------------------------------------------------------------------------------------------------------
 -- Of exercises in one another the outermost one explains all that is below it; a contract that it makes and ends is no change. What none
--- explains may be explained by a log of its owner's; not by one that tells of a change that an exercise explains too, whose legs are then those
+-- explains may be explained by a log of its owner's; not by one that shows a change that an exercise explains too, whose legs are then those
 -- of more than is left. The rest stands for itself. So each change is in one movement.
 -- Amounts of different instruments are never added.
 
@@ -335,7 +335,7 @@ BEGIN ATOMIC
                       WHERE l.deactivated_offset = e.ledger_offset AND p.owner = token_events_of.party)
            OR coalesce(e.ledger_offset <= (SELECT ledger.state_floor()), true)); END;
 
--- A transfer is what one account gets from another. Of a log's legs each is told by both sides: one of them counts. Several settlements of an
+-- A transfer is what one account gets from another. The logs of both sides have each leg: one of them counts. Several settlements of an
 -- update can use the same ids.
 CREATE VIEW ledger.token_transfers WITH (security_invoker = true) AS
 SELECT DISTINCT ON (m.ledger_offset, x.once, sender, receiver, x.amount, m.instrument_admin, m.instrument, m.admin_signed)
@@ -531,13 +531,13 @@ COMMENT ON COLUMN ledger.token_transfers.sender IS 'Who sends.';
 COMMENT ON COLUMN ledger.token_transfers.receiver IS 'Who receives; another party than the sender.';
 COMMENT ON COLUMN ledger.token_transfers.instrument IS 'Id of the instrument.';
 COMMENT ON COLUMN ledger.token_transfers.instrument_admin IS 'The instrument''s administrator.';
-COMMENT ON COLUMN ledger.token_transfers.admin_signed IS 'Whether the administrator signed the receiver''s holdings; of a leg, those of the side that tells it.';
+COMMENT ON COLUMN ledger.token_transfers.admin_signed IS 'Whether the administrator signed the receiver''s holdings; of a leg, those of the side whose log has it.';
 COMMENT ON COLUMN ledger.token_transfers.amount IS 'What the receiver gets: the sum of its new holdings, or the amount of the leg.';
 COMMENT ON COLUMN ledger.token_transfers.reason IS 'The reason that metadata give. NULL: none.';
-COMMENT ON COLUMN ledger.token_transfers.standard IS 'V1: told by an exercise. V2: by a leg of a log.';
+COMMENT ON COLUMN ledger.token_transfers.standard IS 'V1: an exercise shows it. V2: a leg of a log does.';
 COMMENT ON COLUMN ledger.token_transfers.choice IS 'The choice of the exercise. NULL: a leg of a log.';
 COMMENT ON COLUMN ledger.token_transfers.instruction_id IS 'The transfer instruction that it settles. NULL: none, or a leg of a log.';
-COMMENT ON COLUMN ledger.token_transfers.leg_id IS 'Id of the leg, which both sides have. NULL: told by an exercise.';
+COMMENT ON COLUMN ledger.token_transfers.leg_id IS 'Id of the leg, which both sides have. NULL: an exercise shows it.';
 COMMENT ON COLUMN ledger.token_transfers.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.token_transfers.update_id IS 'Id of the update.';
 

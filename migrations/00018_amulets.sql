@@ -124,7 +124,7 @@ COMMENT ON VIEW ledger.burns IS 'One row per exercise that burns amulets: the fe
 COMMENT ON COLUMN ledger.burns.ledger_offset IS 'Offset of the update. Indexed.';
 COMMENT ON COLUMN ledger.burns.node_id IS 'Node of the exercise. (ledger_offset, node_id) is unique.';
 COMMENT ON COLUMN ledger.burns.kind IS 'fees (of a transfer), traffic, preapproval, name or dust.';
-COMMENT ON COLUMN ledger.burns.party IS 'Who pays; with dust the owner. Not indexed. NULL: the creation of what expires is not stored, or no transfer tells who pays for a name.';
+COMMENT ON COLUMN ledger.burns.party IS 'Who pays; with dust the owner. Not indexed. NULL: the creation of what expires is not stored, or no transfer shows who pays for a name.';
 COMMENT ON COLUMN ledger.burns.amount IS 'What is burned: the sum of the next four columns. NULL: the creation of what expires is not stored.';
 COMMENT ON COLUMN ledger.burns.holding_fees IS 'Holding fees that fell due on what was put in.';
 COMMENT ON COLUMN ledger.burns.change_fee IS 'Fee for the payer''s change.';

@@ -17,7 +17,7 @@ func (c *Client) connectionChanged() {
 // answer. It grows before the other server's first answer is returned.
 func (c *Client) Changes() int64 { return c.changes.Load() }
 
-// lockDiscovery waits until no other discovery goes on. The caller must release it.
+// lockDiscovery waits until no other discovery is running. The caller must release it.
 func (c *Client) lockDiscovery(ctx context.Context) error {
 	if err := c.discovery.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("wait for the discovery of the participant: %w", err)

@@ -75,7 +75,7 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 	if token.Kind == ledger.TokenExport {
 		return ledger.SnapshotPage{}, &ledger.Problem{
 			What: fmt.Sprintf("the unfinished snapshot at offset %d is of an export", at),
-			Do:   "go on with `indexer import`, or begin another snapshot with --restart",
+			Do:   "continue with `indexer import`, or begin another snapshot with --restart",
 		}
 	}
 	path := s.SnapshotPath

@@ -28,13 +28,13 @@ func (e *Error) Error() string { return e.Text(e.Message, "--scan-url to the ser
 func newError(operation string, a jsonhttp.Answer, err error, redact func(string) string) *Error {
 	clean := func(s string) string { return access.Excerpt(redact(s)) }
 	e := &Error{Failure: jsonhttp.Failed(operation, a, err)}
-	var told struct {
+	var answer struct {
 		Error string `json:"error"`
 	}
 	// This only reads text for people, so a malformed error object is better than none.
-	unread := json.Unmarshal(a.Body, &told, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if a.Status != http.StatusOK && unread == nil && told.Error != "" {
-		e.Message = clean(told.Error)
+	unread := json.Unmarshal(a.Body, &answer, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if a.Status != http.StatusOK && unread == nil && answer.Error != "" {
+		e.Message = clean(answer.Error)
 	} else {
 		e.Body = clean(string(a.Body))
 	}

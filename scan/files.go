@@ -96,7 +96,7 @@ type file struct {
 }
 
 // OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
-// are checked when they are read, but that of the last one with an update now.
+// are checked when they are read, except for the last file with an update, which is checked now.
 //
 // All errors are a *ledger.Problem.
 func OpenFiles(folder string) (*Files, error) {

@@ -21,7 +21,7 @@ type transactionsRequest struct {
 
 // TransactionsAfter reads the page of records after a cursor, which is an event id, in the service's own order (interface.md, endpoint 6). It
 // has at most MaxPage records, or fewer if the server or the size of its answers requires it. The empty one reads from the
-// beginning. The number of records does not tell whether more follow, even if it is 0: the service also returns an empty
+// beginning. The number of records does not say whether more follow, even if it is 0: the service also returns an empty
 // page for an id that it does not know.
 //
 // Errors: ledger.ErrCursorRefused where the service fails for this cursor; ledger.ErrNotOffered where it has no such history; a
@@ -45,7 +45,7 @@ func (c *Client) TransactionsAfter(ctx context.Context, after ledger.Transaction
 // NewestTransactions returns the last n records of the history, 1 to MaxPage, the newest first. There may be fewer, if the
 // history is shorter or the server returns smaller pages.
 //
-// Errors: those of TransactionsAfter, but for ledger.ErrCursorRefused.
+// Errors: those of TransactionsAfter, except for ledger.ErrCursorRefused.
 func (c *Client) NewestTransactions(ctx context.Context, n int) ([]ledger.Transaction, error) {
 	if n < 1 || n > MaxPage {
 		return nil, fmt.Errorf("a page of the transaction history has 1 to %d records, not %d", MaxPage, n)

@@ -24,7 +24,7 @@ type Served struct {
 // or does not answer in time gives an error: ask it again. The service may have been started between two answers, so it is asked for updates
 // once more before it counts as one without them.
 //
-// Errors: those of [Updates.ReadUpdates] and [Client.NewestTransactions], but for ledger.ErrNotOffered.
+// Errors: those of [Updates.ReadUpdates] and [Client.NewestTransactions], except for ledger.ErrNotOffered.
 func (c *Client) Served(ctx context.Context) (served Served, err error) {
 	if served.Updates, err = offered(c.hasUpdates(ctx)); err != nil || served.Updates {
 		served.Scan = served.Updates
@@ -46,8 +46,8 @@ func (c *Client) Served(ctx context.Context) (served Served, err error) {
 	return served, err
 }
 
-// ServedByAny asks services in turn, until one has updates: the others are alternatives to it. The transaction history is that of the
-// first. A service that fails may have updates, so its error is returned if no other has any.
+// ServedByAny asks services one after the other, until one has updates. Only the first is asked for a transaction history. A service that
+// fails may have updates, so its error is returned if no other has any.
 func ServedByAny(ctx context.Context, services []*Client) (served Served, err error) {
 	for i, c := range services {
 		now, failed := c.Served(ctx)

@@ -66,9 +66,9 @@ type snapshotRequest struct {
 	After       *int64 `json:"after,omitzero"`
 }
 
-// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first. The service says little more
-// than which contracts there are. So the updates that created them are read too, and an entry has what they say. Contracts of which the
-// party is no stakeholder are left out: their ends need not be shown.
+// ReadSnapshot reads one page of the snapshot at an offset, after a token; the zero token reads the first. The service shows little more
+// than the ids of the contracts. So the updates that created them are read too, and complete the entries. Contracts of which the party is no
+// stakeholder are left out, because the service need not show their ends.
 //
 // Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where the service has no snapshot there; a *ledger.Problem where a
 // contract's creation is not in the updates; the others are those of ReadUpdates.

@@ -106,9 +106,9 @@ func (u *Updates) carried(ctx context.Context) error {
 	return extras(read, stored, func(_ string, d findings.Difference) error { return u.countRemaining(ctx, d) })
 }
 
-// carriedByPruning compares what was active where everything before was pruned. The rows were made of events: what the participant's
-// snapshot has in another form than its stream is not compared, as in active. There is nothing to repair them from but that; what follows from
-// them is repaired later.
+// carriedByPruning compares the rows that pruning made of what was active at the floor. They were made of events, so, as in active, it does not
+// compare what the participant's snapshot has in another form than its stream. It does not repair them, because only the snapshot could
+// replace them; what follows from them is repaired later.
 func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error {
 	if !u.Scope.Reassignments {
 		return nil // active says so
@@ -206,12 +206,12 @@ func (u *Updates) active(ctx context.Context) error {
 func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *ledger.SnapshotPage, found Found) error {
 	again := false
 	read := func(seen func(key string)) (err error) {
-		tell := found
+		report := found
 		if again {
-			tell = ignore
+			report = ignore
 		}
 		u.result.Active, err = u.snapshot(ctx, "active contracts", at, first, func(_ int64, entries []ledger.ContractEntry) error {
-			return u.Database.CompareActive(ctx, at, entries, seen, tell)
+			return u.Database.CompareActive(ctx, at, entries, seen, report)
 		})
 		again, first = true, nil
 		return err

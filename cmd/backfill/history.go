@@ -33,7 +33,7 @@ func (c *historyCommand) Run(ctx context.Context, logger *slog.Logger, out confi
 // printFilled prints what a history backfill did.
 func printFilled(out io.Writer, filled ingest.Filled, err error) error {
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped with %d updates filled in; run the same command again to go on", filled.Updates)
+		return fmt.Errorf("stopped with %d updates filled in; run the same command again to continue", filled.Updates)
 	}
 	if err != nil {
 		return err

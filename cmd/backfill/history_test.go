@@ -136,7 +136,7 @@ func TestHistoryStoppedInTheMiddle(t *testing.T) {
 	code, stdout, stderr := command(t, ctx, environ, "history")
 	require.Equal(t, config.ExitFailed, code)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, "updates filled in; run the same command again to go on\n")
+	require.Contains(t, stderr, "updates filled in; run the same command again to continue\n")
 	code, _, stderr = command(t, t.Context(), environ, "history")
 	require.Equal(t, config.ExitDone, code, stderr)
 	require.Equal(t, "0 0", floors(t, environ))

@@ -49,7 +49,7 @@ func (c *snapshotCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 // printSeeded prints how far a snapshot is stored; next is the command that continues.
 func printSeeded(out io.Writer, stored ledger.SnapshotProgress, err error, next string) error {
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to go on", stored.Entries)
+		return fmt.Errorf("stopped with %d entries of the snapshot stored; run the same command again to continue", stored.Entries)
 	}
 	if err != nil {
 		return err

@@ -192,7 +192,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 	entries, finished := entriesStored(t, environ)
 	require.False(t, finished)
 	require.Positive(t, entries)
-	require.Contains(t, stderr, fmt.Sprintf("backfill: stopped with %d entries of the snapshot stored; run the same command again to go on\n", entries))
+	require.Contains(t, stderr, fmt.Sprintf("backfill: stopped with %d entries of the snapshot stored; run the same command again to continue\n", entries))
 
 	code, stdout, stderr = command(t, t.Context(), environ)
 	require.Equal(t, config.ExitDone, code, stderr)

@@ -32,7 +32,7 @@ func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, o
 	if c.Files.Files != "" {
 		loaded, err := app.RunNetworkFiles(ctx, c.NetworkBackfill, logger)
 		if errors.Is(err, context.Canceled) {
-			return fmt.Errorf("stopped with %d updates stored; run the same command again to go on", loaded.Updates)
+			return fmt.Errorf("stopped with %d updates stored; run the same command again to continue", loaded.Updates)
 		}
 		if err != nil {
 			return err

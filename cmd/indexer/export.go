@@ -17,7 +17,7 @@ type exportCommand struct {
 	config.Database
 	To      string `required:"" env:"-" placeholder:"DIR|URL" help:"Folder of the export, which is made if it is not there, or s3://bucket/prefix in an object store."`
 	Through int64  `env:"-" placeholder:"OFFSET" help:"Export up to this offset. Default: up to the last one that is stored."`
-	Follow  bool   `env:"-" help:"Go on until stopped: each range is written when it is full and was compared with the ledger."`
+	Follow  bool   `env:"-" help:"Continue until stopped: each range is written when it is full and was compared with the ledger."`
 	Records bool   `env:"-" help:"Export the records of the transaction history, or those that follow from a network's updates (with --network), in place of updates. Offsets are then their seqs."`
 	Check   bool   `env:"-" help:"Read every file that is there first, and compare its SHA-256 with the manifest's."`
 	Updates int64  `env:"-" default:"1000000" placeholder:"N" help:"Updates in the files of one range, at most. Default: ${default}."`
@@ -26,7 +26,7 @@ type exportCommand struct {
 // Help returns the text of the command's help above its flags.
 func (*exportCommand) Help() string {
 	return "Writes what analysts read as Parquet files, for engines that scan: one file for each relation and range of offsets, and a manifest for each range. " +
-		"Run again it goes on where it was, and writes again what was repaired, redacted or filled in since. docs/export.md says how the files are read. " +
+		"Run again, it continues where it was, and writes again what was repaired, redacted or filled in since. docs/export.md says how the files are read. " +
 		"The indexer may run meanwhile."
 }
 

@@ -19,7 +19,7 @@ type importCommand struct {
 // Help returns the text of the command's help above its flags.
 func (*importCommand) Help() string {
 	return "Makes a database of the files that `indexer export` wrote, in an empty database: updates and what follows from them, what was active where they begin, " +
-		"packages, redactions, and seals, of which each window is compared with the digest that it had. Stopped or killed it goes on where it was, run again. " +
+		"packages, redactions, and seals, of which each window is compared with the digest that it had. After it was stopped or killed, run it again: it continues where it was. " +
 		"`indexer run` continues where the export ends, with the same scope. With --network it is the export of a network. docs/export.md says what an export does not have."
 }
 
@@ -27,7 +27,7 @@ func (*importCommand) Help() string {
 func (c *importCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	done, err := app.RunImport(ctx, app.Import{Database: c.Database, From: c.Dir, Show: bar.Show}, logger)
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("stopped with %d updates imported; run the same command again to go on", done.Updates)
+		return fmt.Errorf("stopped with %d updates imported; run the same command again to continue", done.Updates)
 	}
 	if err != nil {
 		return err

@@ -108,7 +108,7 @@ type ledgerContracts struct {
 	config.Contracts
 	ledgerList
 	AtOffset   *int64 `env:"-" placeholder:"OFFSET" help:"The offset at which they are active. Default: the ledger's end."`
-	AfterToken string `env:"-" placeholder:"TOKEN" help:"Go on after the entry with this streamContinuationToken, with the same offset and format."`
+	AfterToken string `env:"-" placeholder:"TOKEN" help:"Continue after the entry with this streamContinuationToken, with the same offset and format."`
 }
 
 func (c *ledgerContracts) Validate() error {

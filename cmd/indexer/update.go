@@ -185,7 +185,7 @@ func (c *updateCommand) compare(ctx context.Context, logger *slog.Logger, db *st
 	}
 	r.stored(db.Address(), &record)
 	if r.update == nil && failed == nil && len(record.Offsets) > 0 {
-		// What is stored may be older than what the participant still has. One that does not tell has not pruned, as far
+		// What is stored may be older than what the participant still has. One that does not report it has not pruned, as far
 		// as is known.
 		r.Ledger.Pruned, err = from.PrunedOffset(asking)
 		if err != nil && !errors.Is(err, ledger.ErrNotOffered) {

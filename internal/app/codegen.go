@@ -13,7 +13,7 @@ import (
 // Codegen says which types are written, of which views, and in which language.
 type Codegen struct {
 	Views
-	Package    string // of Go; "": that of the schema's name
+	Package    string // the Go package; empty: named as the schema
 	TypeScript bool   // instead of Go
 }
 

@@ -76,7 +76,7 @@ func (h *transactions) deriveAgain(ctx context.Context, leader *store.Transactio
 }
 
 // outdated returns why the generation that is read is not what follows from the stored updates; empty: it is, as far as it goes. The
-// last record tells by which rules all were derived that can be.
+// last record has the version of the rules by which all records were derived that can be.
 func (d *derivedHistory) outdated(ctx context.Context, at ledger.TransactionsPosition) (why string, err error) {
 	if at.Records() == 0 {
 		return "", nil

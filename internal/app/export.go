@@ -23,7 +23,7 @@ type Export struct {
 	To      string // a folder, or s3://bucket/prefix
 	Options export.Options
 	Check   bool // read every file that is there first
-	Follow  bool // go on until the context ends
+	Follow  bool // continue until the context ends
 }
 
 // RunExport exports what is not exported yet. The daemon may run meanwhile. The error is a *ledger.Problem if another export is at work there, and
@@ -57,7 +57,7 @@ func exportTo(ctx context.Context, cfg Export, db *store.Store, place export.Pla
 			return err
 		}
 	}
-	for told := false; ; {
+	for logged := false; ; {
 		wrote, err := e.Next(ctx)
 		if cfg.Follow && ctx.Err() != nil {
 			return nil // it was stopped: what is not whole is not there
@@ -68,9 +68,9 @@ func exportTo(ctx context.Context, cfg Export, db *store.Store, place export.Pla
 		if wrote {
 			continue
 		}
-		if !told {
+		if !logged {
 			logger.InfoContext(ctx, waitsForVerified)
-			told = true
+			logged = true
 		}
 		ingest.Sleep(ctx, exportEvery)
 	}

@@ -33,7 +33,7 @@ type Imported struct {
 	Packages  int
 }
 
-// RunImport makes a database of an export, or goes on with one that was begun. When ctx ends, it finishes the transactions under way and returns ctx's
+// RunImport makes a database of an export, or continues one that was begun. When ctx ends, it finishes the transactions under way and returns ctx's
 // error: the next run resumes there. What does not fit is a *ledger.Problem.
 func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Imported, err error) {
 	if cfg.OfNetwork() {
@@ -135,7 +135,7 @@ func refuseOther(ctx context.Context, db *store.Store, place export.Place, sourc
 	return err
 }
 
-// importing is an import that goes on.
+// importing is a running import.
 type importing struct {
 	db     *store.Store
 	place  export.Place
@@ -213,11 +213,11 @@ func (i *importing) packages(ctx context.Context) error {
 	return i.patiently(ctx, func(ctx context.Context) error { return types.StoreAll(ctx, ids) })
 }
 
-// seal compares every window that was sealed with its digest, and seals it as it was.
+// seal compares the rows of every window that was sealed with its digest, and seals it again.
 func (i *importing) seal(ctx context.Context) error {
 	sealer := audit.NewSealer(i.db, i.leader.Leader)
 	seals := i.source.Seals()
-	i.done.Seals = 0 // again all of them, in another term
+	i.done.Seals = 0 // a later term seals all of them again
 	for _, seal := range seals {
 		err := i.patiently(ctx, func(ctx context.Context) error {
 			ok, err := sealer.ImportSeal(ctx, seal)

@@ -146,7 +146,7 @@ func reportIndex(index store.FieldIndex) IndexReport {
 	return report
 }
 
-// chosenSubject returns of what is found the choice, or without one the template or interface itself. The error is a *config.UsageError.
+// chosenSubject returns the subject of a choice or, without a choice, the template or interface itself. The error is a *config.UsageError.
 func chosenSubject(found []*typed.Subject, choice string) (*typed.Subject, error) {
 	var choices []string
 	for _, s := range found {

@@ -65,7 +65,7 @@ func RunPruneExported(
 	}, plan.Floor)
 }
 
-// pruneNow prunes the updates up to an offset, beside nobody who fills in history or prunes.
+// pruneNow prunes the updates up to an offset. Nobody else fills in history or prunes meanwhile.
 func pruneNow(ctx context.Context, cfg config.Database, db *store.Store, prune func(*store.BackfillWriter) error, floor ledger.Offset) error {
 	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
 	if err != nil {

@@ -16,7 +16,7 @@ const verifiedMetricsEvery = 10 * time.Second
 
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends. add adds what to compare.
 func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
-	news, told := false, time.Time{}
+	news, measured := false, time.Time{}
 	seals := verify.Seals{Rate: x.rates.verifications, Logger: x.logger, Sealed: func(s verify.Sealing) {
 		x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 		news = true
@@ -26,9 +26,9 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 	ingest.RunTask(ctx, x.report(task, leader), func(ctx context.Context, worked func()) error {
 		seals.Working = func() {
 			worked()
-			if news && time.Since(told) >= verifiedMetricsEvery {
+			if news && time.Since(measured) >= verifiedMetricsEvery {
 				x.setVerifiedMetrics(ctx)
-				news, told = false, time.Now()
+				news, measured = false, time.Now()
 			}
 		}
 		return seals.Run(ctx)

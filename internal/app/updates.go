@@ -149,7 +149,7 @@ func (u *updates) blocker(ctx context.Context) (state string, ready bool, err er
 	if err != nil || unfinished == nil {
 		return "", false, err
 	}
-	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to go on with it",
+	return fmt.Sprintf("waiting: a backfill has to finish the snapshot at offset %d (%d entries stored); run `%s` to continue it",
 		unfinished.At, unfinished.Entries, u.store.Commands().Backfill), false, nil
 }
 

@@ -19,11 +19,11 @@ import (
 
 // endpoint is an HTTP server.
 type endpoint struct {
-	name   string // for people, such as "the participant's JSON API"
-	flags  string // the prefix of its flags, such as "ledger"
-	access access.Config
-	url    *url.URL
-	who    *access.Access // without a token
+	name        string // for people, such as "the participant's JSON API"
+	flags       string // the prefix of its flags, such as "ledger"
+	access      access.Config
+	url         *url.URL
+	credentials *access.Access // without a token
 }
 
 func (e endpoint) flag(name string) string { return "--" + e.flags + "-" + name }
@@ -40,7 +40,7 @@ const certificateSoon = 14 * 24 * time.Hour
 func (c *checker) connect(ctx context.Context, s section, e endpoint, path string) (v *probe, ok bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	v = send(within, e.url.JoinPath(path), e.who.TLS())
+	v = send(within, e.url.JoinPath(path), e.credentials.TLS())
 	c.reportURL(s, e)
 	if e.url.Scheme == "https" && e.access.CertFile != "" {
 		reportOwnCertificate(s, e)
@@ -139,7 +139,7 @@ func (c *checker) reportCertificate(s section, e endpoint, v *probe) {
 
 // reportOwnCertificate reports how long the client's certificate is valid. Whether the server accepts it comes later, if it requests one.
 func reportOwnCertificate(s section, e endpoint) {
-	own, err := e.who.TLS().GetClientCertificate(nil)
+	own, err := e.credentials.TLS().GetClientCertificate(nil)
 	if err != nil { // it could just be read
 		reportUnusable(s, "certificate", err)
 		return
@@ -187,7 +187,7 @@ func span(d time.Duration) string {
 // reportTLS reports an error of TLS, and returns whether it is one.
 func (c *checker) reportTLS(s section, e endpoint, v *probe) bool {
 	var wrong *access.TLSError
-	if !errors.As(e.who.Explain(v.err), &wrong) {
+	if !errors.As(e.credentials.Explain(v.err), &wrong) {
 		return false
 	}
 	s.problem("tls", wrong.What+c.details(e, wrong), wrong.Do)

@@ -91,7 +91,7 @@ func (c *checker) prepareTLS(s section, e *endpoint, url string) bool {
 	}
 	bare.URL, bare.TokenFile, bare.OAuth = url, "", access.OAuth{}
 	var err error
-	if e.who, err = access.New(bare, nil); err != nil {
+	if e.credentials, err = access.New(bare, nil); err != nil {
 		reportUnusable(s, "tls", err)
 		return false
 	}
@@ -136,7 +136,7 @@ func (c *checker) elsewhere(ctx context.Context, e endpoint) string {
 	for _, path := range likelyPrefixes(e.url.Path) {
 		u := *e.url
 		u.User, u.Path, u.RawPath = nil, path, ""
-		if v := send(within, u.JoinPath(pathVersion), e.who.TLS()); v.err == nil && hasVersion(v) {
+		if v := send(within, u.JoinPath(pathVersion), e.credentials.TLS()); v.err == nil && hasVersion(v) {
 			return shown(&u)
 		}
 	}
@@ -317,7 +317,7 @@ func unclear(s section, topic, what string, o participant.Offer) {
 func (c *checker) reportReady(ctx context.Context, s section) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	v := send(within, c.ledger.endpoint.url.JoinPath("/readyz"), c.ledger.endpoint.who.TLS())
+	v := send(within, c.ledger.endpoint.url.JoinPath("/readyz"), c.ledger.endpoint.credentials.TLS())
 	switch {
 	case v.err != nil || v.isHTML():
 	case v.status == http.StatusOK:

@@ -277,7 +277,7 @@ func (c *checker) reportNoScan(ctx context.Context, s section, e endpoint, v *pr
 		defer cancel()
 		u := *e.url
 		u.User, u.Path, u.RawPath = nil, prefix, ""
-		if v := send(within, u.JoinPath("/version"), e.who.TLS()); v.err == nil && hasVersion(v) {
+		if v := send(within, u.JoinPath("/version"), e.credentials.TLS()); v.err == nil && hasVersion(v) {
 			s.problem("answer", "there is no Scan at "+shown(e.url)+", but one at "+shown(&u), "use --scan-url "+shown(&u))
 			return
 		}

@@ -36,7 +36,7 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 	if c.ledger.endpoint.url == nil {
 		cfg.URL = "" // reported before
 	}
-	who, err := access.New(cfg, nil)
+	credentials, err := access.New(cfg, nil)
 	if err != nil {
 		state.unusable = true
 		if !c.ledger.tlsBad { // reported before
@@ -44,19 +44,19 @@ func (c *checker) checkToken(ctx context.Context) tokenState {
 		}
 		return state
 	}
-	defer who.Close()
-	c.redact = append(c.redact, who.Redact)
+	defer credentials.Close()
+	c.redact = append(c.redact, credentials.Redact)
 	checkSecretFiles(s, cfg)
 	if !state.configured {
 		return state
 	}
-	token, ok := c.fetchToken(ctx, s, who)
+	token, ok := c.fetchToken(ctx, s, credentials)
 	if !ok {
 		state.unusable = true
 		return state
 	}
 	state.claims, state.jwt = access.ParseClaims(token)
-	c.reportClaims(s, who, &state)
+	c.reportClaims(s, credentials, &state)
 	return state
 }
 
@@ -70,10 +70,10 @@ func reportUnusable(s section, topic string, err error) {
 }
 
 // fetchToken reads or fetches the token as the clients do. ok is false where there is none.
-func (c *checker) fetchToken(ctx context.Context, s section, who *access.Access) (token string, ok bool) {
+func (c *checker) fetchToken(ctx context.Context, s section, credentials *access.Access) (token string, ok bool) {
 	within, cancel := c.step(ctx)
 	defer cancel()
-	token, err := who.Token(within)
+	token, err := credentials.Token(within)
 	var e *access.TokenError
 	switch {
 	case err == nil:
@@ -81,14 +81,14 @@ func (c *checker) fetchToken(ctx context.Context, s section, who *access.Access)
 	case errors.As(err, &e):
 		do := e.Do
 		if do == "" {
-			do = "check " + who.Flag("oauth-token-url") + ", and ask the operator of the identity provider whether it works"
+			do = "check " + credentials.Flag("oauth-token-url") + ", and ask the operator of the identity provider whether it works"
 		}
-		s.problem("token", who.Redact(e.What()), do)
+		s.problem("token", credentials.Redact(e.What()), do)
 	case timedOut(err):
-		s.problem("token", fmt.Sprintf("%s does not answer within %v", who.Origin(), c.timeout),
-			"check "+who.Flag("oauth-token-url")+" and the network in between")
+		s.problem("token", fmt.Sprintf("%s does not answer within %v", credentials.Origin(), c.timeout),
+			"check "+credentials.Flag("oauth-token-url")+" and the network in between")
 	default:
-		s.problem("token", who.Redact(err.Error()), "correct the flag or the file that is named")
+		s.problem("token", credentials.Redact(err.Error()), "correct the flag or the file that is named")
 	}
 	return "", false
 }
@@ -108,8 +108,8 @@ func checkSecretFiles(s section, cfg access.Config) {
 	}
 }
 
-func (c *checker) reportClaims(s section, who *access.Access, state *tokenState) {
-	from := "from " + who.Origin()
+func (c *checker) reportClaims(s section, credentials *access.Access, state *tokenState) {
+	from := "from " + credentials.Origin()
 	if !state.jwt {
 		s.note("token", "%s; it is no JSON web token, so its claims can't be checked", from)
 		return

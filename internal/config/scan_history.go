@@ -55,8 +55,8 @@ func Choose(begun Histories, served func() (Histories, error)) (read ScanHistory
 	return "", "", nil
 }
 
-// Begun returns which histories a database has begun to hold: history is the pair of schemas of the transaction history, network that of the
-// updates of a network.
+// Begun returns which histories a database has begun to hold. history opens the pair of schemas with the transaction history, network the
+// pair of the network's updates.
 func Begun(ctx context.Context, history, network *store.Store) (begun Histories, err error) {
 	if _, begun.Transactions, err = history.Begun(ctx); err != nil {
 		return Histories{}, fmt.Errorf("look whether a transaction history is stored: %w", err)

@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// Config says how to reach a server, and who is told of what it answers. The functions may be nil; they must be safe for concurrent use.
+// Config says how to reach a server, and has functions that are called for what it answers. The functions may be nil; they must be safe for concurrent use.
 type Config struct {
 	// URL is the base of all paths, http or https, with a prefix or without. A user and password in it are sent as basic
 	// authentication, for a proxy before a server that wants no token.
@@ -70,15 +70,15 @@ func New(cfg Config, server Dialect) (*Client, error) {
 		base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("--%s-url must be of the form http://host:port/prefix or https://host:port/prefix", cfg.Access.Flags)
 	}
-	who, err := access.New(cfg.Access, cfg.Logger)
+	credentials, err := access.New(cfg.Access, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
 	user := base.User
 	base.User = nil
 	dialer := net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-	return &Client{cfg: cfg, server: server, pace: newPace(cfg.MaxRequests, cfg.MaxRate), base: base, user: user, access: who, http: &http.Client{
-		Transport: who.Transport(&http.Transport{
+	return &Client{cfg: cfg, server: server, pace: newPace(cfg.MaxRequests, cfg.MaxRate), base: base, user: user, access: credentials, http: &http.Client{
+		Transport: credentials.Transport(&http.Transport{
 			Proxy: http.ProxyFromEnvironment,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)

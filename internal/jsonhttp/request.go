@@ -252,7 +252,7 @@ func Release(body []byte) {
 	}
 }
 
-// transportError removes the URL from an error of net/http, distinguishes a silent server from a caller who gave up, and
+// transportError removes the URL from an error of net/http, distinguishes a silent server from a caller that gave up, and
 // explains errors of certificates.
 func (c *Client) transportError(caller, within context.Context, r Request, err error) error {
 	if caller.Err() != nil {

@@ -30,7 +30,7 @@ func WhatToDo(text string) (what, do string) {
 	return text, ""
 }
 
-// Public returns a copy of a report that names no party and no contract: ids are left out, and errors are told without them.
+// Public returns a copy of a report that names no party and no contract: ids are left out, also of errors.
 func (r *Report) Public() *Report {
 	public := *r
 	public.ParticipantID = "" // that of the party that administers it

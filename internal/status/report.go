@@ -43,7 +43,7 @@ type Stream struct {
 	HistoryFloor ledger.Offset  `json:"history_floor"`
 	StateFloor   *ledger.Offset `json:"state_floor"` // null: the active set is known at no offset
 	PrunedTo     ledger.Offset  `json:"pruned_to,omitempty"`
-	Pruning      *Task          `json:"pruning,omitempty"` // absent: the indexer was never told to prune
+	Pruning      *Task          `json:"pruning,omitempty"` // absent: the indexer never had to prune
 	UpdatedAt    time.Time      `json:"updated_at"`
 	RecordTime   time.Time      `json:"record_time,omitzero"`    // of the last update up to the watermark
 	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
@@ -244,7 +244,7 @@ func (r *Report) UnfinishedSnapshot() string {
 	if r.Snapshot == nil {
 		return ""
 	}
-	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to go on", r.Snapshot.At, r.Snapshot.Entries, r.backfill)
+	return fmt.Sprintf("unfinished at offset %d, %d entries stored; run `%s` to continue it", r.Snapshot.At, r.Snapshot.Entries, r.backfill)
 }
 
 // LowerSnapshot says what is missing for a lower state floor; empty: none is wanted.

@@ -93,7 +93,7 @@ func (r recording) notice(record slog.Record) Notice {
 		case "ledger", "stream", "task", "state":
 			of = append(of, a.Value.String())
 		case "error", "reason":
-			n.Detail, n.Do = told(a.Value)
+			n.Detail, n.Do = explained(a.Value)
 		case "what_to_do":
 			n.Do = a.Value.String()
 		}
@@ -107,8 +107,8 @@ func (r recording) notice(record slog.Record) Notice {
 	return n
 }
 
-// told returns what an error says, and its cure if it has one.
-func told(value slog.Value) (what, do string) {
+// explained returns what an error says, and its cure if it has one.
+func explained(value slog.Value) (what, do string) {
 	var problem *ledger.Problem
 	if err, isError := value.Any().(error); isError && errors.As(err, &problem) {
 		return err.Error(), problem.Do

@@ -1,5 +1,5 @@
 -- The functions of the Participant Query Store that change its database. Nothing is changed here: what is asked for is checked as there, and
--- then a warning tells that nothing was done, where a program can continue without it, or an error what to do instead.
+-- then a warning says that nothing was done, where a program can continue without it, or an error what to do instead.
 
 CREATE OR REPLACE FUNCTION pqs.__check_pruning(of_offset bigint) RETURNS void
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$

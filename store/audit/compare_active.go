@@ -138,7 +138,7 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 }
 
 // compareEvents compares the events of entries with the facts, and those from before the history floor with what is carried.
-// What an entry of a later snapshot has of a stored event are the columns that both tables have, but for extra: it has fields
+// What an entry of a later snapshot has of a stored event are the columns that both tables have, except for extra: it has fields
 // that this version does not know, and so can't know to be the same in a snapshot and in the stream. An event that is stored in another
 // scope has other witnesses and views, and is compared only by its own range.
 func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
@@ -192,7 +192,7 @@ func (c *entryComparison) isElsewhere(offset int64) bool {
 	return slices.ContainsFunc(c.elsewhere, func(r dbsqlc.CoverageElsewhereRow) bool { return offset > r.FromExclusive && offset <= r.ToInclusive })
 }
 
-// withoutViewsOfDamaged returns found without what differs only because of another difference: who is told to see an interface view
+// withoutViewsOfDamaged returns found without what differs only because of another difference: who is recorded to see an interface view
 // follows from the stakeholders of the stored creation, which are compared before.
 func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) error {
 	type place struct {

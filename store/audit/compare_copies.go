@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// CompareCopies compares the tables that are kept twice with their copies, and the rows of both with their digests: what the database
-// says of what it holds, and the dictionaries. found is called with every difference, of the table or of its copy, whichever was damaged;
+// CompareCopies compares the tables that are kept twice (State and Dictionaries) with their copies, and the rows of both with their digests.
+// found is called with every difference, of the table or of its copy, whichever was damaged;
 // if it returns an error, the comparison stops with it. Everything is read in one read-only snapshot.
 //
 //   - A row with its digest, in the table or in the copy, wins over one without, and over one that is missing.

@@ -16,7 +16,7 @@ import (
 
 // CompareCoverage compares what the database holds of the updates with the ledger's end, which is nil where it is not known, and looks
 // for holes in it. found is called for each difference; if it returns an error, the comparison stops with it. holes are the ranges up to
-// the watermark that are not covered: only the ledger can tell what belongs there. Everything is read in one read-only snapshot.
+// the watermark that are not covered: only the ledger knows what belongs there. Everything is read in one read-only snapshot.
 //
 // The end has to be one that was asked for after a watermark was seen beyond it: a daemon continues while this compares.
 //

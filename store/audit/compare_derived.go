@@ -13,23 +13,21 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// derivedMemory is what a sort or a hash table of a comparison may take on the server before it goes to disk.
+// derivedMemory limits the memory of a sort or a hash table of a comparison on the server, which then continues on disk.
 const derivedMemory = "256MB"
 
-// CompareDerived compares what follows from the facts with the facts, and looks for rows that belong nowhere. Facts are
-// those after the floor up to the watermark; the ledger is not asked. Coverage, floors and watermark must be right: compare them first, with CompareCopies. It
-// compares
+// CompareDerived compares the projections with the facts from which they follow, after the floor up to the watermark, and looks for rows that
+// belong nowhere. It does not ask the ledger. Coverage, floors and watermark must be right: call CompareCopies first. It compares
 //
-//   - facts outside of that range that no coverage claims, carried rows of another snapshot than the one that is carried
-//     and those whose creation is a fact since history was filled in, exact values without the row that they are of;
-//   - updates: one is missing where events are stored at an offset in the range and no update;
+//   - facts outside of that range that are not covered, carried rows of another snapshot than the one that is carried or whose creation is a
+//     fact since history was filled in, exact values without their row;
+//   - updates: one is missing if events are stored at an offset of the range, and no update;
 //   - active_contracts and lifetimes;
-//   - lookups: a contract is there whose creation is nowhere and of which an event says that it should have been seen (each
-//     archival, and each exercise whose acs_delta is not false); each contract in lookups has such an event at the look-up's place;
-//     outcomes do not contradict themselves. A wanted contract whose creation is known may be there or not: it is
-//     forgotten when its turn comes;
-//   - templates, synchronizers and lists of parties: one is missing that rows refer to; it has the lowest offset of these;
-//   - template_interfaces: each that views show. Those that none shows do no harm, and may be there for a batch that comes.
+//   - lookups: they have each contract without a known creation that has an event which should have shown it (an archival, or an exercise whose
+//     acs_delta is not false); each look-up has such an event at its place, and an outcome that does not contradict itself. A wanted look-up
+//     whose creation is known may be there or not: the look-ups' task removes it;
+//   - templates, synchronizers and lists of parties: one that rows refer to is missing. The difference has the lowest offset of these rows;
+//   - template_interfaces: those that views show. Others do no harm, and may be there for a batch that is about to be written.
 //
 // found is called for each difference; if it returns an error, the comparison stops with it. step, if not nil, is called with what is
 // compared next. Everything is read in one read-only snapshot, with memory that does not grow with what is stored: the

@@ -15,8 +15,8 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// following compares tables that follow from others with what they follow from, and repairs them. PostgreSQL works all of it out
-// once more; of what differs, no more than a row at a time is held here.
+// following compares tables that follow from others with what they follow from, and repairs them. PostgreSQL computes all of it
+// again. One row that differs is in memory at a time.
 type following struct {
 	tx        pgx.Tx
 	columns   map[string][]column

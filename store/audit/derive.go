@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// basis is what the database holds of the updates, as it bears on what follows from them.
+// basis is the part of the updates from which the projections follow.
 type basis struct {
 	held.Extent
 	snapshot  bool // one is carried, of the base
@@ -29,12 +29,12 @@ func (s *Stored) basis(ctx context.Context, tx pgx.Tx) (*basis, error) {
 	return &basis{extent, row.Snapshot, row.Replaying}, nil
 }
 
-// arguments are those of what the projections follow from: facts count after activated_after up to the watermark, and of what
-// ended up to the base nothing is said. Filled history counts where it is known what was active at the base: then it is where
-// that came from. History that is filled in asks for no look-ups until it reaches to the beginning of the ledger.
+// arguments returns the arguments of the functions that the projections follow from. They use the facts after activated_after up to the
+// watermark, and return nothing that ended up to the base. Filled-in history counts if the active set at the base is known, because that
+// came from it. It asks for no look-ups until it reaches the beginning of the ledger.
 //
-// A lifetime is compared if it ended after judged_after, and if it began after replayed_to. Lifetimes that ended up to the base are
-// being computed, if there are any; and as long as it is not known what was active at the base, those too that began before it.
+// A lifetime is compared if it ended after judged_after and began after replayed_to. Others are still being computed: those that ended up to
+// the base and, as long as the active set at the base is not known, those that began before it.
 func (h *basis) arguments() pgx.NamedArgs {
 	args := pgx.NamedArgs{
 		"floor": int64(h.HistoryFloor), "base": int64(h.ProjectedFrom), "watermark": int64(h.Watermark),

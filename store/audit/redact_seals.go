@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store/internal/held"
 )
 
-// sealsOf are the windows of updates and records in which something is about to be erased, but for those that are damaged: their digests
+// sealsOf returns the sealed windows of updates and records in which something is about to be erased. It leaves out damaged ones, whose digests
 // stay, so that the damage is still found.
 func (r *Repairer) sealsOf(ctx context.Context, tx pgx.Tx, t *toRedact) (seals []dbsqlc.Verifications, err error) {
 	for stream, places := range t.sealed {
@@ -58,9 +58,9 @@ func (r *Repairer) sealRedacted(ctx context.Context, tx pgx.Tx, w *dbsqlc.Verifi
 	return nil
 }
 
-// snapshotSeal is the window of the carried snapshot, whose digest takes too long for the writers to wait. It is made before something is
-// erased, and after. Meanwhile the window waits to be compared again, which the daemon does if it is not sealed here. Nobody else repairs
-// meanwhile; what may change the rows is filling in history, and pruning, which the mark tells.
+// snapshotSeal is the window of the carried snapshot. Its digest takes too long for the writers to wait, so it is computed before something is
+// erased, and after. Meanwhile the window is marked to be compared again, which the daemon does if it is not sealed here. Nobody else repairs
+// meanwhile; filling in history and pruning may change the rows, which the mark shows.
 type snapshotSeal struct {
 	window dbsqlc.Verifications
 	mark   string

@@ -23,8 +23,8 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Refiller makes what is stored in a scope that lacks something of the one in force complete for that, in the role of the backfill. Nothing
-// of what is stored is lost: what it writes is of a scope that shows both.
+// Refiller completes facts that were stored in a scope which lacks something of the one in force, in the role of the backfill. It loses
+// nothing that is stored: it writes pages that were read in a scope that shows both.
 type Refiller struct {
 	writer
 	store *store.Store
@@ -35,8 +35,8 @@ func NewRefiller(s *store.Store, leader *store.BackfillWriter) *Refiller {
 	return &Refiller{newWriter(s, leader.Leader), s}
 }
 
-// Refill makes the facts of a page's range those of the page, with what follows from them for the contracts concerned, and moves the
-// coverage of the range to the scope in which the page was read. That shows what the scope before showed and what the one in force does.
+// Refill replaces the facts of a page's range by those of the page, with what follows from them for the contracts concerned, and moves the
+// coverage of the range to the scope in which the page was read, which shows everything that the earlier scope and the one in force show.
 //
 // Ranges are refilled downwards without a gap: of a contract that becomes visible, the events that end it are stored before the
 // event that activates it, so that no contract is ever shown as active that is not.
@@ -104,8 +104,8 @@ func (r *Refiller) refill(ctx context.Context, scope ledger.Scope, page ledger.P
 	})
 }
 
-// refuseElsewhere refuses a page that is not at the upper end of what is stored in an earlier scope, and one of another scope than that is
-// to be read in.
+// refuseElsewhere refuses a page that is not the upper end of what is stored in an earlier scope, and one that was read in another scope than
+// that range needs.
 func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope ledger.Scope, page ledger.Page) (held.Extent, error) {
 	extent, err := held.Read(ctx, r.stored.db, tx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (r *Refiller) refuseElsewhere(ctx context.Context, tx pgx.Tx, scope ledger.
 	return extent, err
 }
 
-// lastEarlier is the end of what is stored in an earlier scope; nil: nothing is.
+// lastEarlier returns the last range that is stored in an earlier scope; nil: there is none.
 func (r *Refiller) lastEarlier(ctx context.Context, tx pgx.Tx) (*ledger.EarlierRange, error) {
 	earlier, err := r.store.EarlierWithin(ctx, tx)
 	if err != nil || len(earlier) == 0 {

@@ -94,8 +94,8 @@ func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []dbsqlc.Act
 	return ends, nil
 }
 
-// projectCarried writes where carried contracts are active, or were, in the place of what was stored of it. before is where they ended
-// before they were written again: a contract that left the scope by its views may be back with those that it has now.
+// projectCarried writes again where carried contracts are, or were, active. before has the offsets at which they ended so far: a contract
+// whose views had left the scope may be back with the views that it has now.
 func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts, before []int64) error {
 	ends, err := r.carriedEnds(ctx, tx, list)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Repairer writes again what is not stored as it should be. It has a role of its own, so that there is one at a time, and
-// works beside the leaders of the streams: while one of its transactions runs, theirs wait, and those that have waited for 30 s
-// fail and are tried again.
+// Repairer writes damaged rows again. It has a role of its own, so that there is one at a time, and works beside the leaders of the streams:
+// during its transactions theirs wait, and fail and are tried again after 30 s.
 type Repairer struct {
 	*store.Leader
 	writer

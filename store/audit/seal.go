@@ -18,11 +18,11 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Sealer compares what a source shows with what is stored of it, and seals that, in the term of a leader: its windows are sealed as long as it
-// leads. It is safe for concurrent use.
+// Sealer compares what a source shows with what is stored of it, and seals the result, as long as its leader leads. It is safe for concurrent
+// use.
 type Sealer struct{ writer }
 
-// NewSealer seals with a leader of the database.
+// NewSealer returns the Sealer of a leader of the database.
 func NewSealer(s *store.Store, leader *store.Leader) *Sealer { return &Sealer{newWriter(s, leader)} }
 
 // A repair, or a new leader, can make a transaction that reads in one snapshot begin again.
@@ -114,8 +114,8 @@ func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest fin
 	return digest, err
 }
 
-// lastRepair returns a mark that distinguishes a repair of what the snapshot brought, or of updates, from those before, and so history that was filled in
-// the place of what it brought.
+// lastRepair returns a mark that changes with each repair of the updates or the carried snapshot, and when filled-in history replaces carried
+// rows.
 func (s *Stored) lastRepair(ctx context.Context, tx pgx.Tx) (string, error) {
 	mark, err := s.db.Queries.LeadershipMark(ctx, tx, string(session.RoleUpdates))
 	if err != nil {
@@ -245,10 +245,9 @@ func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, t
 	return nil
 }
 
-// repaired notes, for verification and for readers, that something of a range was written again, from exclusive, to inclusive, in the
-// repair's transaction.
-// stream is one of the Sealed constants of package findings, reason why it was written. A window of which that is a part keeps its seal, and waits to be
-// compared again as a whole: a new digest would also vouch for rows that were not compared.
+// repaired notes, in the repair's transaction, that rows of a range were written again, for verification and for readers. The range is from
+// exclusive, to inclusive; stream is one of the Sealed constants of package findings, and reason says why. Windows that overlap the range keep
+// their seals until they are compared again as a whole: a new digest would also vouch for rows that were not compared.
 func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
 	err := w.stored.db.Queries.VerificationsRepaired(ctx, tx, dbsqlc.VerificationsRepairedParams{Stream: stream, FromExclusive: from, ToInclusive: to})
 	if err != nil {

@@ -93,8 +93,8 @@ func rowDigestSQL(relation string, columns []column) (string, error) {
 	return fmt.Sprintf("sha256(convert_to(concat_ws(',', %s), 'UTF8'))", strings.Join(parts, ", ")), nil
 }
 
-// sealedName is the name of a column in the text that is digested. A list of parties has that of the column that held it before
-// lists were stored by themselves, so that the digests of then hold.
+// sealedName returns the name of a column in the text that is digested. A column with the number of a list of parties is named as the list:
+// parties.
 func sealedName(c column) string {
 	if tables.References[c.name] == tables.PartyList {
 		return strings.TrimSuffix(c.name, "_ref")

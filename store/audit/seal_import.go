@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// ImportSeal seals a window as it was in the database of an export, if its rows here have the digest that they had there. ok is false where they have
-// another one, or the window is another one: then nothing is sealed. What is sealed here already stays, in the windows that it has here.
+// ImportSeal seals a window as it was sealed in the exported database, if its rows have the same digest here. ok is false if they have
+// another one, or windows here have other ends; then nothing is sealed. Windows that are sealed here already stay.
 //
 // Errors are those of SealUpdates.
 func (s *Sealer) ImportSeal(ctx context.Context, seal store.ExportSeal) (ok bool, err error) {

@@ -37,9 +37,9 @@ type Event struct {
 	stakeholders *int32         // of an activation: the number of their list
 }
 
-// Step is what a range of updates does to the active set: what was active before and ends, what lived and died
-// within the step, and what stays active. And it is what was used without having been activated in the step: unless
-// active before, its creation was never seen.
+// Step is the effect of a range of updates on the active set: contracts that were active before and end, lifetimes that begin and end within
+// the step, and contracts that stay active. References are contracts that were used without having been activated in the step: if they were
+// not active before either, their creation was never seen.
 type Step struct {
 	Deactivations []Deactivation
 	Lifetimes     []dbsqlc.Lifetimes
@@ -47,8 +47,8 @@ type Step struct {
 	References    []Reference
 }
 
-// Deactivation is a contract that ends on a synchronizer. One that turns out not to be active is asked for where its lookup offset is not
-// 0: it was archived, and its creation should have been seen.
+// Deactivation is the end of a contract on a synchronizer. If LookupOffset is not 0 and the contract turns out not to be active, it is looked
+// up: it was archived, and its creation should have been seen.
 type Deactivation struct {
 	Key               Key
 	DeactivatedOffset int64
@@ -56,7 +56,7 @@ type Deactivation struct {
 	LookupNodeID      int32
 }
 
-// Reference is a contract that was used, and is asked for where it is not active.
+// Reference is a contract that was used. It is looked up if it is not active.
 type Reference struct {
 	ContractID string
 	Offset     int64
@@ -70,9 +70,9 @@ type keyState struct {
 	unseen int32 // place in what ends, one more, until it is activated in this step; else 0
 }
 
-// NewStep computes the step of events, which are in the order of offsets and node ids. A contract that lived and
-// died within it never touches the active set. An activation of what is active already begins a new lifetime and ends the
-// one before, so that exactly one is open at every offset.
+// NewStep computes the step of events, which are in the order of offsets and node ids. A contract that is created and archived within the
+// step never touches the active set. The activation of an active contract begins a new lifetime and ends the one before, so that exactly
+// one is open at every offset.
 func NewStep(events ...[]Event) *Step {
 	count, activations := 0, 0
 	for _, part := range events {
@@ -101,7 +101,7 @@ func NewStep(events ...[]Event) *Step {
 	return &s
 }
 
-// ended is in place of the offset of what began and ended in the step. No update has it.
+// ended replaces the activation offset of what began and ended in the step. No update has this offset.
 const ended = 0
 
 // take adds what an event does, after those that led to the state.

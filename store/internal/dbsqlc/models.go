@@ -783,7 +783,7 @@ type LedgerBurns struct {
 	NodeID int32 `db:"node_id"`
 	// fees (of a transfer), traffic, preapproval, name or dust.
 	Kind string `db:"kind"`
-	// Who pays; with dust the owner. Not indexed. NULL: the creation of what expires is not stored, or no transfer tells who pays for a name.
+	// Who pays; with dust the owner. Not indexed. NULL: the creation of what expires is not stored, or no transfer shows who pays for a name.
 	Party interface{} `db:"party"`
 	// What is burned: the sum of the next four columns. NULL: the creation of what expires is not stored.
 	Amount int32 `db:"amount"`
@@ -1393,7 +1393,7 @@ type LedgerPackages struct {
 	PackageID string `db:"package_id"`
 	// Name of the package, the same over its releases. Empty where the server never sent it.
 	PackageName string `db:"package_name"`
-	// Version of the package. NULL where only template ids named it, which tell no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.
+	// Version of the package. NULL where only template ids named it, which have no version, and its content is not here. Empty where it was vetted without having been uploaded to the participant.
 	PackageVersion string `db:"package_version"`
 	// Whether the types of its templates are here: known, incomplete (packages that it refers to are missing), unreadable, missing (the participant did not give the package), or NULL: it was not asked for.
 	Types string `db:"types"`
@@ -1580,7 +1580,7 @@ type LedgerRewrites struct {
 	FromExclusive int64 `db:"from_exclusive"`
 	// The range ends with this offset or seq. That of a reset ends with the last offset that was stored, even if it was not shown yet.
 	ToInclusive int64 `db:"to_inclusive"`
-	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset or reanchor, or by a change of the scope what was not shown yet, and read again. scope changed: contracts ended at the offset because the scope does not show them any more, or go on because it does again. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried. redacted: content was erased by indexer redact, see ledger.redactions.
+	// filled in: history that was not stored before. repaired: by indexer verify --repair. reset: removed by indexer reset or reanchor or, above the watermark, by a change of the scope; it is read again. scope changed: contracts ended at the offset because the scope does not show them any more, or are active again because it does. read again: the transaction history was read again, because the service had another order, and has other seqs. pruned: removed by indexer prune, but for what was active at the end of the range, which is carried. redacted: content was erased by indexer redact, see ledger.redactions.
 	Reason string `db:"reason"`
 	// When it changed (clock of the database).
 	RewrittenAt pgtype.Timestamptz `db:"rewritten_at"`
@@ -1738,19 +1738,19 @@ type LedgerTokenTransfers struct {
 	Instrument interface{} `db:"instrument"`
 	// The instrument's administrator.
 	InstrumentAdmin interface{} `db:"instrument_admin"`
-	// Whether the administrator signed the receiver's holdings; of a leg, those of the side that tells it.
+	// Whether the administrator signed the receiver's holdings; of a leg, those of the side whose log has it.
 	AdminSigned interface{} `db:"admin_signed"`
 	// What the receiver gets: the sum of its new holdings, or the amount of the leg.
 	Amount interface{} `db:"amount"`
 	// The reason that metadata give. NULL: none.
 	Reason *string `db:"reason"`
-	// V1: told by an exercise. V2: by a leg of a log.
+	// V1: an exercise shows it. V2: a leg of a log does.
 	Standard interface{} `db:"standard"`
 	// The choice of the exercise. NULL: a leg of a log.
 	Choice interface{} `db:"choice"`
 	// The transfer instruction that it settles. NULL: none, or a leg of a log.
 	InstructionID interface{} `db:"instruction_id"`
-	// Id of the leg, which both sides have. NULL: told by an exercise.
+	// Id of the leg, which both sides have. NULL: an exercise shows it.
 	LegID *string `db:"leg_id"`
 	// When the synchronizer recorded the update. Microseconds, UTC.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
@@ -1995,7 +1995,7 @@ type LedgerVerifications struct {
 	Digest []byte `db:"digest"`
 	// When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.
 	RepairedAt pgtype.Timestamptz `db:"repaired_at"`
-	// When content of rows of the window was last erased by indexer redact. The digest was made anew then, after the old one had been found to be right. NULL: never.
+	// When content of rows of the window was last erased by indexer redact. Its digest was computed again then, after the old one had been found to be right. NULL: never.
 	RedactedAt pgtype.Timestamptz `db:"redacted_at"`
 }
 

@@ -22,8 +22,8 @@ type Extent struct {
 	HistoryFloor ledger.Offset  // events after here are complete
 	StateFloor   *ledger.Offset // from here on it is known what is active; nil: nowhere
 
-	// ProjectedFrom is from where on active contracts and lifetimes are computed: of what is active there, those are known
-	// that were active at a state floor.
+	// ProjectedFrom is the offset from which active contracts and lifetimes are computed. What was active there is known only if it is at or
+	// above a state floor.
 	ProjectedFrom ledger.Offset
 
 	PrunedTo ledger.Offset // an operator pruned up to here; 0: nothing was pruned

@@ -1,5 +1,5 @@
-// Package leadership gives a process a role, and lets it write only as long as it has it: a lock that a transaction of its own holds, and
-// the row of the role's epoch in each transaction that writes.
+// Package leadership gives a process a role, and lets it write only as long as it has the role. A transaction of its own holds the role's
+// lock, and each transaction that writes holds the row with the role's epoch.
 package leadership
 
 import (
@@ -28,8 +28,8 @@ const (
 	// How long raising the epoch waits for the transactions of sessions that were just ended. Nobody pings the lock meanwhile.
 	raiseTimeout = 3 * time.Second
 
-	// WriterConnections is how many connections a term has, beside that of its lock. Two write batches, one shows them, and three are
-	// for what is done beside; or four write in turn, and two are for that: what has to wait for a connection holds none.
+	// WriterConnections is the number of connections of a term, beside that of its lock. Two write batches, one moves the watermark, and
+	// three are for background tasks; or four write in order, and two are for tasks. Nothing that holds a connection waits for another one.
 	WriterConnections = 6
 
 	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has lost its server.
@@ -324,7 +324,7 @@ func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, 
 	return nil
 }
 
-// heldUp is the error of a transaction that did not get its turn, after it has ended who holds it up for nothing.
+// heldUp returns the error of a transaction that waited too long for its lock. It ends the session of an abandoned repair that holds it up.
 func (t *Term) heldUp(ctx context.Context, err error) error {
 	return t.db.Unusable(errors.Join(
 		fmt.Errorf("hold leadership of role %s: a repair, or a new leader, holds a transaction open (trying again waits for it): %w", t.role, err), endAbandonedRepair(ctx, t.db)))

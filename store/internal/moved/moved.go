@@ -1,4 +1,4 @@
-// Package moved reads what the records of the transaction history follow from, for those who store them and for those who redact it.
+// Package moved reads the updates that the records of the transaction history follow from. Storing records and redacting use it.
 package moved
 
 import (

@@ -122,13 +122,13 @@ type View struct {
 	InterfaceID string
 }
 
-// wantedPool keeps the room of what was collected for other batches: their maps are as large.
+// wantedPool keeps the memory of earlier batches for later ones, whose maps are as large.
 var wantedPool sync.Pool
 
-// mostKeptLists is of how many lists the room is kept. Batches have some thousand.
+// mostKeptLists is the most lists for which memory is kept. Batches have some thousand.
 const mostKeptLists = 10_000
 
-// NewWanted is empty, with the room of that of another batch, if there is any.
+// NewWanted returns an empty Wanted, with the memory of an earlier batch if there is one.
 func NewWanted() *Wanted {
 	if n, ok := wantedPool.Get().(*Wanted); ok {
 		return n
@@ -140,7 +140,7 @@ func NewWanted() *Wanted {
 	}
 }
 
-// Release keeps the room of what was collected for another batch. Neither it nor its numbers may be used any more.
+// Release keeps the memory for another batch. Neither n nor its numbers may be used any more.
 func (n *Wanted) Release() {
 	if len(n.Lists) > mostKeptLists {
 		return

@@ -19,7 +19,7 @@ import (
 // Lists of parties are numbered as templates are, and there may be as many as there are users: the lists of a batch are
 // looked for in what is remembered, and the rest in the database, all of them at once.
 
-// Turn waits for others who add lists of parties, and keeps them out until the transaction ends.
+// Turn waits until no other transaction adds lists of parties, and keeps others from it until this one ends.
 func Turn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, session.LockLists.Alone()); err != nil {
 		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
@@ -183,7 +183,7 @@ func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []L
 	return missing, nil
 }
 
-// addLists numbers lists, but for those that others have numbered meanwhile, and finds the numbers.
+// addLists numbers lists, except for those that others have numbered meanwhile, and finds the numbers.
 func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, places []int, found []*int32) error {
 	if err := Turn(ctx, tx); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (n *Wanted) joined(of Audience) ListPlace {
 	return n.Parties(slices.Compact(all))
 }
 
-// SeenBy collects who may see an update: who sees one of its events. As a rule these are different parties in nearly every update, but one
+// SeenBy collects who may see an update: everybody who sees one of its events. As a rule these are different parties in nearly every update, but one
 // to three lists of its events have them all: only what is left of more lists is a new one.
 func (n *Wanted) SeenBy(u *ledger.Update, events Audience) {
 	seen := [3]ListPlace{Nobody, Nobody, Nobody}

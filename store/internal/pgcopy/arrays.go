@@ -25,7 +25,7 @@ func register[T any](plans *pgtype.Map, name string, typ, element uint32, append
 	plans.RegisterType(&pgtype.Type{Name: name, OID: typ, Codec: codec})
 }
 
-// arrayCodec is pgx's, but for what it does to a list of one Go type.
+// arrayCodec is pgx's, except for what it does to a list of one Go type.
 type arrayCodec[T any] struct {
 	*pgtype.ArrayCodec
 	appendList func([]byte, []T) []byte // the elements, with what comes before them

@@ -31,8 +31,8 @@ type checkpointTime struct {
 
 func (t *checkpointTime) time() ledger.SynchronizerTime { return t.checkpoint.Times[t.ordinal] }
 
-// LatestTimes is what the pages say latest of each synchronizer at each offset, by offset and synchronizer, so that two writers
-// never wait for each other's rows. Of the same time it is what is said first, as it is with what is stored.
+// LatestTimes returns the latest time of each synchronizer at each offset in the pages. Of equal times the first counts, as in the upsert.
+// The list is in the order of offsets and synchronizers, so that two writers never wait for each other's rows.
 func LatestTimes(r names.Numbers, pages []ledger.Page) []checkpointTime {
 	var all []checkpointTime
 	place := map[CheckpointKey]int{}

@@ -15,7 +15,7 @@ const (
 	KindUnassigned = "unassigned"
 )
 
-// createdRow is what a creation event says, but for where and when it was created.
+// createdRow is what a creation event says, except for where and when it was created.
 func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)

@@ -152,8 +152,8 @@ func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Dec
 	return d
 }
 
-// AddAll converts records into their rows, which have the seqs after one, without what was redacted. The fingerprint is that of the record
-// as it was served, by which it is known when it is served again.
+// AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The fingerprint is computed from the
+// record as it was served, so that the record is recognized when it is served again.
 func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, records []ledger.Transaction) {
 	r.grow(records)
 	for i := range records {

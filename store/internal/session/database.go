@@ -141,9 +141,9 @@ func hostOf(host string, port uint16) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// ReadOnly calls fn with a transaction that reads one snapshot of the database. It waits first for what moves the floors, pruning above all, and
-// keeps the next one waiting: a query takes its snapshot before it waits for a table, and would find the floors as they were, and nothing of what
-// was removed.
+// ReadOnly calls fn with a transaction that reads one snapshot of the database. It first waits for transactions that move the floors, above all
+// pruning, and keeps later ones waiting: a query takes its snapshot before it waits for a table, so it would see the floors from before
+// pruning, and rows from after it.
 func (d *Database) ReadOnly(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	tx, err := d.Pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {

@@ -49,8 +49,7 @@ var refusalsByCode = map[string]refusal{
 	"22": refusalRows, "23": refusalRows, "54": refusalRows,
 }
 
-// codePooler is the code of all that PgBouncer says itself, and of what it passes on of a server that did not let it in. It means
-// what its text says.
+// codePooler is the code of all errors of PgBouncer itself, and of a server that refused it. Only the text says more.
 const codePooler = "08P01"
 
 // refusalsByText are parts of such texts; the first that fits counts.

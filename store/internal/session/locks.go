@@ -10,16 +10,16 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// Lock is a view of the tables' schema that shows nothing, and is there to be locked. Only who may write to it can lock it: a login that reads
-// can't hold anybody up, which it could with an advisory lock. It is a view because vacuum, which would wait for the lock, passes views by.
+// Lock is a view of the tables' schema that shows nothing, and is there to be locked. Locking it takes the right to write to it, so a
+// reader can't hold anybody up, as it could with an advisory lock. It is a view because vacuum, which would wait for the lock, passes views by.
 type Lock string
 
 const (
-	// LockLists is held by who adds lists of parties: a lock of their table would interrupt autovacuum again and again.
+	// LockLists is held while lists of parties are added: a lock of their table would interrupt autovacuum again and again.
 	LockLists Lock = "turn_lists"
-	// LockSchema is held by who migrates, or changes schemas or rights. It is made with the schema, before the first migration.
+	// LockSchema is held while schemas are migrated or changed, or rights. It is made with the schema, before the first migration.
 	LockSchema Lock = "turn_schema"
-	// LockIndexes is held by who makes or drops indexes of fields.
+	// LockIndexes is held while indexes of fields are made or dropped.
 	LockIndexes Lock = "turn_indexes"
 )
 
@@ -62,19 +62,18 @@ func TryHold(ctx context.Context, db interface {
 const (
 	// holdPause is the time between two tries of Hold.
 	holdPause = 100 * time.Millisecond
-	// holdTold is after how many tries Hold says whom it waits for.
-	holdTold = 50
+	// holdLogged is the number of tries after which Hold logs which session it waits for.
+	holdLogged = 50
 )
 
-// Hold tries to take a lock until it has it, or has tried that often; 0: without an end, and the log says whom it waits for. Without a limit on
-// the time that the session is idle.
-// It does not wait for the lock within a statement: that may have a snapshot, for whose end a holder who builds an index waits.
+// Hold tries to take a lock, at most tries times. With 0 it tries without end, and logs which session it waits for. The session may be idle
+// without limit. Hold does not wait within a statement: its snapshot could be what a holder that builds an index waits for.
 func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, ok bool, err error) {
 	for try := 1; ; try++ {
 		if tx, ok, err = TryHold(ctx, d.Pool, lock, 0); ok || err != nil || try == tries {
 			return tx, ok, err
 		}
-		if try == holdTold {
+		if try == holdLogged {
 			if err := d.sayHolders(ctx, lock); err != nil {
 				return nil, false, err
 			}

@@ -54,7 +54,7 @@ func (s Schemas) SearchPath() string { return s.Tables + ", " + s.Views + ", pg_
 // VersionTable lies beside the tables whose version it holds.
 func (s Schemas) VersionTable() string { return s.Tables + ".schema_version" }
 
-// Program begins the names of sessions. It says which tables they work on, but for the default ones.
+// Program begins the names of sessions. It says which tables they work on, except for the default ones.
 func (s Schemas) Program() string {
 	if s.Tables == DefaultSchemas.Tables {
 		return "ledgerindexer"

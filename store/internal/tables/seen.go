@@ -10,7 +10,7 @@ import (
 const (
 	// Everyone: the table says nothing about parties. It has no policy.
 	Everyone = "true"
-	// Nobody: who is limited sees no row.
+	// Nobody: limited roles see no row.
 	Nobody = "false"
 	// besideEvents lets all rows be seen, by a policy: relations show a list only beside an event that is seen, and a table with policies
 	// has no statistics that readers see.
@@ -21,7 +21,7 @@ const (
 	ofHistory    = "EXISTS (SELECT FROM my_history)"
 	ofUpdates    = "s.stream = '" + StreamUpdates + "'"
 
-	// What belongs to another row is seen by who sees that row: the policies of its table apply here too.
+	// Whoever sees a row sees what belongs to it: the policies of its table apply here too.
 	ofSeenCreation        = "EXISTS (SELECT FROM created c WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id)"
 	ofSeenCarriedCreation = "EXISTS (SELECT FROM carried_created c" +
 		" WHERE c.ledger_offset = s.ledger_offset AND c.node_id = s.node_id AND c.snapshot_offset = s.snapshot_offset)"
@@ -33,10 +33,10 @@ const (
 		" OR EXISTS (SELECT FROM reassignments r WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id)" +
 		" OR s.node_id IS NULL AND s.seq IS NULL AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = s.ledger_offset)"
 
-	// A contract that was found is seen by its stakeholders, and that one was not, by who sees the event that it was looked up for.
+	// A contract that was found is seen by its stakeholders. One that was not is seen by whoever sees the event that it was looked up for.
 	ofLookup = "CASE WHEN s.status = 'found' THEN EXISTS (SELECT FROM my_parties m WHERE m.party = ANY (s.signatories) OR m.party = ANY (s.observers))" +
 		" ELSE " + ofSeenEnd + " END"
-	// What was redacted is seen by who sees what is left of it.
+	// A redaction is seen by whoever sees what is left of its contract or update.
 	ofSeenRedaction = "CASE s.kind WHEN 'update' THEN EXISTS (SELECT FROM updates u WHERE u.update_id = s.id)" +
 		" ELSE EXISTS (SELECT FROM created c WHERE c.contract_id = s.id) OR EXISTS (SELECT FROM carried_created c WHERE c.contract_id = s.id)" +
 		" OR EXISTS (SELECT FROM archived a WHERE a.contract_id = s.id) OR EXISTS (SELECT FROM exercised e WHERE e.contract_id = s.id)" +

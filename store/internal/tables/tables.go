@@ -60,7 +60,7 @@ type Table struct {
 	Name   string
 	Family Family
 
-	// Key identifies a row: it is the primary key, but for columns that Which holds constant. Facts, Snapshot and Records are
+	// Key identifies a row: it is the primary key, except for columns that Which holds constant. Facts, Snapshot and Records are
 	// compared in its order.
 	Key []string
 
@@ -71,7 +71,7 @@ type Table struct {
 	// relation that they read may show it. A table that families share says it once.
 	Seen string
 
-	// Content are the columns that hold what can be redacted: they become NULL, but for what a contract holds, which is computed again, and
+	// Content are the columns that hold what can be redacted: they become NULL, except for what a contract holds, which is computed again, and
 	// for rows that are nothing but content, which go.
 	Content []string
 
@@ -122,7 +122,8 @@ func (t *Table) Delete(condition string) string {
 	return "DELETE FROM " + t.Name + " s WHERE " + t.Rows(condition)
 }
 
-// Copy is the name of the copy of a table that is kept twice, and Both that of the two as one: whoever writes writes that one.
+// Copy returns the name of the copy of a table that is kept twice. Both returns the name of the table of which the two are partitions, and
+// which writers write.
 func (t *Table) Copy() string { return t.Name + "_copy" }
 
 // Both: see Copy.

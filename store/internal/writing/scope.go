@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/store/internal/partitions"
 )
 
-// PutInForce puts a scope in force that is recorded, and forgets the scopes that nothing is covered in.
+// PutInForce puts a recorded scope in force, and forgets the scopes in which nothing is covered.
 func PutInForce(ctx context.Context, tx pgx.Tx, scope string) error {
 	if err := queries.ScopeChange(ctx, tx, scope); err != nil {
 		return fmt.Errorf("put the scope in force: %w", err)
@@ -19,7 +19,7 @@ func PutInForce(ctx context.Context, tx pgx.Tx, scope string) error {
 	return ForgetScopes(ctx, tx)
 }
 
-// ForgetScopes forgets the scopes that nothing is covered in any more. The one in force stays.
+// ForgetScopes forgets the scopes in which nothing is covered any more, except the one in force.
 func ForgetScopes(ctx context.Context, tx pgx.Tx) error {
 	if err := queries.ScopesForget(ctx, tx); err != nil {
 		return fmt.Errorf("forget the scopes before: %w", err)
@@ -27,7 +27,7 @@ func ForgetScopes(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// LeaveScope ends, at an offset that is the watermark, what is active and what the scope in force does not show.
+// LeaveScope ends the lifetimes of active contracts that the scope in force does not show, at an offset, which is the watermark.
 func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) error {
 	ends, err := queries.ScopeEndsAt(ctx, tx, at)
 	if err != nil || !ends {
@@ -45,8 +45,8 @@ func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) e
 // returnedAtOnce is how many lifetimes are read at once.
 const returnedAtOnce = 10_000
 
-// ReturnToScope gives lifetimes that ended at an offset because the scope did the end that they have now, when it does not end there any
-// more. They may be active. It reports whether there were any.
+// ReturnToScope corrects the lifetimes that ended at an offset only because the scope did not show them, and that it shows again: they get the
+// end that the facts have, or become active. It reports whether there were any.
 func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) (returned bool, err error) {
 	if err := queries.DerivePlainly(ctx, tx); err != nil {
 		return false, fmt.Errorf("have contracts looked up by index: %w", err)

@@ -11,24 +11,24 @@ import (
 	"ledgerindexer/internal/access"
 )
 
-// listen has the log get what the SDK says, such as of the OTEL_* variables that it can't use. By itself the SDK writes it to standard
+// listen makes the SDK log to logger, such as about the OTEL_* variables that it can't use. By itself the SDK writes it to standard
 // error, with the values, among which may be credentials.
 func listen(logger *slog.Logger) {
-	otel.SetLogger(logr.New(said{logger}))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { said{logger}.Error(err, "") }))
+	otel.SetLogger(logr.New(sdkLog{logger}))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { sdkLog{logger}.Error(err, "") }))
 }
 
-// said is a logr.LogSink that leaves out all values.
-type said struct{ logger *slog.Logger }
+// sdkLog is a logr.LogSink for what the SDK logs. It leaves out all values.
+type sdkLog struct{ logger *slog.Logger }
 
-func (said) Init(logr.RuntimeInfo) {}
+func (sdkLog) Init(logr.RuntimeInfo) {}
 
 // Enabled implements logr.LogSink. The SDK's warnings have level 1; what it does has higher ones.
-func (said) Enabled(level int) bool { return level <= 1 }
+func (sdkLog) Enabled(level int) bool { return level <= 1 }
 
-func (s said) Info(_ int, what string, _ ...any) { s.Error(nil, what) }
+func (s sdkLog) Info(_ int, what string, _ ...any) { s.Error(nil, what) }
 
-func (s said) Error(err error, what string, _ ...any) {
+func (s sdkLog) Error(err error, what string, _ ...any) {
 	attributes := []any{"what", what}
 	var ofURL *url.Error
 	var escape url.EscapeError
@@ -42,6 +42,6 @@ func (s said) Error(err error, what string, _ ...any) {
 	s.logger.Warn("OpenTelemetry can't use something, such as an OTEL_* variable, and does without", attributes...)
 }
 
-func (s said) WithValues(...any) logr.LogSink { return s }
+func (s sdkLog) WithValues(...any) logr.LogSink { return s }
 
-func (s said) WithName(string) logr.LogSink { return s }
+func (s sdkLog) WithName(string) logr.LogSink { return s }
