@@ -24,13 +24,15 @@ import (
 
 const (
 	scheme = "s3://"
-	// partBytes is how much of a larger object is in memory, and sent again where that fails. An object has 10,000 parts at most: 80 GB.
+	// partBytes is the size of the parts in which a larger object is sent. A part stays in memory until it has arrived. An object has at most
+	// 10,000 parts: 80 GB.
 	partBytes = 8 << 20
-	// stalled is how long a connection may be without a byte.
+	// stalled is how long a connection may transfer nothing.
 	stalled = 2 * time.Minute
 )
 
-// bucket is a place in an object store with the interface of S3. An object appears whole or not at all, and is safe, when the store says that it has it.
+// bucket is a place in an object store with the interface of S3. An object appears whole or not at all, and is durable once the store has
+// confirmed it.
 type bucket struct {
 	client *minio.Client
 	name   string
@@ -109,7 +111,7 @@ func (c impatientConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
-// Write writes what goes in time. Meanwhile an answer is waited for, which does not come before all has gone.
+// Write writes within the time limit. It extends the limit of reading too: the answer comes only after everything was sent.
 func (c impatientConn) Write(p []byte) (int, error) {
 	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
@@ -135,7 +137,7 @@ func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 	return found, nil
 }
 
-// Open: see Place. It copies the object, so that what is read is what was compared, whatever becomes of the object.
+// Open: see Place. It reads from a copy, which does not change when the object does.
 func (b *bucket) Open(ctx context.Context, name string) (Content, error) {
 	to := new(copied)
 	if err := b.copy(ctx, name, to); err != nil {
@@ -149,13 +151,13 @@ func (b *bucket) Open(ctx context.Context, name string) (Content, error) {
 	return to.file, err
 }
 
-// copied is the copy of an object: of a small one in memory, of a larger one in a file without a name.
+// copied is the copy of an object: in memory if it is small, else in an unnamed file.
 type copied struct {
 	memory bytes.Buffer
 	file   *os.File
 }
 
-// noRoom is an error of the file: the object store can't cure it. Whatever it is, it does not say that there is no object.
+// noRoom is an error of the copy's file. It hides what it wraps, so that it is not mistaken for a missing object.
 type noRoom struct{ error }
 
 // Write appends to the copy.
@@ -192,7 +194,7 @@ type inMemory struct{ *bytes.Reader }
 // Close does nothing.
 func (inMemory) Close() error { return nil }
 
-// copy copies an object. Where the connection is lost it goes on with the rest, of the same object.
+// copy copies an object. After a lost connection it continues with the rest of the same object.
 func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 	var options minio.GetObjectOptions
 	var at int64
@@ -215,7 +217,7 @@ func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 		if failures++; failures == minio.MaxRetry || ctx.Err() != nil {
 			return b.failed("read", name, err)
 		}
-		if at == 0 { // it begins again: a range from 0 to 0 would be the first byte
+		if at == 0 { // from the beginning: a range from 0 to 0 would be the first byte
 			continue
 		}
 		if err := errors.Join(options.SetMatchETag(info.ETag), options.SetRange(at, 0)); err != nil {
@@ -232,7 +234,7 @@ func (b *bucket) Remove(ctx context.Context, name string) error {
 	return b.failed("remove", name, cmp.Or(b.lock.lost(), err))
 }
 
-// Write: see Place. A larger object goes in parts, which are removed if it is not finished.
+// Write: see Place. It sends a larger object in parts, and removes these if it can't finish.
 func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) error) error {
 	ctx, done := b.lock.within(ctx)
 	defer done()
@@ -240,7 +242,7 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) er
 	uploaded := make(chan error, 1)
 	go func() {
 		err := b.upload(ctx, name, reader)
-		reader.CloseWithError(err) // there is nobody any more to fill it for
+		reader.CloseWithError(err) // nobody reads what fill writes any more
 		uploaded <- err
 	}()
 	filled := fill(writer)
@@ -255,7 +257,7 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) er
 	return b.failed("write", name, cmp.Or(b.lock.lost(), err))
 }
 
-// unfinished is an error of filling a file: it is no end of the file, whatever it wraps.
+// unfinished is an error of fill. It hides what it wraps, so that io.EOF is not mistaken for the end of the file.
 type unfinished struct{ error }
 
 func (b *bucket) upload(ctx context.Context, name string, content io.Reader) error {
@@ -273,7 +275,7 @@ func (b *bucket) upload(ctx context.Context, name string, content io.Reader) err
 	return err
 }
 
-// failed says of a request what failed, and what to do where trying again does not help. The client has tried again where it may.
+// failed explains the error of a request. It is a *ledger.Problem if another try does not help; the client has retried what may pass.
 func (b *bucket) failed(what, name string, err error) error {
 	if err == nil {
 		return nil
@@ -283,7 +285,7 @@ func (b *bucket) failed(what, name string, err error) error {
 	do := ""
 	var known *ledger.Problem
 	switch {
-	case errors.As(err, &known): // of the lock
+	case errors.As(err, &known): // the lock's
 		return fmt.Errorf("%s %s: %w", what, object, err)
 	case answer.Code == minio.NoSuchKey:
 		return fmt.Errorf("%s %s: %w", what, object, fs.ErrNotExist)
@@ -298,7 +300,7 @@ func (b *bucket) failed(what, name string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s %s: %w", what, object, err)
 	default:
-		return fmt.Errorf("%s %s: %w; run the command again when the object store answers: it goes on where it was", what, object, err)
+		return fmt.Errorf("%s %s: %w; run the command again when the object store answers: it continues where it was", what, object, err)
 	}
 	return &ledger.Problem{What: fmt.Sprintf("the object store refuses to %s %s (%s)", what, object, answer.Code), Err: err, Do: do}
 }

@@ -16,10 +16,10 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// catalog is what lies in the place of an export.
+// catalog lists what a place holds of an export.
 type catalog struct {
 	place   Place
-	records bool // it is to have records of the transaction history, in place of updates
+	records bool // the export is of records of the transaction history, not of updates
 	done    []Manifest
 	left    map[string]int64 // files of an export that ended early, with their sizes
 }
@@ -158,8 +158,8 @@ func (c *catalog) Check(ctx context.Context) error {
 	return nil
 }
 
-// open opens a file that has the digest that its manifest says. What is open stays as it is: an export puts other files in the place of those that
-// change. One that has another digest is a *ledger.Problem.
+// open opens a file and checks its digest; another one than the manifest's is a *ledger.Problem. An open file does not change: an export
+// replaces files, and never writes into them.
 func (c *catalog) open(ctx context.Context, m *Manifest, file File) (content Content, err error) {
 	content, err = c.place.Open(ctx, file.Name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -15,14 +15,14 @@ const entriesAtOnce = 1_000
 
 var ofEntries = strings.Fields("of node_id ordinal reassignment_counter created_offset created_node_id workflow_id entry_extra kind raw")
 
-// snapshotReader reads the entries of the snapshot that is carried at the floor. Their order is that of their offsets, but for those of unknown kinds,
-// whose number is their place.
+// snapshotReader reads the entries of the snapshot that is carried at the floor, in the order of their offsets. An entry of an unknown kind
+// comes at the place that its number says.
 type snapshotReader struct {
 	events
 	entries *rows
 	upTo    ledger.Offset
-	read    int64                          // entries
-	unknown map[int64]ledger.ContractEntry // by their place, those that are not read yet
+	read    int64                          // entries so far
+	unknown map[int64]ledger.ContractEntry // the entries of unknown kinds that come later, by their number
 }
 
 // LedgerEnd implements ingest.SnapshotSource.
@@ -104,7 +104,7 @@ func (i *Import) openSnapshot(ctx context.Context, at ledger.Offset) (*snapshotR
 	return s, nil
 }
 
-// readUnknown reads the entries of unknown kinds, which are few and come last in the file.
+// readUnknown reads all entries of unknown kinds, which are few and stand last in the file.
 func (s *snapshotReader) readUnknown(ctx context.Context, i *Import, m *Manifest) error {
 	r, err := i.relation(ctx, m, "snapshot_entries", ofEntries, s.upTo-1)
 	if err != nil {
@@ -140,10 +140,10 @@ func (s *snapshotReader) more() bool {
 	return s.entries.has && s.entries.at <= s.upTo && s.known() || len(s.unknown) > 0
 }
 
-// known reports whether the entry that is next in the file is of a known kind. Behind one that is not there is none.
+// known reports whether the next entry in the file is of a known kind. None follows one that is not.
 func (s *snapshotReader) known() bool { return s.entries.text("of") != "unknown" }
 
-// next reads an entry. Where there is one of an unknown kind further on only, an empty one is before it.
+// next reads an entry. If only entries of unknown kinds with greater numbers are left, it is an empty one.
 func (s *snapshotReader) next() (entry ledger.ContractEntry, err error) {
 	entry, isUnknown := s.unknown[s.read]
 	switch {
@@ -163,7 +163,7 @@ func (s *snapshotReader) next() (entry ledger.ContractEntry, err error) {
 	return entry, nil
 }
 
-// entry reads the entry that is next in the file, with its event.
+// entry reads the next entry in the file, with its event.
 func (s *snapshotReader) entry() (entry ledger.ContractEntry, err error) {
 	r := s.entries
 	if err := s.readExact(r.at); err != nil {
@@ -215,7 +215,7 @@ func (s *snapshotReader) entry() (entry ledger.ContractEntry, err error) {
 	return entry, r.next()
 }
 
-// splitExtra splits what is stored of an entry around its event into what is beside the variant and what is in it.
+// splitExtra splits the stored unknown members of an entry into those beside its variant and those in it.
 func splitExtra(stored ledger.JSON) (entry, variant ledger.JSON, err error) {
 	if stored == nil {
 		return nil, nil, nil

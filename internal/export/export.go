@@ -23,15 +23,15 @@ import (
 // Options say what is exported.
 type Options struct {
 	Through ledger.Offset // up to here; 0: up to the watermark
-	Updates int64         // how many updates the files of a range have at most
-	Full    bool          // only ranges that have so many updates and were verified
+	Updates int64         // the most updates in a range
+	Full    bool          // only verified ranges of as many updates as that
 	// OfNetwork says that the database holds the updates of a network.
 	OfNetwork bool
-	Records   bool           // export the records of the transaction history, whose seqs are meant by offsets, in place of updates
+	Records   bool           // export the records of the transaction history instead of updates; offsets are their seqs
 	Wrote     func(Manifest) // is called for each range that was written
 }
 
-// Open opens a place by its name: a folder, or a bucket as s3://bucket/prefix. Where write is set a folder is made if it is not there.
+// Open opens a place by its name: a folder, or a bucket as s3://bucket/prefix. With write it makes a folder that is missing.
 func Open(name string, write bool) (place Place, err error) {
 	if strings.HasPrefix(name, scheme) {
 		place, err = openBucket(name, os.Getenv)
@@ -44,17 +44,18 @@ func Open(name string, write bool) (place Place, err error) {
 	return place, nil
 }
 
-// Export is one that goes on. It is not safe for concurrent use.
+// Export is a running export. It is not safe for concurrent use.
 type Export struct {
 	catalog
 	database  *store.Store
 	options   Options
 	relations []store.ExportRelation // of the analysts, as the database has them
-	published bool                   // the tables have what is done
-	end       ledger.Offset          // the watermark when the export began, up to which it goes unless it is of full ranges; 0: not known yet
+	published bool                   // the tables show all ranges that are done
+	end       ledger.Offset          // the watermark when the export began; an export of other than full ranges ends there. 0: not known yet
 }
 
-// Begin reads what was exported. Files that are missing or were cut, and a manifest that is damaged, are a *ledger.Problem. unlock is called when the export is done.
+// Begin locks a place and reads what was exported there. A missing or truncated file and a damaged manifest are a *ledger.Problem. The
+// caller calls unlock after the export.
 func Begin(ctx context.Context, database *store.Store, place Place, options Options) (e *Export, unlock func(), err error) {
 	unlock, err = place.Lock(ctx)
 	if err != nil {
@@ -72,8 +73,8 @@ func Begin(ctx context.Context, database *store.Store, place Place, options Opti
 	return e, unlock, nil
 }
 
-// clean removes what an export that ended early left, so that no engine finds rows twice. Whole files of what was pruned may instead have lost their
-// manifest: these are a *ledger.Problem.
+// clean removes what an interrupted export left, so that no engine finds rows twice. Whole files without a manifest whose updates were
+// pruned are a *ledger.Problem: their manifest may have been lost, and nothing else has these updates.
 func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 	if len(e.left) == 0 {
 		return nil
@@ -90,7 +91,7 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 			}
 		}
 	}
-	if err := e.publish(ctx, e.done); err != nil { // they may be of a range of which the manifest was removed
+	if err := e.publish(ctx, e.done); err != nil { // the tables may still name them, if their manifest was removed
 		return err
 	}
 	for name := range e.left {
@@ -127,7 +128,7 @@ func (e *Export) ofPruned(ctx context.Context, name string, size int64, state st
 func rangeOf(name string) (of ledger.Range, ours bool) {
 	base, unfinished := strings.CutSuffix(name, part)
 	relation, file, _ := strings.Cut(base, "/")
-	if relation == packages { // a whole one serves the next manifest
+	if relation == packages { // a whole one is used by the next manifest
 		return of, unfinished
 	}
 	if relation == manifests {
@@ -139,7 +140,8 @@ func rangeOf(name string) (of ledger.Range, ours bool) {
 	return of, err == nil && writing != "" && base == fileName(relation, of.From, of.To, writing)
 }
 
-// Next exports the next range, in one snapshot of the database, and reports whether there was one. What can't go on is a *ledger.Problem.
+// Next exports the next range, in one snapshot of the database, and reports whether there was one. If the export can't continue, the
+// error is a *ledger.Problem.
 func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 	in := e.database.Export
 	if e.options.Records {
@@ -191,7 +193,7 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 	return wrote, err
 }
 
-// through is the offset up to which there is something to export.
+// through returns the offset up to which to export.
 func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	switch {
 	case !state.Started && e.options.Records:
@@ -224,10 +226,10 @@ func (e *Export) through(state store.ExportState) (ledger.Offset, error) {
 	if e.end <= state.RecordsAfter { // the history was read again since
 		e.end = state.Watermark
 	}
-	return min(through, e.end), nil // what comes meanwhile is for the next one: it would be range after range of a few updates, without end
+	return min(through, e.end), nil // else an export beside a busy indexer would write small ranges without end
 }
 
-// cut is where the next range ends. What a database brings from below its history is a range of its own.
+// cut returns where the next range ends. What is carried from below the history floor is a range of its own.
 func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, gap ledger.Range) (ledger.Offset, error) {
 	if gap.From == 0 && state.HistoryFloor > 0 && gap.To >= state.HistoryFloor {
 		return state.HistoryFloor, nil
@@ -248,7 +250,7 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 	return gap.To, nil
 }
 
-// forget removes those of ranges whose rows have changed that which chooses: first from the tables, then of each its manifest, and then its files.
+// forget removes outdated ranges, those that which returns true for: from the tables first, then the manifest of each, then its files.
 func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Manifest) bool) error {
 	going := slices.DeleteFunc(slices.Clone(outdated), func(m Manifest) bool { return !which(&m) })
 	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool { return among(going, m) })
@@ -331,8 +333,8 @@ func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapsh
 	return file, err
 }
 
-// writePackages writes the packages that are stored and that no manifest names yet, and returns all of them. Their ids are the SHA-256 of their
-// content: one that is damaged is left out.
+// writePackages writes the stored packages that no manifest names yet, and returns the files of all stored ones. It leaves out a damaged
+// package, whose id is not the SHA-256 of its content.
 func (e *Export) writePackages(ctx context.Context, snapshot *store.ExportSnapshot) ([]File, error) {
 	ids, err := snapshot.Packages(ctx)
 	if err != nil {

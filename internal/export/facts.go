@@ -36,20 +36,20 @@ type facts struct {
 	parts []partOf // of an update
 }
 
-// partOf is a relation that has rows of updates, and what adds the row that is read to its update.
+// partOf is a relation with rows of updates, and a function that adds the current row to its update.
 type partOf struct {
 	of  *rows
 	add func(*ledger.Update) error
 }
 
-// events are the relations that a snapshot has rows in too.
+// events are the relations that also have rows of a snapshot.
 type events struct {
 	all                           []*rows
 	created, views, moves, exacts *rows
 	exact                         exactValues // of the offset that is read
 }
 
-// exactValues are values that their columns can't hold.
+// exactValues are values that their columns can't hold, as they were sent.
 type exactValues map[exactKey][]byte
 
 type exactKey struct {
@@ -60,7 +60,7 @@ type exactKey struct {
 	field   string
 }
 
-// openRelations opens relations of a range, behind an offset.
+// openRelations opens relations of a range after an offset.
 func (i *Import) openRelations(ctx context.Context, m *Manifest, after ledger.Offset, list []relationColumns) (all []*rows, err error) {
 	for _, r := range list {
 		opened, err := i.relation(ctx, m, r.name, r.columns, after)
@@ -106,7 +106,7 @@ func (e *events) close() {
 	}
 }
 
-// addTo adds the rows of an update. A row before it is of no update, which no export has.
+// addTo adds the rows of an update. A row with a lower offset would belong to no update, which no export has.
 func (p *partOf) addTo(u *ledger.Update) error {
 	r := p.of
 	for r.has && r.at <= u.Offset {
@@ -124,7 +124,7 @@ func (p *partOf) addTo(u *ledger.Update) error {
 	return nil
 }
 
-// readExact reads the exact values up to an offset. Those before it are forgotten.
+// readExact reads the exact values up to an offset, and forgets those before it.
 func (e *events) readExact(at ledger.Offset) error {
 	maps.DeleteFunc(e.exact, func(key exactKey, _ []byte) bool { return key.at < at })
 	r := e.exacts
@@ -147,7 +147,7 @@ func (e *events) readExact(at ledger.Offset) error {
 	return nil
 }
 
-// value is a value as it was sent.
+// value returns a value as it was sent.
 func (x exactValues) value(key exactKey, field string, value ledger.JSON) ledger.JSON {
 	key.field = field
 	if exact, ok := x[key]; ok {
@@ -156,7 +156,7 @@ func (x exactValues) value(key exactKey, field string, value ledger.JSON) ledger
 	return value
 }
 
-// time is a time as it was sent.
+// time returns a time as it was sent.
 func (x exactValues) time(key exactKey, field string, t ledger.Time) (ledger.Time, error) {
 	key.field = field
 	if exact, ok := x[key]; ok {
@@ -169,7 +169,7 @@ func (x exactValues) time(key exactKey, field string, t ledger.Time) (ledger.Tim
 	return t, nil
 }
 
-// update reads the update that is next, with its events. bytes is about how much of what it says.
+// update reads the next update, with its events. bytes is about its size as JSON.
 func (f *facts) update(u *ledger.Update) (bytes int64, err error) {
 	r := f.updates
 	*u = ledger.Update{
@@ -202,7 +202,7 @@ func (f *facts) update(u *ledger.Update) (bytes int64, err error) {
 	return sizeOf(u), nil
 }
 
-// sizeOf is about how many bytes of JSON an update was.
+// sizeOf returns about how many bytes of JSON an update was.
 func sizeOf(u *ledger.Update) int64 {
 	n := 500 + len(u.Extra)
 	for i := range u.Created {
@@ -264,7 +264,7 @@ func (f *facts) addCreated(u *ledger.Update) error {
 	return err
 }
 
-// addArchived adds an archival. That of an exercise is in the relation of exercises.
+// addArchived adds an archival. One by an exercise is in the relation of exercises.
 func (f *facts) addArchived(u *ledger.Update) error {
 	r := f.archived
 	if r.word("choice") != nil {
@@ -341,7 +341,7 @@ func (f *facts) addTopology(u *ledger.Update) error {
 	return nil
 }
 
-// addUnknown adds an element of an unknown kind, whose number is its place in the update.
+// addUnknown adds an element of an unknown kind. Its ordinal is its place in the update.
 func (f *facts) addUnknown(u *ledger.Update) error {
 	r := f.unknown
 	if n := int(r.integer("ordinal")); n != len(u.Unknown) {
@@ -357,7 +357,8 @@ func (f *facts) addUnknown(u *ledger.Update) error {
 	return nil
 }
 
-// checkpointsUpTo reads the offset checkpoints up to an offset. Those of one offset that say the same besides are one, in the order of its list.
+// checkpointsUpTo reads the offset checkpoints up to an offset. Rows of one offset that differ only in synchronizer and time are one
+// checkpoint, with its times in the order of the list.
 func (f *facts) checkpointsUpTo(at ledger.Offset) (list []ledger.OffsetCheckpoint, err error) {
 	r := f.checkpoints
 	for ; r.has && r.at <= at; err = r.next() {

@@ -16,28 +16,28 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// part ends the name of a file that is not whole.
+// part ends the name of an unfinished file.
 const part = ".part"
 
 // Place is where an export lies. Names have slashes.
 type Place interface {
-	// Lock keeps other exports from writing there until unlock is called. One that is at work is a *ledger.Problem.
+	// Lock keeps other exports from writing there until unlock is called. If another one is writing, the error is a *ledger.Problem.
 	Lock(ctx context.Context) (unlock func(), err error)
 	// List returns what is there, with its sizes.
 	List(ctx context.Context) (map[string]int64, error)
 	// Open opens a file. The error is fs.ErrNotExist where there is none.
 	Open(ctx context.Context, name string) (Content, error)
-	// Write has fill write a file. It appears whole, on the disk, and in the place of one that is there, or not at all.
+	// Write calls fill to write a file. The file replaces an existing one when it is whole and on the disk; else nothing changes.
 	Write(ctx context.Context, name string, fill func(io.Writer) error) error
 	// Remove removes a file.
 	Remove(ctx context.Context, name string) error
 	// String names the place in messages.
 	String() string
-	// URL is where engines find it, without a slash at its end.
+	// URL is the address for engines, without a slash at its end.
 	URL() string
 }
 
-// Content is what a file has.
+// Content is the content of an open file.
 type Content interface {
 	io.ReadCloser
 	io.ReaderAt
@@ -133,7 +133,7 @@ func (f *folder) Write(_ context.Context, name string, fill func(io.Writer) erro
 	}
 	defer func() {
 		file.Close()
-		if err != nil { // what can't be removed now is when an export begins
+		if err != nil { // if it can't be removed, the next export removes it
 			_ = f.root.Remove(unfinished)
 		}
 	}()

@@ -16,17 +16,18 @@ import (
 	"ledgerindexer/store"
 )
 
-// Held is how much of a database the files of an export hold.
+// Held says how much of a database the files of an export hold.
 type Held struct {
-	To     ledger.Offset // everything that the database shows up to here
-	Why    string        // why it is not more, with the file; empty: it is as much as was asked for
-	Change int64         // number of the newest change (ledger.rewrites) that was there before the files were compared
+	To     ledger.Offset // the files hold everything that the database shows up to here
+	Why    string        // why that is less than was asked for, with the file; empty: it is not less
+	Change int64         // number of the newest change (ledger.rewrites) before the files were compared
 
 	place     Place
 	manifests []string // of the ranges that were compared
 }
 
-// Still refuses, with a *ledger.Problem, where a range that was compared has no manifest any more: an export that writes it again may have ended early.
+// Still returns a *ledger.Problem if the manifest of a compared range is gone: an export may have been interrupted while it wrote the range
+// again.
 func (h Held) Still(ctx context.Context) error {
 	found, err := h.place.List(ctx)
 	if err != nil {
@@ -43,10 +44,10 @@ func (h Held) Still(ctx context.Context) error {
 	return nil
 }
 
-// Holds compares the files of an export with a database, up to an offset: that each is as it was written, and has the rows that the database still has
-// of its range. Without an offset (0) it is up to the end of the last range after which the database has something. It reads the files that have a part
-// of what is not pruned yet, and sees of the others whether they are there. What an export could not go on with, a range that changed since, and a file
-// that holds something else are a *ledger.Problem. Of a database that can't be pruned yet nothing is held.
+// Holds compares the files of an export with a database, up to an offset: each file must be as it was written, and have the rows that the
+// database still has of its range. Offset 0 stands for the end of the last range that is followed by something in the database. Files of
+// what was pruned completely are not read; they only have to exist. Errors are a *ledger.Problem if an export could not continue there, a
+// range has changed since, or a file has other rows. A database that can't be pruned yet returns an empty Held.
 func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (held Held, err error) {
 	c := catalog{place: place}
 	if err := c.load(ctx); err != nil {
@@ -131,8 +132,9 @@ func (c *comparison) holds(ctx context.Context, m *Manifest, within ledger.Range
 	return nil
 }
 
-// holdsFile compares a file with its digest, and its rows with those of the database if it is one of the analysts' relations. Of the others, which are
-// computed or for imports, the rows follow from the same tables, but for offset checkpoints. The file is read first: that may take long, and no transaction waits.
+// holdsFile compares a file with its digest and, if it is of one of the analysts' relations, its rows with those of the database. The rows
+// of other files, which are computed or for imports, follow from the same tables, except offset checkpoints. It reads the file first, which
+// may take long, so that no transaction stays open meanwhile.
 func (c *comparison) holdsFile(ctx context.Context, m *Manifest, file File, within ledger.Range) error {
 	content, err := c.open(ctx, m, file)
 	if err != nil {
@@ -170,7 +172,7 @@ func (c *comparison) holdsFile(ctx context.Context, m *Manifest, file File, with
 	})
 }
 
-// sumOf adds the rows of a relation that the database has of a range.
+// sumOf returns the sum of a relation's rows in a range of the database.
 func sumOf(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, within ledger.Range) (sum rowSum, err error) {
 	name := func(n int) string { return relation.Columns[n].Name }
 	var values []parquet.Value
@@ -187,8 +189,8 @@ func sumOf(ctx context.Context, snapshot *store.ExportSnapshot, relation store.E
 	return sum, err
 }
 
-// rowSum is a digest of rows in which their order does not count: the sum of their SHA-256. A value that is NULL, and so a column that a later release
-// adds, and leaves NULL in the rows of before, counts nothing.
+// rowSum is a digest of rows that does not depend on their order: the sum of their SHA-256. NULL counts nothing, so a column that a later
+// release adds, and leaves NULL in existing rows, does not change it.
 type rowSum struct {
 	rows int64
 	sum  [4]uint64

@@ -24,9 +24,9 @@ import (
 const (
 	metadata = "/metadata/"
 	hint     = "version-hint.text"
-	// digestOf is the property of a table that tells what its metadata were made of.
+	// digestOf is the property of a table that holds the digest of what its metadata were made of.
 	digestOf = "indexer.digest"
-	// elements is what is added to a list's id for that of its elements: no relation has so many columns.
+	// The id of a list's elements is the list's plus elements, which is more than any relation has columns.
 	elements = 10_000
 )
 
@@ -52,8 +52,8 @@ func icebergSchema(columns []store.ExportColumn) map[string]any {
 	return map[string]any{"type": "struct", "schema-id": 0, "fields": fields}
 }
 
-// publish brings the tables up to what some manifests name, unless they are. What was in force before stays until all of a table's new metadata are there, and its
-// files until the next time.
+// publish makes the tables show the files of some manifests, if they don't yet. The version in force stays until all new metadata of a table
+// are written, and its metadata until the next publish.
 func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	found, err := e.place.List(ctx)
 	if err != nil {
@@ -77,9 +77,9 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	return nil
 }
 
-// retract removes the metadata of tables of views that were dropped: their files go with their ranges.
+// retract removes the metadata of tables whose views were dropped. Their files go with their ranges.
 func (e *Export) retract(ctx context.Context, found map[string]int64) error {
-	// By their names in descending order what names another file goes before it: the hint, the metadata, and then the Avro files.
+	// In descending order of names a file goes before those that it names: the hint, then the metadata, then the Avro files.
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(found))) {
 		relation, _, isMetadata := strings.Cut(name, metadata)
 		if !isMetadata || slices.ContainsFunc(e.relations, func(r store.ExportRelation) bool { return r.Name == relation }) {
@@ -105,7 +105,7 @@ type tableFile struct {
 	File
 }
 
-// publish writes a version of the metadata, unless the last one is of the same.
+// publish writes a version of the metadata, unless the last one was made of the same files.
 func (t *table) publish(ctx context.Context, found map[string]int64) error {
 	folder := t.relation.Name + metadata
 	hinted, err := t.hinted(ctx)
@@ -136,7 +136,7 @@ func (t *table) publish(ctx context.Context, found map[string]int64) error {
 		return err
 	}
 	for name := range found {
-		if n, kind := versionOf(name, folder); kind != "" && n < min(last-1, hinted) { // who has read the one before may still read its files
+		if n, kind := versionOf(name, folder); kind != "" && n < min(last-1, hinted) { // a reader of the version before may still need its files
 			if err := t.place.Remove(ctx, name); err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ const (
 	entriesFile  = "%d-entries.avro"
 )
 
-// versionOf says of a name in a table's folder of metadata of which version it is, and which of its files; kind is empty where it is none.
+// versionOf returns the version of a file in a table's folder of metadata, and which of the version's files it is; an empty kind: none.
 func versionOf(name, folder string) (version int, kind string) {
 	base, inside := strings.CutPrefix(strings.TrimSuffix(name, part), folder)
 	for _, kind := range []string{metadataFile, listFile, entriesFile} {
@@ -163,7 +163,7 @@ func versionOf(name, folder string) (version int, kind string) {
 	return 0, ""
 }
 
-// hinted is the version in force; 0: there is none.
+// hinted returns the version in force; 0: there is none.
 func (t *table) hinted(ctx context.Context) (version int, err error) {
 	text, err := t.read(ctx, hint)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *table) hinted(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
-// isOf reports whether a version is there and was made of what the digest is of.
+// isOf reports whether a version exists and has the digest.
 func (t *table) isOf(ctx context.Context, version int, digest string) (bool, error) {
 	text, err := t.read(ctx, fmt.Sprintf(metadataFile, version))
 	if err != nil {
@@ -188,7 +188,7 @@ func (t *table) isOf(ctx context.Context, version int, digest string) (bool, err
 	return json.Unmarshal(text, &of) == nil && of.Properties[digestOf] == digest, nil
 }
 
-// digest is of everything that the metadata say, but for version and time.
+// digest returns the digest of the metadata, without version and time.
 func (t *table) digest() (string, error) {
 	said := []any{t.location, icebergSchema(t.relation.Columns)}
 	for _, file := range t.files {
@@ -198,7 +198,7 @@ func (t *table) digest() (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }
 
-// writeVersion writes the files of a version: those that others name come first.
+// writeVersion writes the files of a version, each after those that it names.
 func (t *table) writeVersion(ctx context.Context, version int, digest string) error {
 	schema := icebergSchema(t.relation.Columns)
 	now := time.Now().UnixMilli()
@@ -243,7 +243,7 @@ func (t *table) writeVersion(ctx context.Context, version int, digest string) er
 	return t.write(ctx, fmt.Sprintf(metadataFile, version), append(text, '\n'))
 }
 
-// entriesSchema and listSchema are what a reader of Iceberg looks for in its two kinds of Avro files, by the field ids.
+// entriesSchema and listSchema are the schemas of Iceberg's two kinds of Avro files. Readers find fields by their ids.
 const (
 	entriesSchema = `{"type": "record", "name": "manifest_entry", "fields": [
 {"name": "status", "type": "int", "field-id": 0},
@@ -279,7 +279,7 @@ const (
 ]}`
 )
 
-// entries is the Avro file of the table's files. Their bounds are those of the ranges.
+// entries returns the Avro file that lists the table's files. Their bounds are those of the ranges.
 func (t *table) entries(schema map[string]any) ([]byte, error) {
 	text, err := json.Marshal(schema)
 	if err != nil {
@@ -311,7 +311,7 @@ func (t *table) entries(schema map[string]any) ([]byte, error) {
 	}, len(t.files), records), nil
 }
 
-// list is the Avro file that names the other one.
+// list returns the Avro file that names the one of entries.
 func (t *table) list(entries string, length, version, rows int64) []byte {
 	record := avroBytes(nil, entries)
 	record = avroLongs(record, length, 0, 0, version, version, version, int64(len(t.files)), 0, 0, rows, 0, 0)
@@ -335,10 +335,10 @@ func (t *table) write(ctx context.Context, name string, content []byte) error {
 	})
 }
 
-// An Avro file has, after its mark, what is known of it as a map, 16 bytes that end each block, and blocks of records: how many, their length, and the
-// records, whose fields follow one another. Whole numbers are of variable length, texts have theirs in front.
+// An Avro file begins with a mark, a map of metadata and the 16 bytes that end each block. A block has the number of its records, their
+// length in bytes, and the records, whose fields follow one another. Whole numbers have a variable length; a text follows its length.
 
-// avroFile is an Avro file of some records.
+// avroFile returns an Avro file of some records.
 func avroFile(known [][2]string, count int, records []byte) []byte {
 	file := avroLongs([]byte("Obj\x01"), int64(len(known)))
 	for _, entry := range known {
@@ -351,7 +351,7 @@ func avroFile(known [][2]string, count int, records []byte) []byte {
 	return append(append(file, records...), ends[:16]...)
 }
 
-// avroLongs appends whole numbers, of whatever size, which are also choices between the branches of a union.
+// avroLongs appends whole numbers of any size. The index of a union's branch is one too.
 func avroLongs(to []byte, numbers ...int64) []byte {
 	for _, n := range numbers {
 		to = binary.AppendVarint(to, n)

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// A page has so many updates, or so much of what they say, at most.
+	// A page has at most this many updates, and about this much of their JSON.
 	pageUpdates = 1_000
 	pageBytes   = 2 << 20
 )
 
-// Import reads what was exported. Each file is compared with its SHA-256 before anything of it is used. It is not safe for concurrent use, but for Pages
-// and Package.
+// Import reads an export. It checks the SHA-256 of each file before it uses anything of it. Only Pages and Package are safe for concurrent
+// use.
 type Import struct {
 	catalog
 	Scope ledger.Scope
 
-	snapshot *snapshotReader    // that was read last; nil: none
-	reading  *Manifest          // the range that was read last
-	opened   map[string]Content // its files that were read, by their names: what is open was compared, and stays as it is
+	snapshot *snapshotReader    // the last one; nil: none
+	reading  *Manifest          // the last range
+	opened   map[string]Content // its open files, by their names; their digests were checked, and they don't change
 }
 
 // BeginImport reads the manifests of an export, of a network's updates or of a participant's. What can't be imported is a *ledger.Problem.
@@ -66,7 +66,7 @@ func BeginImport(ctx context.Context, place Place, ofNetwork bool) (*Import, err
 	return i, nil
 }
 
-// refuseFilled refuses history below the floor, of which the rest is missing: the snapshot has no entries of contracts that are created there.
+// refuseFilled refuses a part of the history below the floor: the snapshot has no entries of contracts that were created in it.
 func (i *Import) refuseFilled(ctx context.Context) error {
 	first := &i.done[0]
 	if first.CompleteFrom == 0 {
@@ -86,7 +86,8 @@ func (i *Import) refuseFilled(ctx context.Context) error {
 	}
 }
 
-// fits refuses a range that does not follow the one before, which ends at an offset, or is of another database, and what can't be imported.
+// fits refuses a range that does not follow the one before, which ends at an offset, one of another database, and one that can't be
+// imported.
 func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 	first := &i.done[0]
 	switch {
@@ -122,7 +123,7 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 	return nil
 }
 
-// Participant is whose ledger it is: of a network the party that operates it.
+// Participant returns the participant whose ledger it is, or the party that operates the network.
 func (i *Import) Participant() string { return i.done[0].Participant }
 
 // SchemaVersion is the newest of the ranges', with the manifest that has it.
@@ -131,13 +132,14 @@ func (i *Import) SchemaVersion() (version int64, manifest string) {
 	return newest.SchemaVersion, newest.Name()
 }
 
-// Floor is where the updates begin. State says that it is known what was active there.
+// Floor returns the offset after which the updates begin. state reports whether it is known what was active there.
 func (i *Import) Floor() (at ledger.Offset, state bool) {
 	first := &i.done[0]
 	return first.CompleteFrom, first.CompleteFrom == 0 || first.StateFrom != nil
 }
 
-// Pruned is the snapshot that pruning made at the floor, and up to where the database was pruned; ok is false where it was read, or there is none.
+// Pruned returns the snapshot that pruning made at the floor, and the offset up to which the database was pruned. ok is false if the
+// snapshot was read from a participant, or there is none.
 func (i *Import) Pruned() (carried store.ExportSnapshotMark, to ledger.Offset, ok bool) {
 	first := &i.done[0]
 	if first.CompleteFrom == 0 || first.Carried == nil || !first.Carried.Pruned {
@@ -146,7 +148,7 @@ func (i *Import) Pruned() (carried store.ExportSnapshotMark, to ledger.Offset, o
 	return *first.Carried, first.PrunedTo, true
 }
 
-// latest is the manifest that was written last: it has the newest of what belongs to no range.
+// latest returns the manifest that was written last: its packages and redactions are the newest.
 func (i *Import) latest() *Manifest {
 	latest := &i.done[0]
 	for n := range i.done {
@@ -160,8 +162,8 @@ func (i *Import) latest() *Manifest {
 // Redactions returns what was redacted in the database.
 func (i *Import) Redactions() []store.ExportRedaction { return i.latest().Redactions }
 
-// Seals returns the windows that were sealed, in order. Of windows that overlap, as of one that is in several manifests, the newest counts. One of
-// which a range was written again since, and that is not sealed there as it was, does not count.
+// Seals returns the sealed windows, in order. Of windows that overlap, or that are in several manifests, it returns the newest. It leaves out
+// a window of which a part was exported again since and is not sealed there with the same digest.
 func (i *Import) Seals() (list []store.ExportSeal) {
 	byChange := slices.SortedFunc(slices.Values(i.done), func(a, b Manifest) int {
 		return cmp.Or(cmp.Compare(b.Change, a.Change), cmp.Compare(b.To, a.To))
@@ -224,7 +226,7 @@ func (i *Import) Pages(ctx context.Context, r ledger.Range) iter.Seq2[ledger.Pag
 	}
 }
 
-// lasting makes a *ledger.Problem of an error of reading: an import goes on where it was, and need not wait for a place.
+// lasting makes a *ledger.Problem of an error of reading: the next import continues there, so this one need not wait for the place.
 func (i *Import) lasting(ctx context.Context, err error) error {
 	var problem *ledger.Problem
 	if err == nil || ctx.Err() != nil || errors.As(err, &problem) {
@@ -232,11 +234,11 @@ func (i *Import) lasting(ctx context.Context, err error) error {
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("the export in %s can't be read", i.place), Err: err,
-		Do: "see that it can be read, and import again, which goes on where it was; where it can, export it again",
+		Do: "see that it can be read, and import again, which continues where it was; if it can be read, export it again",
 	}
 }
 
-// pages reads the pages of a part of a range. It reports whether more are asked for.
+// pages reads the pages of a part of a range. It reports whether the caller wants more.
 func (i *Import) pages(ctx context.Context, m *Manifest, within ledger.Range, yield func(ledger.Page) bool) (more bool, err error) {
 	f, err := i.openFacts(ctx, m, within.From)
 	if err != nil {
@@ -271,7 +273,7 @@ func (i *Import) pages(ctx context.Context, m *Manifest, within ledger.Range, yi
 	return page.From >= page.To || yield(page), nil
 }
 
-// UpdateID is the id of the update at an offset; ok is false where there is none. It is empty where none could be read.
+// UpdateID returns the id of the update at an offset; ok is false if there is none. The id is empty if the update has none that can be read.
 func (i *Import) UpdateID(ctx context.Context, at ledger.Offset) (id string, ok bool, err error) {
 	n := slices.IndexFunc(i.done, func(m Manifest) bool { return at > m.From && at <= m.To })
 	if n < 0 {
@@ -288,7 +290,7 @@ func (i *Import) UpdateID(ctx context.Context, at ledger.Offset) (id string, ok 
 	return updates.unique("update_id"), true, nil
 }
 
-// relation opens a relation's file of a range, behind an offset.
+// relation opens a relation's file of a range, after an offset.
 func (i *Import) relation(ctx context.Context, m *Manifest, name string, columns []string, after ledger.Offset) (*rows, error) {
 	file, err := m.file(name)
 	if err != nil {

@@ -23,19 +23,19 @@ import (
 // lockName is the object that an export keeps writing again while it is at work.
 const lockName = ".lock"
 
-// lock is the lock of a bucket, held by who wrote its object last. Nobody's clock is compared with another one's: who wants the lock sees whether the object
-// changes for as long as it looks. So an export that was killed keeps others waiting for a while. The store has to know conditions of writing (If-Match,
-// If-None-Match).
+// lock is the lock of a bucket. Its holder is the process that wrote the lock's object last, and writes it again and again. Another process
+// takes the lock once the object has not changed for long enough. It measures that with its own clock only, so clocks need not agree, and
+// after a kill the next export waits for a while. The store has to support conditional writes (If-Match, If-None-Match).
 type lock struct {
-	renew  time.Duration // how often it is written again
-	expire time.Duration // after so long without it nothing is written any more; while a machine is suspended its clock may stand still
-	free   time.Duration // who sees no change for so long takes it; longer than expire
+	renew  time.Duration // how often the holder writes the object
+	expire time.Duration // without a write for this long the holder writes no files any more. A suspended machine's clock may stand still
+	free   time.Duration // another process takes the lock after it has seen no change for this long; longer than expire
 
 	holder string
 	writes int
-	etag   string          // of what was written last
-	until  time.Time       // nothing is written after it, unless the lock is written again
-	term   context.Context // ends where the lock is lost, with the reason; nil: it was never held
+	etag   string          // of the last write
+	until  time.Time       // no files are written after this, unless the lock is written again
+	term   context.Context // ends with the reason when the lock is lost; nil: it was never held
 }
 
 var errStoodStill = errors.New("this program stood still for so long")
@@ -44,7 +44,7 @@ func newLock() lock {
 	return lock{renew: 20 * time.Second, expire: time.Minute, free: 90 * time.Second, holder: rand.Text()}
 }
 
-// within is a context that ends with the lock too.
+// within returns a context that also ends when the lock is lost.
 func (l *lock) within(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if l.term == nil {
@@ -57,7 +57,7 @@ func (l *lock) within(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// lost is why the lock was lost; nil: it was not.
+// lost returns why the lock was lost; nil: it was not.
 func (l *lock) lost() error {
 	if l.term == nil {
 		return nil
@@ -65,7 +65,7 @@ func (l *lock) lost() error {
 	return context.Cause(l.term)
 }
 
-// Lock: see Place. It removes the parts of objects that an export which was killed left.
+// Lock: see Place. It removes the parts of objects that a killed export left.
 func (b *bucket) Lock(ctx context.Context) (unlock func(), err error) {
 	if err := b.acquire(ctx); err != nil {
 		return nil, err
@@ -94,21 +94,22 @@ func (b *bucket) Lock(ctx context.Context) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// release removes the lock, while nobody else can have taken it. What can't be removed by then is taken by the next export, a little later.
+// release removes the lock's object, as long as nobody else can have taken the lock. If that fails, the next export takes over the lock a
+// little later.
 func (b *bucket) release() {
 	ctx, cancel := context.WithDeadline(context.Background(), b.lock.until)
 	defer cancel()
 	_ = b.client.RemoveObject(ctx, b.name, b.prefix+lockName, minio.RemoveObjectOptions{})
 }
 
-// acquire takes the lock where nobody has it, or who had it does not write it any more.
+// acquire takes the lock if it is free, or if its holder does not write it any more.
 func (b *bucket) acquire(ctx context.Context) error {
 	for seen := ""; ; {
 		ok, err := b.writeLock(ctx, seen)
 		if err != nil || ok {
 			return err
 		}
-		if err := b.pause(ctx); err != nil { // who was faster may be gone when it is looked for
+		if err := b.pause(ctx); err != nil { // a faster process may have released it by then
 			return err
 		}
 		if seen, err = b.watchLock(ctx); err != nil {
@@ -117,7 +118,7 @@ func (b *bucket) acquire(ctx context.Context) error {
 	}
 }
 
-// pause waits between two looks at the lock.
+// pause waits before the lock is read again.
 func (b *bucket) pause(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -127,7 +128,7 @@ func (b *bucket) pause(ctx context.Context) error {
 	}
 }
 
-// writeLock writes the lock's object, if it is still as it was seen; seen is empty where there was none.
+// writeLock writes the lock's object, if its ETag is still seen; an empty seen means that there must be none.
 func (b *bucket) writeLock(ctx context.Context, seen string) (ok bool, err error) {
 	b.lock.writes++
 	until := time.Now().Add(b.lock.expire)
@@ -160,7 +161,7 @@ func (b *bucket) writeLock(ctx context.Context, seen string) (ok bool, err error
 	return true, nil
 }
 
-// otherWrote says of an answer to a conditional write that the condition failed, or that another write was under way.
+// otherWrote reports whether a conditional write failed because of another write, before it or at the same time.
 func otherWrote(answer minio.ErrorResponse) bool {
 	switch answer.Code {
 	case minio.NoSuchKey, "ConditionalRequestConflict", "OperationAborted":
@@ -178,8 +179,8 @@ func (b *bucket) readLock(ctx context.Context) (content []byte, etag string, err
 	return content, info.ETag, b.failed("read", lockName, err)
 }
 
-// watchLock returns the lock's object once it has not changed for long enough; empty: it is gone. One that changes is a *ledger.Problem. It was seen from when
-// the first look was answered until the last one was asked for: how long an answer takes says nothing of who has the lock.
+// watchLock waits until the lock's object has not changed for long enough, and returns its ETag; empty: it is gone. If it changes, the error
+// is a *ledger.Problem. The time counts from the first answer to the last request: slow answers don't count as time without a change.
 func (b *bucket) watchLock(ctx context.Context) (etag string, err error) {
 	var began time.Time
 	for {
@@ -203,9 +204,9 @@ func (b *bucket) watchLock(ctx context.Context) (etag string, err error) {
 	}
 }
 
-// keep writes the lock again and again, until the context ends, or the lock is lost.
+// keep writes the lock again and again, until the context ends or the lock is lost.
 func (b *bucket) keep(ctx context.Context, lose func(error)) {
-	var failed error // the last reason why it could not be written, since it was
+	var failed error // of the last write, since one succeeded
 	for {
 		select {
 		case <-ctx.Done():
@@ -228,13 +229,13 @@ func (b *bucket) keep(ctx context.Context, lose func(error)) {
 			return
 		case err == nil:
 			failed = nil
-		case failed == nil || !late: // that the time was over is no reason
+		case failed == nil || !late: // the end of the time limit explains nothing
 			failed = err
 		}
 	}
 }
 
-// abortUploads removes the parts of objects of exports that were not finished.
+// abortUploads removes the parts of unfinished objects of exports.
 func (b *bucket) abortUploads(ctx context.Context) error {
 	uploads, err := b.uploads(ctx)
 	if err != nil {
@@ -249,7 +250,7 @@ func (b *bucket) abortUploads(ctx context.Context) error {
 	return nil
 }
 
-// uploads are those of files of an export that are not finished.
+// uploads lists the unfinished objects of exports.
 func (b *bucket) uploads(ctx context.Context) (list []minio.ObjectMultipartInfo, err error) {
 	for upload := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, true) {
 		switch {
@@ -263,7 +264,7 @@ func (b *bucket) uploads(ctx context.Context) (list []minio.ObjectMultipartInfo,
 	return list, err
 }
 
-// uploaded says of a name that an export writes such files. A bucket has the uploads of others, too.
+// uploaded reports whether an export writes files of this name. Others may upload into the bucket too.
 func uploaded(name string) bool {
 	if id, ok := strings.CutPrefix(name, packages+"/"); ok {
 		sum, err := hex.DecodeString(id)

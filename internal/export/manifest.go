@@ -21,7 +21,7 @@ const (
 	packages  = "packages"
 )
 
-// Manifest says what was exported of a range of offsets. It is written after the range's files, so that a range that has one is whole.
+// Manifest describes the export of a range of offsets. It is written after the range's files, so that a range with a manifest is whole.
 type Manifest struct {
 	Format          int             `json:"format"`
 	Participant     string          `json:"participant,omitempty"`
@@ -29,41 +29,41 @@ type Manifest struct {
 	Scope           string          `json:"scope"`
 	ScopeDefinition json.RawMessage `json:"scope_definition"`
 	SchemaVersion   int64           `json:"schema_version"`
-	Narrowed        bool            `json:"narrowed,omitempty"`   // some of what is stored is of an earlier scope, which showed more
+	Narrowed        bool            `json:"narrowed,omitempty"`   // some updates were stored in an earlier scope, which showed more
 	OfNetwork       bool            `json:"of_network,omitempty"` // the updates of a network, of which Participant is the party that operates it
 	Records         bool            `json:"records,omitempty"`    // it is of records of the transaction history: offsets are their seqs
 
 	From ledger.Offset `json:"from_exclusive"`
 	To   ledger.Offset `json:"to_inclusive"`
-	// CompleteFrom is the offset after which the range's events are complete. Below it there are what a snapshot brought and what of
-	// earlier history was filled in.
+	// CompleteFrom is the offset after which the range's events are complete. Below it are the rows of a snapshot, and the part of earlier
+	// history that was filled in.
 	CompleteFrom ledger.Offset `json:"complete_from"`
-	// StateFrom is from where on the database knew what was active; nil: nowhere.
+	// StateFrom is the offset from which the database knew what was active; nil: it did not.
 	StateFrom *ledger.Offset `json:"state_from,omitempty"`
-	// PrunedTo is up to where the database was pruned, and Carried the snapshot whose rows it carried.
+	// PrunedTo is the offset up to which the database was pruned, and Carried the snapshot whose rows it carried.
 	PrunedTo ledger.Offset             `json:"pruned_to,omitempty"`
 	Carried  *store.ExportSnapshotMark `json:"carried,omitempty"`
 
-	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a database that was restored from a
-	// backup gives numbers again.
+	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a restored database gives
+	// the same numbers to other changes.
 	Change    int64              `json:"change"`
 	ChangedAt time.Time          `json:"changed_at,omitzero"`
 	Seals     []store.ExportSeal `json:"seals"`
 	Files     []File             `json:"files"`
 
-	// What belongs to no range: what the database had of it when the range was written.
+	// Packages and Redactions belong to no range: they are all that the database had when the range was written.
 	Packages   []File                  `json:"packages"`
 	Redactions []store.ExportRedaction `json:"redactions,omitempty"`
 }
 
-// File is a file of a range, of which there is one for each relation, or that of a package.
+// File is the file of a relation in a range, or of a package.
 type File struct {
 	Relation string `json:"relation"`
 	Name     string `json:"name"` // below the export, with slashes
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"`
-	Columns  string `json:"columns,omitempty"` // of a typed view, which may get others
+	Columns  string `json:"columns,omitempty"` // of a typed view, whose columns may change
 }
 
 // Name returns the manifest's own name below the export.
@@ -103,7 +103,7 @@ func fileName(relation string, from, to ledger.Offset, writing string) string {
 	return relation + "/" + rangeName(from, to) + "." + writing + ".parquet"
 }
 
-// readManifest reads a manifest. What can't be one is a *ledger.Problem.
+// readManifest decodes a manifest. If it is damaged or of another format, the error is a *ledger.Problem.
 func readManifest(name string, text []byte) (m Manifest, err error) {
 	err = json.Unmarshal(text, &m)
 	if err == nil && m.Format > 0 && m.Format != format {
@@ -135,7 +135,7 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	return m, nil
 }
 
-// lacks reports whether a relation of some has no file, or one with other columns.
+// lacks reports whether one of some relations has no file, or one with other columns.
 func (m *Manifest) lacks(relations []store.ExportRelation) bool {
 	return slices.ContainsFunc(relations, func(r store.ExportRelation) bool {
 		file, err := m.file(r.Name)
@@ -143,7 +143,7 @@ func (m *Manifest) lacks(relations []store.ExportRelation) bool {
 	})
 }
 
-// columnsOf tells the columns of a typed view; empty of other relations, whose columns follow from the schema version.
+// columnsOf describes the columns of a typed view. It is empty for other relations, whose columns follow from the schema version.
 func columnsOf(r store.ExportRelation) string {
 	if !r.Typed {
 		return ""

@@ -15,13 +15,13 @@ import (
 	"ledgerindexer/store"
 )
 
-// A row group is written when it holds so much before compression: it is what is in memory, and what an engine reads at least.
+// A row group is written when it holds this much before compression. It is in memory until then, and engines read whole groups.
 const rowGroupBytes = 64 << 20
 
-// A column's dictionary that grows beyond this is given up, for the row group.
+// A column of which more than this would go into the dictionary gets none, in this row group.
 const dictionaryBytes = 1 << 20
 
-// filtered are the columns that are asked for one value of very many.
+// filtered are the columns that queries search for one value among very many.
 var filtered = []string{"contract_id", "update_id"}
 
 // parquetWriter writes the rows of a relation as a Parquet file.
@@ -132,7 +132,7 @@ const (
 	decimalBytes  = 16
 )
 
-// appendValues appends the values of one row in a column: one, but for a list.
+// appendValues appends the values of one row in a column: one, except for a list.
 func appendValues(values []parquet.Value, as store.ExportColumn, raw []byte, column int) ([]parquet.Value, error) {
 	if raw == nil {
 		return append(values, parquet.NullValue().Level(0, 0, column)), nil

@@ -10,10 +10,12 @@ import (
 	"ledgerindexer/store"
 )
 
-// plan compares what was exported with a database. outdated are the ranges whose rows changed since and that lie up to an offset, or beyond what
-// the database has, and those that can be written again with typed views which they lack; gap is the first range up to there that is outdated or not exported; it is empty where everything is. What can't go on is a
-// *ledger.Problem.
-func plan(place string, done []Manifest, state store.ExportState, typed []store.ExportRelation, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
+// plan compares what was exported with a database. outdated are the ranges up to an offset, or beyond what the database has, whose rows
+// changed since they were exported, and those that lack typed views with which they can be written again. gap is the first range up to the
+// offset that is outdated or was not exported; it is empty if there is none. An export that can't continue is a *ledger.Problem.
+func plan(
+	place string, done []Manifest, state store.ExportState, typed []store.ExportRelation, through ledger.Offset,
+) (outdated []Manifest, gap ledger.Range, err error) {
 	slices.SortFunc(done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
 	for i := range done {
 		m := &done[i]
@@ -51,7 +53,7 @@ func plan(place string, done []Manifest, state store.ExportState, typed []store.
 	return outdated, gap, nil
 }
 
-// fits refuses a manifest of another ledger or scope, or of a newer schema.
+// fits refuses a manifest of another ledger or scope, of a newer schema, or of another history of changes.
 func fits(place string, m *Manifest, state store.ExportState) error {
 	what, do := "", "name another place with --to, or the database of this export"
 	switch {
@@ -71,7 +73,7 @@ func fits(place string, m *Manifest, state store.ExportState) error {
 	return &ledger.Problem{What: fmt.Sprintf("%s in %s is of %s", m.Name(), place, what), Do: do}
 }
 
-// ledgerOf names whose ledger it is: of a participant, in a network where that is known, or of a network.
+// ledgerOf names the owner of a ledger: a participant, with its network if that is known, or a network.
 func ledgerOf(participant, network string) string {
 	if network == "" || network == participant {
 		return participant
@@ -79,7 +81,7 @@ func ledgerOf(participant, network string) string {
 	return participant + " in the network of " + network
 }
 
-// newest is the last change; the zero value: there was none.
+// newest returns the last change; the zero value: there was none.
 func newest(state store.ExportState) (last store.ExportChange) {
 	if n := len(state.Changes); n > 0 {
 		last = state.Changes[n-1]
@@ -87,15 +89,16 @@ func newest(state store.ExportState) (last store.ExportChange) {
 	return last
 }
 
-// knows reports whether a database has the newest change of a manifest: the same one, where it is not part of a later one by now.
+// knows reports whether a database has the newest change of a manifest, or one that replaced it.
 func knows(state store.ExportState, m *Manifest) bool {
 	i := slices.IndexFunc(state.Changes, func(c store.ExportChange) bool { return c.Number == m.Change })
 	return m.Change <= newest(state).Number && (i < 0 || state.Changes[i].At.Equal(m.ChangedAt))
 }
 
-// changedSince is the last change of a range's rows after it was exported; nil: none. After pruning, repairs and the like are noted from the beginning on,
-// and of a range that had been pruned by then they can only have changed what was left of it. A redaction is noted where its content was. What is computed
-// follows from earlier rows too: from what was repaired, and from what was filled in, unless the range began where it was known what is active.
+// changedSince returns the last change of a range's rows after they were exported; nil: none. Changes after a pruning are noted from offset 0
+// on, but of a range that had been pruned by then they can have changed only what was left of it; a redaction is noted where the content was.
+// Computed rows also follow from earlier rows: a repair there changes them, and so does filling in, unless the active set was known where the
+// range begins.
 func changedSince(m *Manifest, state store.ExportState) (changed *store.ExportChange) {
 	var pruned int64
 	for _, c := range state.Changes {
@@ -156,7 +159,7 @@ func firstGap(done, outdated []Manifest, through ledger.Offset) ledger.Range {
 	return ledger.Range{From: end, To: max(end, through)}
 }
 
-// among reports whether manifests have that of a range.
+// among reports whether a list has a manifest of the same range.
 func among(manifests []Manifest, m Manifest) bool {
 	return slices.ContainsFunc(manifests, func(other Manifest) bool { return other.From == m.From })
 }

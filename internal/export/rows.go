@@ -15,7 +15,7 @@ import (
 const (
 	// valuesAtOnce is how many values of a column are decoded at a time.
 	valuesAtOnce = 512
-	// rememberedBytes is how much of the texts, or lists of texts, of a column is remembered, because most repeat, with wordBytes for each beside its own.
+	// rememberedBytes limits the texts, or lists of texts, of a column that are kept because most repeat. Each counts wordBytes more than it has.
 	rememberedBytes, wordBytes = 1 << 20, 64
 )
 
@@ -26,16 +26,16 @@ const offset = "ledger_offset"
 type rows struct {
 	file    File
 	groups  []parquet.RowGroup
-	left    int64 // rows of the group that is being read
+	left    int64 // rows of the current group
 	columns []*column
 	named   map[string]*column // the same
-	place   *column            // its offset
+	place   *column            // the offset
 
-	has bool // there is a row
+	has bool // there is a current row
 	at  ledger.Offset
 }
 
-// openRows reads the file of a relation from the first row on that lies after an offset. The columns are those that will be asked for.
+// openRows opens the file of a relation at the first row after an offset. Only the named columns can be read.
 func openRows(m *Manifest, content Content, file File, names []string, after ledger.Offset) (r *rows, err error) {
 	parsed, err := parquet.OpenFile(content, file.Bytes, parquet.SkipBloomFilters(true), parquet.SkipPageIndex(true), parquet.ReadBufferSize(64<<10))
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *rows) skip(after ledger.Offset) error {
 	return nil
 }
 
-// enter begins to read the first group that is left, at one of its rows.
+// enter begins with the next group, at one of its rows.
 func (r *rows) enter(row int64) error {
 	for _, c := range r.columns {
 		if err := c.begin(r.groups[0], row); err != nil {
@@ -131,11 +131,11 @@ type column struct {
 	pages  parquet.Pages
 	page   parquet.Page
 	values parquet.ValueReader
-	read   []parquet.Value // decoded, and behind the row that is read
+	read   []parquet.Value // decoded values after the current row
 	buffer []parquet.Value
 
-	value parquet.Value // of the row that is read: valid until the next one is
-	list  []string      // in place of it; nil: NULL
+	value parquet.Value // of the current row, valid until next
+	list  []string      // of the current row of a list; nil: NULL
 
 	words      map[string]*string
 	lists      map[string][]string
@@ -143,7 +143,7 @@ type column struct {
 	key        []byte
 }
 
-// begin begins to read a group at one of its rows.
+// begin begins with a group, at one of its rows.
 func (c *column) begin(group parquet.RowGroup, row int64) error {
 	c.close()
 	c.pages = group.ColumnChunks()[c.index].Pages()
@@ -161,7 +161,7 @@ func (c *column) close() {
 	c.pages, c.page, c.values, c.read = nil, nil, nil, nil
 }
 
-// fill decodes some values, if none are left. The error is io.EOF where the group has no more.
+// fill decodes some values, if none are left. The error is io.EOF at the end of the group.
 func (c *column) fill() error {
 	if c.buffer == nil {
 		c.buffer = make([]parquet.Value, valuesAtOnce)
@@ -243,7 +243,7 @@ func (c *column) nextList() error {
 	return nil
 }
 
-// remember makes room for so many bytes: it forgets all that is remembered where that would be too much.
+// remember counts bytes that are about to be kept. If they are too many, it forgets everything that was kept.
 func (c *column) remember(bytes int) {
 	c.remembered += bytes + wordBytes
 	if c.words == nil || c.remembered > rememberedBytes {
@@ -251,10 +251,10 @@ func (c *column) remember(bytes int) {
 	}
 }
 
-// offset is the value of a column that has one in every row.
+// offset returns the value of a column that is never NULL.
 func (c *column) offset() ledger.Offset { return ledger.Offset(c.value.Int64()) }
 
-// The values of the row, by their columns. What NULL is follows from the type.
+// The values of the current row, by their columns. The type says what NULL becomes.
 
 func (r *rows) text(name string) string {
 	if word := r.word(name); word != nil {
@@ -263,7 +263,7 @@ func (r *rows) text(name string) string {
 	return ""
 }
 
-// word is for texts of which most repeat, and unique for the others.
+// word is for columns whose texts mostly repeat, and unique for the others.
 func (r *rows) word(name string) *string {
 	c := r.named[name]
 	if c.value.IsNull() {
@@ -320,7 +320,7 @@ func (r *rows) optionalInteger(name string) *int32 {
 	return &n
 }
 
-// yes and no are what optional truths point to.
+// yes and no are the values that boolean returns pointers to.
 var yes, no = new(true), new(false)
 
 func (r *rows) boolean(name string) *bool {
