@@ -147,6 +147,7 @@ func (a *attacked) requireNothing(query string) string {
 // tells what it is given, strict or not, nor by a cast that fails with the value in its error.
 func TestAttackByConditions(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs a statement for each column, in several forms")
 	a := newAttacked(t)
 	seen := false
@@ -174,6 +175,7 @@ func TestAttackByConditions(t *testing.T) {
 // Nor by the tables themselves, roles or settings, nor by what she asks one question after another.
 func TestAttackByRights(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs statement after statement as another role")
 	a := newAttacked(t)
 	require.Contains(t, a.try("SELECT affected_transactions::text FROM pqs.validate_reset_offset(3)"), "[3]", "bob's update is not counted")
@@ -210,6 +212,7 @@ func TestAttackByRights(t *testing.T) {
 // Prepared plans and cached functions follow the role that runs them.
 func TestAttackByPlansOfOthers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	a := newAttacked(t)
 	a.Exec("PREPARE all_contracts AS SELECT contract_id FROM ledger.active_contracts")
 	for range 7 {
@@ -224,6 +227,7 @@ func TestAttackByPlansOfOthers(t *testing.T) {
 // A role that is renamed loses its grant, and with it its rights: it must not see everything once nobody else is limited.
 func TestAttackByANewName(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs statement after statement as another role")
 	for name, settle := range map[string]func(*attacked) error{
 		"another is granted": func(a *attacked) error {
@@ -253,6 +257,7 @@ func TestAttackByANewName(t *testing.T) {
 // A schema of hers that looks like one of ours is none: others get no rights to it, which an owner that is no superuser could not give.
 func TestAttackByASchemaThatLooksLikeOurs(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	a := newAttacked(t)
 	comment := strings.ReplaceAll(a.Row("SELECT obj_description('pqs'::regnamespace, 'pg_namespace')"), "'", "''")
 	for _, statement := range []string{"CREATE SCHEMA like_ours", "COMMENT ON SCHEMA like_ours IS '" + comment + "'"} {
@@ -285,6 +290,7 @@ func dropRole(t testing.TB, conn *pgx.Conn, role string) {
 // taken away.
 func TestAttackByWhatOthersMayRead(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs statement after statement as another role")
 	a := newAttacked(t)
 	team := a.newRole("_team")
@@ -318,6 +324,7 @@ func TestAttackByWhatOthersMayRead(t *testing.T) {
 // Coverage names the parties of the scope to its owner, to a limited role its own, and none to a role that inherits from that.
 func TestAttackOnThePartiesOfTheScope(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	scope := storetest.Scope
 	scope.Parties = []string{"alice", "bob"}
@@ -344,6 +351,7 @@ func TestAttackOnThePartiesOfTheScope(t *testing.T) {
 // without a decision fails here.
 func TestEveryRelationIsDecidedOn(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
 	readable := readableNames()
@@ -387,6 +395,7 @@ func TestEveryRelationIsDecidedOn(t *testing.T) {
 // ends, another process leads, and writes into a new partition, while his transaction stays open.
 func TestAttackByLocks(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "tries every kind of lock as another role")
 	for name, grant := range map[string]Reader{"limited": {Parties: []string{"alice"}}, "all parties": {AllParties: true}} {
 		t.Run(name, func(t *testing.T) {

@@ -129,6 +129,7 @@ var aboutNobody = []string{
 // rows of his.
 func TestAttackedRelationsHaveWhatIsHidden(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	a := newAttacked(t)
 	var without []string
 	for relation := range a.relations() {
@@ -164,6 +165,7 @@ func attackers(kind, word string) []string {
 // are called too.
 func TestAttackByFunctions(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "calls every function with everything")
 	a := newAttacked(t)
 	const nobodys = "nobody" // of the same length: some answers are cut

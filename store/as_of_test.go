@@ -24,6 +24,7 @@ func (d *testDB) requireError(message, query string, args ...any) {
 // Where the active set is not known there is no answer, which would be taken for an empty set.
 func TestActiveAtRefusesWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	for _, call := range []string{
 		"active_at(1)", "active_at()", "active_at(NULL)", "holdings_at(ledger.latest_offset())", "time_at(ledger.latest_offset())", "offset_at(now())",
@@ -42,6 +43,7 @@ func TestActiveAtRefusesWhatIsNotKnown(t *testing.T) {
 // Where indexing began in the middle the state floor is NULL, which must not pass for a range that nothing happened in.
 func TestStatementsWhereNoStateIsKnown(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
@@ -57,6 +59,7 @@ func TestStatementsWhereNoStateIsKnown(t *testing.T) {
 // Conditions on what is active at an offset reach the tables: the function is planned as a part of the query.
 func TestActiveAtIsInlined(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
@@ -70,6 +73,7 @@ func TestActiveAtIsInlined(t *testing.T) {
 // A contract has one row wherever it went, and a sum over contracts counts it once.
 func TestContractsHaveOneRowEach(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	created, moved, back := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::2"), storetest.NewUpdate(3, "sync::1")
@@ -88,6 +92,7 @@ func TestContractsHaveOneRowEach(t *testing.T) {
 // An update's events are one query, each with the exercise that it is a consequence of.
 func TestEventsAreATree(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	u := storetest.NewUpdate(1, "sync::1")
@@ -108,6 +113,7 @@ func TestEventsAreATree(t *testing.T) {
 // A contract's history has every kind of event once, in the order of the ledger.
 func TestContractHistoryFunction(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	first, second, third := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::1"), storetest.NewUpdate(4, "sync::2")
@@ -126,6 +132,7 @@ func TestContractHistoryFunction(t *testing.T) {
 // times lie beside one another.
 func TestOffsetAt(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "tries many random histories")
 	d := newDatabase(t)
 	d.requireError("nothing has been indexed yet", "SELECT ledger.offset_at(now())")
@@ -160,6 +167,7 @@ func TestOffsetAt(t *testing.T) {
 
 func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	progress, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 100)
@@ -198,6 +206,7 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 
 func TestIsComplete(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	require.Equal(t, "false", d.Row("SELECT ledger.is_complete(0, 1)"))
 	d.append(d.seeded(storetest.ActiveEntry(2, 0, "c1", "sync::1", 0)), 101, storetest.NewUpdate(103, "sync::1"))

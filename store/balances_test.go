@@ -147,6 +147,7 @@ func drawRecords(t *rapid.T) []ledger.Transaction {
 // Running totals are exact whatever the order of rounds, and however the records are cut into batches.
 func TestReportedBalancesAreTheSum(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		h.clear()
@@ -210,6 +211,7 @@ func (h *testHistory) nothingDiffersInBalances(t require.TestingT) {
 // A total that is zero has as many digits behind the point as what was added up, and so has what is added to it.
 func TestTotalsOfZeroKeepTheirDigits(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	for round, amount := range []ledger.Decimal{"1.50", "-1.50", "5"} {
 		h.appendRecords(storetest.Transfer(storetest.Ptr(int64(round)), storetest.Change("alice", amount, "0.000")))
@@ -222,6 +224,7 @@ func TestTotalsOfZeroKeepTheirDigits(t *testing.T) {
 // The formula of ledger-api.md, section 4, in numbers; digits are never lost.
 func TestReportedBalanceByTheFormula(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	const digits = "123456789012345678901234567890123456789012345678901234567890.0123456789"
 	h.appendRecords(
@@ -247,6 +250,7 @@ func TestReportedBalanceByTheFormula(t *testing.T) {
 // NULL unless every transfer up to the round is here, as far as can be told, and came with its balance changes.
 func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "takes a database for each of many histories")
 	changed := storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0"))
 	left := storetest.Transfer(storetest.Ptr(int64(7)))
@@ -270,7 +274,6 @@ func TestReportedBalanceThatCannotBeTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			brief.Sample(t)
 			for _, batches := range [][][]ledger.Transaction{{c.records}, each(c.records)} {
 				h := newHistory(t)
 				for _, batch := range batches {
@@ -309,6 +312,7 @@ func each(records []ledger.Transaction) [][]ledger.Transaction {
 // An analyst needs no rights beneath, and a function means the same whatever the caller's search_path has.
 func TestReportedBalanceForAnAnalyst(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0.5")))
 	h.Exec("CREATE SCHEMA trap")
@@ -327,6 +331,7 @@ func TestReportedBalanceForAnAnalyst(t *testing.T) {
 // A range without transfers and rounds leaves everything as it is.
 func TestDeriveFromNothing(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	h.appendRecords(storetest.Transfer(storetest.Ptr(int64(5)), storetest.Change("alice", "7", "0")))
 	state := func() string {
@@ -341,6 +346,7 @@ func TestDeriveFromNothing(t *testing.T) {
 // However small the planner takes the tables for, none is read as a whole: a plan outlives its statistics.
 func TestTotalsAreAddedByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	for round := range int64(10) {
 		h.appendRecords(storetest.Transfer(&round, storetest.Change("alice", "1", "0"), storetest.Change("bob", "1", "0")))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -43,6 +44,7 @@ func journal(h ContractHistory) []string {
 
 func TestContractHistory(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	history := func(contractID string) ContractHistory {
@@ -120,6 +122,7 @@ func TestContractHistory(t *testing.T) {
 // Of a contract that is exercised without end the latest events are read.
 func TestContractHistoryIsBounded(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	born, used := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::1")
@@ -143,6 +146,7 @@ func TestContractHistoryIsBounded(t *testing.T) {
 // What a snapshot said of a contract, and a look-up, is known too.
 func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	progress, err := l.BeginSnapshot(t.Context(), "participant::1", storetest.Scope, 100)
@@ -187,6 +191,7 @@ func TestContractHistoryOfSnapshotAndLookup(t *testing.T) {
 
 func TestScope(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	_, ok, err := s.Scope(t.Context())

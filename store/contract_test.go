@@ -39,6 +39,7 @@ func (d *testDB) relations() []string {
 
 func TestContractTypes(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	for _, function := range contractFunctions {
 		require.Equal(t, "bigint", d.Row("SELECT format_type(prorettype, NULL) FROM pg_proc WHERE oid = to_regprocedure($1)", "ledger."+function+"()"), function)
@@ -50,6 +51,7 @@ func TestContractTypes(t *testing.T) {
 
 func TestContractIsCommented(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	require.Empty(t, d.Rows(`
 		SELECT 'schema ' || nspname FROM pg_namespace WHERE nspname IN ('ledger', 'indexer') AND obj_description(oid) IS NULL
@@ -86,6 +88,7 @@ func (d *testDB) becomeAnalyst() {
 // Who was granted to read everything reads all of schema ledger, and nothing beneath.
 func TestContractNeedsNoRightsBeneath(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))
@@ -112,6 +115,7 @@ func (d *testDB) plan(query string) string {
 // index in every branch.
 func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), ledger.Page{From: 4, To: 5})))
@@ -150,6 +154,7 @@ func TestContractQueriesReadWhatTheyNeed(t *testing.T) {
 // Two relations are joined by their indexes where few rows are asked for: neither is read whole.
 func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()
@@ -187,6 +192,7 @@ func TestContractRelationsAreJoinedByIndex(t *testing.T) {
 // again for each version.
 func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 20_000)...)))
@@ -219,6 +225,7 @@ func TestContractsOfATemplateAreReadByIndex(t *testing.T) {
 // Everything shows facts up to the watermark, never beyond, and nothing before there is one.
 func TestContractEndsAtTheWatermark(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))

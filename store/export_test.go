@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
@@ -16,6 +17,7 @@ import (
 // Every table of facts and of a snapshot, and the lifetimes, are shown by a relation that is exported, which reads them.
 func TestEveryFactIsExported(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	document, err := os.ReadFile("../docs/export.md")
 	require.NoError(t, err)
@@ -40,6 +42,7 @@ func TestEveryFactIsExported(t *testing.T) {
 // Every table of records is shown by a relation that is exported with them, and that docs/export.md names.
 func TestEveryRecordIsExported(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	document, err := os.ReadFile("../docs/export.md")
 	require.NoError(t, err)
 	var of []string

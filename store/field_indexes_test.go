@@ -71,6 +71,7 @@ func (d *testDB) requireServed(query string, partitions int) {
 // Partitions that are there get an index, and those that come. Values of any length are stored, and found.
 func TestFieldIndexesOfEveryPartition(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "builds indexes of several partitions")
 	d := newDatabase(t)
 	l := d.started()
@@ -142,6 +143,7 @@ func TestFieldIndexesOfEveryPartition(t *testing.T) {
 // has rows of.
 func TestIndexesOfTemplatesAndChoices(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()
@@ -321,6 +323,7 @@ func TestFieldIndexesWhileALeaderWrites(t *testing.T) {
 // A hash index goes through all equal values with each new one: one of a field that has few is refused, or made anyway.
 func TestFieldIndexesOfFewValues(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	s := d.store()
@@ -349,6 +352,7 @@ func TestFieldIndexesOfFewValues(t *testing.T) {
 // Indexes belong to a pair of schemas, and to the role that owns its tables.
 func TestFieldIndexesOfAnotherPair(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "migrates a second pair of schemas")
 	d := newDatabase(t)
 	other := d.open(d.URL, func(c *Config) { c.Schemas = Schemas{Tables: "indexer_b", Views: "ledger_b"} })
@@ -380,6 +384,7 @@ func TestFieldIndexesOfAnotherPair(t *testing.T) {
 // What is set for the database changes nothing.
 func TestFieldIndexesWithStrangeSettings(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "migrates a database from nothing, which takes a second or more")
 	strange, usual := throwaway.Strange(t)
 	d := &testDB{&storetest.DB{T: t, URL: strange, Conn: usual}}

@@ -49,6 +49,7 @@ func (d *testDB) fillHoldings(active, per int) {
 // A few holdings among many active contracts are found by index, and one contract by its id.
 func TestHoldingsReadFewActiveContracts(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	d.started()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -14,6 +15,7 @@ import (
 // Whatever a contract says, the relations can be read, and show what is readable of it.
 func TestHoldingsHostile(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	u := storetest.NewUpdate(1, "sync::1")
@@ -65,6 +67,7 @@ func TestHoldingsHostile(t *testing.T) {
 // What a ledger does write is read, at its bounds too.
 func TestHoldingsCasts(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	d.Exec("SET timezone = 'UTC'")
 	for query, want := range map[string]string{
@@ -100,6 +103,7 @@ func TestHoldingsCasts(t *testing.T) {
 // A contract can name any instrument and administrator. What the administrator did not sign adds to nothing that it did.
 func TestHoldingsForged(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	forged := tokenCreation(2, "forged token", view("pkg-fake:Splice.Api.Token.HoldingV1:Holding", valueV1("mallory", "1000", "null")))

@@ -17,6 +17,7 @@ import (
 // What is written in Go is what the definition says in SQL, whatever the values are.
 func TestHoldingsAreToldAsInSQL(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	at := ledger.Offset(0)
@@ -113,6 +114,7 @@ func drawHolding(rt *rapid.T) string {
 // The holdings of one party, and all totals, are read from the indexes, and what nobody names is not looked up.
 func TestHoldingsAreReadByIndex(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	d.started()
@@ -144,6 +146,7 @@ func TestHoldingsAreReadByIndex(t *testing.T) {
 // What a batch brings is not looked for again once it is committed, and not taken for stored before.
 func TestPositionsAreAddedOnce(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	u := storetest.NewUpdate(1, "sync::1")

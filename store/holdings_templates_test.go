@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/storetest"
@@ -19,6 +20,7 @@ func (d *testDB) templateInterfaces() []string {
 // Which templates show which interface is noted wherever creations come from, and once.
 func TestHoldingsTemplates(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	ctx := t.Context()
 	l := d.leadUpdates(d.store())
@@ -70,6 +72,7 @@ func TestHoldingsTemplates(t *testing.T) {
 // A contract that is active on two synchronizers is held once, as of each offset.
 func TestHoldingsOnTwoSynchronizers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	token := func(u ledger.Update) ledger.Update {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -66,6 +67,7 @@ const (
 // A recorded snapshot, and what the stream does to it, as an analyst sees it who has no rights beneath.
 func TestHoldingsRecorded(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	entries := recordedEntries(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
@@ -106,6 +108,7 @@ func TestHoldingsRecorded(t *testing.T) {
 // What is not known is an error, with a way out.
 func TestHoldingsAtRefuses(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	refused := func(offset any, code, message, hint string) {
 		t.Helper()
@@ -170,6 +173,7 @@ const amuletPayload = `{"dso": "dso", "owner": "alice", "amount": {"initialAmoun
 // says nothing.
 func TestHoldingsOfViews(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	meta := `{"owner": "bob", "amount": "2", "instrumentId": {"admin": "dso", "id": "Amulet"}, "lock": null, "meta": {"values": {

@@ -43,6 +43,7 @@ func wantedLookups(t *testing.T, l *UpdatesWriter) []string {
 // An archival or exercise of a contract whose creation was never seen asks for the contract.
 func TestLookupsAreWanted(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "takes a database for each of many histories")
 	longID := randomID(60_000)
 	// What each update of a history does, in which contracts c, d, … are unseen unless it creates them.
@@ -376,6 +377,7 @@ func TestLookupOutcomesAreOneTransaction(t *testing.T) {
 
 func TestLookupsOfStrangeValues(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	ctx := t.Context()

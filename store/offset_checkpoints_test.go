@@ -18,6 +18,7 @@ import (
 // time of each synchronizer at each offset stays, the first of those that are the same, with what is exact of it.
 func TestManyOffsetCheckpoints(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()

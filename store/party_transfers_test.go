@@ -19,6 +19,7 @@ const partyTransferColumns = `SELECT seq, direction, coalesce(counterparties::te
 
 func TestPartyTransfers(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	fee := func(text string) *ledger.Decimal { return storetest.Ptr(ledger.Decimal(text)) }
 	full := storetest.Payment("#full:0", "01:00:00.123456", "alice", fee("0.0300000000"),
@@ -54,6 +55,7 @@ func TestPartyTransfers(t *testing.T) {
 // By date, then by seq, whatever the order in which they came, with and without asking for it.
 func TestPartyTransfersLatestFirst(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	for _, clock := range []string{"03:00:00", "01:00:00", "02:00:00", "03:00:00", "00:59:59.999999"} {
 		h.appendRecords(storetest.Payment("#1:0", clock, "bob", nil, storetest.Receiver("alice", "1", nil)), storetest.Payment("#1:0", clock, "alice", nil, storetest.Receiver("carol", "1", nil)))
@@ -68,6 +70,7 @@ func TestPartyTransfersLatestFirst(t *testing.T) {
 // The longest ids and numbers that are decoded fit into the index together.
 func TestPartyTransfersOfTheLongestTexts(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	long := func(seed uint64, digits int) ledger.Decimal {
 		r, text := rand.New(rand.NewPCG(seed, 1)), []byte("1")
@@ -127,6 +130,7 @@ func (h *testHistory) fillTransfers(n int) (heavy string) {
 // generations are filtered out.
 func TestPartyTransfersAreReadByOneIndexRange(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	h := newHistory(t)
 	heavy := h.fillTransfers(20_000)

@@ -44,6 +44,7 @@ func newPQS(t *testing.T) *testDB {
 // Answers and errors at the edges are those of the Participant Query Store, but for where it is wrong.
 func TestPQSAtTheEdges(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "runs a hundred statements")
 	d := newPQS(t)
 	const T = "'Main:Asset'"
@@ -123,6 +124,7 @@ func TestPQSAtTheEdges(t *testing.T) {
 // What the Participant Query Store has indexes for is found by those of fields, with the same expression.
 func TestPQSUsesIndexesOfFields(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newPQS(t)
 	_, _, err := d.store().CreateFieldIndex(t.Context(), ownerIndex())
 	require.NoError(t, err)
@@ -133,6 +135,7 @@ func TestPQSUsesIndexesOfFields(t *testing.T) {
 // What a session is told bounds every function and view, until it is told otherwise, or rolls back.
 func TestPQSOffsetsOfASession(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newPQS(t)
 	bounds := func() string { d.T.Helper(); return d.Row("SELECT oldest_offset(), latest_offset()") }
 	require.Equal(t, "30", d.Row("SELECT set_latest(30)"))
@@ -164,6 +167,7 @@ func TestPQSOffsetsOfASession(t *testing.T) {
 
 func TestPQSOfAnEmptyDatabase(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
 	d.Exec("SET search_path = pqs")
@@ -182,6 +186,7 @@ func TestPQSOfAnEmptyDatabase(t *testing.T) {
 // Without a snapshot it is not known what was active.
 func TestPQSBegunInTheMiddle(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	l := d.leadUpdates(s)
@@ -195,6 +200,7 @@ func TestPQSBegunInTheMiddle(t *testing.T) {
 // A contract on several synchronizers is one contract.
 func TestPQSShowsAContractOnce(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	l := d.leadUpdates(s)
@@ -216,6 +222,7 @@ func TestPQSShowsAContractOnce(t *testing.T) {
 // So is one that a snapshot has on several, with a counter that says that it has moved.
 func TestPQSShowsACarriedContractOnce(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	d.seeded(storetest.ActiveEntry(2, 0, "c", "sync::1", 0), storetest.ActiveEntry(7, 0, "c", "sync::2", 1), storetest.ActiveEntry(8, 0, "moved", "sync::2", 1))
 	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
@@ -226,6 +233,7 @@ func TestPQSShowsACarriedContractOnce(t *testing.T) {
 // What was redacted says why, where the Participant Query Store has the id that it was redacted with.
 func TestPQSShowsWhatWasRedacted(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newPQS(t)
 	require.Empty(t, d.Rows("SELECT FROM creates() WHERE redaction_id IS NOT NULL UNION ALL SELECT FROM exercises() WHERE redaction_id IS NOT NULL"))
 	d.Exec("SET search_path = indexer")
@@ -258,6 +266,7 @@ ORDER BY x.line COLLATE "C"`
 // Clients call functions by the names of their arguments and read columns by their place: neither changes.
 func TestPQSSurface(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	require.NoError(t, d.store().EnablePQS(t.Context(), "pqs"))
 	want, err := os.ReadFile("testdata/pqs_surface.txt")
@@ -268,6 +277,7 @@ func TestPQSSurface(t *testing.T) {
 // A template's contracts are found by the index of templates, at an offset too, and what nobody asks for is not looked up.
 func TestPQSActiveUsesIndexes(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newPQS(t)
 	d.Exec(`INSERT INTO indexer.active_contracts (activated_offset, reassignment_counter, activated_node_id, synchronizer_ref, template_ref, contract_id)
 		SELECT i, 0, 1000, 1, 1000 + i % 100, i FROM generate_series(1, 10000) i`) // of other templates
@@ -286,6 +296,7 @@ func TestPQSActiveUsesIndexes(t *testing.T) {
 // Functions mean the same whoever calls them, make no statement of what they are given, and say what they do.
 func TestPQSIsClosed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newPQS(t)
 	require.Empty(t, d.Rows(`SELECT p.oid::regprocedure::text FROM pg_proc p WHERE pronamespace = 'pqs'::regnamespace
 		AND (prosqlbody IS NULL AND NOT EXISTS (SELECT FROM unnest(proconfig) c WHERE c LIKE 'search_path=%') OR prosrc ~* '\mEXECUTE\M' OR obj_description(p.oid, 'pg_proc') IS NULL)`))

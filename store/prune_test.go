@@ -40,13 +40,11 @@ func (d *testDB) prune(floor ledger.Offset) {
 // between two synchronizers; what was active at each offset from there on it says as before.
 func TestAPrunedDatabaseIsAsBegunAtTheFloor(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "compares what was active at every offset of a ledger")
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
-			if seed > 0 {
-				brief.Skip(t)
-			}
 			w := newDepths(t, 500+seed, ledger.ShapeACSDelta)
 			for n := range w.snapshots { // what is of no contract is in snapshots only
 				w.snapshots[n] = slices.DeleteFunc(w.snapshots[n], func(e ledger.ContractEntry) bool { return e.Active == nil && e.Unassigned == nil && e.Assigned == nil })
@@ -138,6 +136,7 @@ func TestPruningLeavesNoTableOut(t *testing.T) {
 
 func TestWhatIsNotPruned(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	refused := func(d *testDB, s *Store, before PruneBefore, what string) {
 		t.Helper()
 		_, err := s.PlanPrune(t.Context(), before)
@@ -181,6 +180,7 @@ func TestWhatIsNotPruned(t *testing.T) {
 // clock that is wrong makes anything older.
 func TestPruneByTime(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	begin := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -14,6 +15,7 @@ import (
 // What a reset removes is counted, relation by relation; what it does not concern stays.
 func TestResetReport(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.EveryKind(0)))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -198,6 +199,7 @@ func TestSnapshotPageFails(t *testing.T) {
 
 func TestSnapshotRefusals(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.leadUpdates(d.store())
 	ctx := t.Context()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/findings"
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/storetest"
@@ -76,6 +77,7 @@ func TestWhatLiesAtOffsetsIsFacts(t *testing.T) {
 // The columns that a description names are those of the table, and its key is the primary key.
 func TestTablesAreAsDescribed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	for _, table := range tables.All() {
 		columns := d.Columns(table.Name)
@@ -107,6 +109,7 @@ func TestTablesAreAsDescribed(t *testing.T) {
 // What refers to a dictionary by its name is described as such.
 func TestReferencesAreDescribed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	names := d.Rows(`SELECT DISTINCT a.attname::text FROM pg_attribute a CROSS JOIN ` + catalogTables + ` AND a.attrelid = c.oid AND a.attname LIKE '%\_ref'`)
 	for _, name := range names {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -306,6 +307,7 @@ ORDER BY 1`
 // spoilt, that is noticed.
 func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	page, err := ledger.DecodeTransactions([]byte(storetest.TransactionsPage))
 	require.NoError(t, err)
@@ -339,6 +341,7 @@ func TestHistoryIsRebuiltFromItsRows(t *testing.T) {
 // Amounts have exactly as many digits as were sent.
 func TestHistoryNumbersAreExact(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	nines := strings.Repeat("9", 60)
 	cases := []struct{ sent, shown string }{

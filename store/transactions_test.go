@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -157,6 +158,7 @@ func TestHistoryNetwork(t *testing.T) {
 
 func TestHistoryStatus(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	status := func() Status {
 		t.Helper()
@@ -201,6 +203,7 @@ func TestHistoryStatus(t *testing.T) {
 // What is searched by event id is found by index, and what does not ask for one does not pay for it.
 func TestHistoryViewsReadWhatTheyNeed(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	h.append(numbered("n", 1000)...)
 	for _, view := range []string{"transfers", "transfer_receivers", "balance_changes", "mints", "taps", "aborted_transfer_instructions", "unknown_transactions"} {

@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 )
 
 // What fits has its value, and what does not is NULL, whatever a session has set.
 func TestCastsNeverFail(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	const null = "<nil>"
 	for call, tests := range map[string]map[string]string{
@@ -59,6 +61,7 @@ func TestCastsNeverFail(t *testing.T) {
 // Casts of any text are what Go says that they are, whatever a session has set.
 func TestCastsOfAnyText(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	const asked = `SELECT coalesce(ledger.as_boolean(x)::text, '-'), coalesce(ledger.as_bigint(x)::text, '-'),
 		coalesce(ledger.as_numeric(x, 0)::numeric(38,0)::text, '-'), coalesce(ledger.as_numeric(x, 10)::numeric(38,10)::text, '-'), coalesce(ledger.as_numeric(x, 37)::numeric(38,37)::text, '-'),
@@ -152,6 +155,7 @@ func asTime(text string) string {
 
 func TestTypedViewsAreMadeAllOrNone(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	s := d.store()
 	view := TypedView{Schema: "typed", Name: "v", Kind: "template", Package: "p", Module: "M", Entity: "T", Columns: []byte(`[]`)}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -13,6 +14,7 @@ import (
 // The package of an interface has the name that ledger.packages tells, or else the only one that was asked for.
 func TestNamesOfInterfaces(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	ctx := t.Context()
 	scope := storetest.Scope
@@ -51,6 +53,7 @@ func TestChoicesOfArchivals(t *testing.T) {
 // How far in time the data go is told by the last update that is shown and has a time.
 func TestRecordTimeOfTheCheckpoint(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	d := newDatabase(t)
 	l := d.started()
 	reached := func() string {
@@ -72,6 +75,7 @@ func TestRecordTimeOfTheCheckpoint(t *testing.T) {
 // An event id names its update, unless it has another form.
 func TestUpdateIDsOfEventIDs(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	h := newHistory(t)
 	ids := []string{"#1220ab:12", "#1220ab:0", "#a:b:7", "1220ab:0", "#:0", "#1220ab:", "#1220ab", "#1220ab:x1", "12", ""}
 	var records []ledger.Transaction
