@@ -126,6 +126,7 @@ func TestDemoWithoutAScanService(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--no-scan", "--updates", "50", "--listen", "127.0.0.1:0", "--database-url", throwaway.Database(t)}, &out))
 	require.Contains(t, out.String(), "FROM ledger.holding_totals")
+	require.Contains(t, out.String(), "    PGOPTIONS='"+readerOptions+"' psql 'postgres")
 	require.NotContains(t, out.String(), "Scan")
 	require.NotContains(t, out.String(), "FROM network.")
 	require.Contains(t, out.String(), "done")

@@ -203,7 +203,6 @@ func requireRestSealed(t *testing.T, db audited, read []ledger.Transaction) {
 // History that is filled in below makes records before all others: they are written again, as another generation.
 func TestRecordsOfFilledInHistory(t *testing.T) {
 	t.Parallel()
-	brief.Once(t)
 	_, scan := scanOf(85, 500, sandbox.ScanOptions{SnapshotEvery: 5 * time.Second})
 	database, url := networkDatabase(t), serveScan(t, scan)
 	_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, url, networkOffsetAt(t, scan, 0.6)), testLogger(t), nil)

@@ -17,7 +17,7 @@ const verifiedMetricsEvery = 10 * time.Second
 // seal compares what is stored with its source again and seals it, window by window, until ctx ends. add adds what to compare.
 func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
 	news, measured := false, time.Time{}
-	seals := verify.Seals{Rate: x.rates.verifications, Logger: x.logger, Sealed: func(s verify.Sealing) {
+	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Sealed: func(s verify.Sealing) {
 		x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 		news = true
 	}}

@@ -29,7 +29,7 @@ func Once(t testing.TB) {
 	}
 }
 
-// Long skips with -short a test that takes long: why says what it waits for, or does so much of, after "it". `make test` runs it.
+// Long skips with -short a test that takes long: why says what it waits for, or does so much of, after "it". A run without -short runs it, unless Once leaves it out.
 func Long(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {
