@@ -354,10 +354,16 @@ func (u *Updates) derived(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	differences, named, remnants, unread := 0, false, false, false
+	earlier, err := u.Database.EarlierScope(ctx)
+	if err != nil {
+		return err
+	}
+	snapshotWaits := len(earlier) > 0 && earlier[0].Snapshot
+	differences, named, remnants, unread, lost := 0, false, false, false, false
 	err = compare(func(d findings.Difference) error {
 		differences++
 		remnants = remnants || pruned > 0 && remnant(d)
+		lost = lost || snapshotWaits && d.Kind == findings.Extra && remnant(d)
 		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"
 		switch {
 		case name && d.Kind != findings.Extra, d.Relation == "updates" && d.Kind == findings.Missing:
@@ -400,7 +406,12 @@ func (u *Updates) derived(ctx context.Context) error {
 		if unread && doubtful.more { // a note says so
 			return nil
 		}
-		return u.Repairer.RepairDerived(ctx, step)
+		err := u.Repairer.RepairDerived(ctx, step)
+		if err == nil && lost { // had they stayed, `backfill history` would find them in the way
+			u.note("rows of contracts whose creation is not stored were removed: it may have been lost of the carried snapshot, which is still of the earlier scope " +
+				"and was not compared; run `backfill history`, which reads the snapshot again and brings back what was active there")
+		}
+		return err
 	})
 }
 

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(throwaway.Tests(m)) }
 // scripted is a participant and a database in which a range of offsets and some contracts are what they should be, and the
 // rest is not. Repairs are done unless they are refused.
 type scripted struct {
+	earlier     []ledger.EarlierRange
 	bounds      ledger.Bounds
 	unstarted   bool
 	end, pruned ledger.Offset
@@ -149,7 +150,9 @@ func (s *scripted) Bounds(context.Context) (ledger.Bounds, bool, error) {
 
 func (s *scripted) FilledBelow(context.Context) ([]ledger.Range, error) { return s.below, nil }
 
-func (s *scripted) EarlierScope(context.Context) ([]ledger.EarlierRange, error) { return nil, nil }
+func (s *scripted) EarlierScope(context.Context) ([]ledger.EarlierRange, error) {
+	return s.earlier, nil
+}
 
 func (s *scripted) CompareCoverage(_ context.Context, _ *ledger.Offset, found Found) ([]ledger.Range, error) {
 	for range s.holes {
@@ -466,6 +469,16 @@ func TestWhatMayBeLeftOfPrunedFactsStays(t *testing.T) {
 	require.NotContains(t, s.calls, "repair derived")
 	require.Positive(t, result.Remaining)
 	require.Contains(t, result.Notes[len(result.Notes)-1], "were pruned, up to offset 50")
+}
+
+// A snapshot of an earlier scope is not compared, so it is said that what seems to follow from nothing may come back with it.
+func TestWhatASnapshotOfAnEarlierScopeMayHaveLost(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.begun, s.earlier, s.badDerived = &ledger.SnapshotProgress{At: 10}, []ledger.EarlierRange{{Snapshot: true}}, true
+	result, _ := s.verify(t, true, Selection{All: true})
+	require.Contains(t, s.calls, "repair derived")
+	require.True(t, slices.ContainsFunc(result.Notes, func(note string) bool { return strings.Contains(note, "run `backfill history`") }), "%v", result.Notes)
 }
 
 func TestWhatCannotBeComparedIsNoted(t *testing.T) {
