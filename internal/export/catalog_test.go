@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,6 +95,21 @@ func TestAListThatComesLate(t *testing.T) {
 			require.Equal(t, c.left, len(read.left) > 0, read.left)
 		})
 	}
+}
+
+// Before pruning each manifest is asked for by its name: a list that comes late neither has one stand in for what is gone, nor one that is there missing.
+func TestManifestsThatAreStillThere(t *testing.T) {
+	t.Parallel()
+	there, err := Open(t.TempDir(), true)
+	require.NoError(t, err)
+	m := writeRange(t, there, 0, 10, "some")
+	lists := func(found map[string]int64) Held {
+		late := listed{there, func(of map[string]int64) { clear(of); maps.Copy(of, found) }}
+		return Held{place: late, manifests: []string{m.Name()}}
+	}
+	require.NoError(t, lists(nil).Still(t.Context()))
+	require.NoError(t, there.Remove(t.Context(), m.Name()))
+	requireProblem(t, lists(map[string]int64{m.Name(): 100}).Still(t.Context()), m.Name()+" went from ")
 }
 
 // Whoever reads a range while an export writes it again is told so, and not that it is damaged.

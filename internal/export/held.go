@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/bits"
 	"slices"
 
@@ -27,19 +28,20 @@ type Held struct {
 }
 
 // Still returns a *ledger.Problem if the manifest of a compared range is gone: an export may have been interrupted while it wrote the range
-// again.
+// again. It asks for each: the list of an object store may come late, and nothing else may be left of what is pruned then.
 func (h Held) Still(ctx context.Context) error {
-	found, err := h.place.List(ctx)
-	if err != nil {
-		return fmt.Errorf("list %s: %w", h.place, err)
-	}
 	for _, name := range h.manifests {
-		if _, there := found[name]; !there {
+		manifest, err := h.place.Open(ctx, name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return &ledger.Problem{
 				What: fmt.Sprintf("%s went from %s after its files had been compared, so nothing was pruned", name, h.place),
 				Do:   "run `indexer export`, which writes again what changed, and prune then",
 			}
+		case err != nil:
+			return fmt.Errorf("read %s: %w", name, err)
 		}
+		manifest.Close()
 	}
 	return nil
 }
