@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 // writeRange writes the manifest of a range, with one file.
@@ -94,6 +95,34 @@ func TestAListThatComesLate(t *testing.T) {
 			require.Equal(t, []string{first.Name(), second.Name()}, []string{read.done[0].Name(), read.done[1].Name()})
 			require.Equal(t, c.left, len(read.left) > 0, read.left)
 		})
+	}
+}
+
+// A file that no manifest names may be all that there is of what was pruned, but not of what was filled in again since.
+func TestFilesOfWhatWasPruned(t *testing.T) {
+	t.Parallel()
+	place, err := Open(t.TempDir(), true)
+	require.NoError(t, err)
+	whole := writeRange(t, place, 0, 100, "damaged").Files[0].Name
+	gone := fileName("updates", 20, 100, "first")
+	for _, c := range []struct {
+		name             string
+		prunedTo, begins ledger.Offset
+		pruned           bool
+	}{
+		{whole, 0, 0, false},
+		{whole, 0, 60, false}, // from a snapshot
+		{whole, 60, 60, true},
+		{whole, 100, 100, true},
+		{whole, 100, 60, true},
+		{whole, 100, 0, false},
+		{gone, 60, 60, true},
+		{gone, 60, 20, false},
+	} {
+		state := store.ExportState{Extent: store.Extent{PrunedTo: c.prunedTo, HistoryFloor: c.begins}}
+		pruned, err := (&Export{catalog: catalog{place: place}}).ofPruned(t.Context(), c.name, 7, state)
+		require.NoError(t, err, "%+v", c)
+		require.Equal(t, c.pruned, pruned, "%+v", c)
 	}
 }
 

@@ -107,10 +107,11 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 // of what is carried there: then its range has no updates.
 func (e *Export) ofPruned(ctx context.Context, name string, size int64, state store.ExportState) (bool, error) {
 	of, _ := rangeOf(name)
+	pruned := min(state.PrunedTo, state.HistoryFloor) // history may have been filled in again since
 	switch {
-	case strings.HasSuffix(name, part), of.From >= state.PrunedTo:
+	case strings.HasSuffix(name, part), of.From >= pruned:
 		return false, nil
-	case of.To != state.PrunedTo:
+	case of.To != pruned:
 		return true, nil
 	case !strings.HasPrefix(name, "updates/"):
 		return false, nil
