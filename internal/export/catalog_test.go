@@ -118,6 +118,7 @@ func TestFilesOfWhatWasPruned(t *testing.T) {
 		{whole, 100, 0, false},
 		{gone, 60, 60, true},
 		{gone, 60, 20, false},
+		{gone, 100, 100, false},
 	} {
 		state := store.ExportState{Extent: store.Extent{PrunedTo: c.prunedTo, HistoryFloor: c.begins}}
 		pruned, err := (&Export{catalog: catalog{place: place}}).ofPruned(t.Context(), c.name, 7, state)

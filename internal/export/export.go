@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -117,6 +119,9 @@ func (e *Export) ofPruned(ctx context.Context, name string, size int64, state st
 		return false, nil
 	}
 	content, err := e.place.Open(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) { // a list that comes late has it still
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", name, err)
 	}
