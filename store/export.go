@@ -149,6 +149,14 @@ func (s *Store) export(ctx context.Context, e *ExportSnapshot, fn func(*ExportSn
 	})
 }
 
+// Lasts returns an error if the snapshot is lost, and with it what keeps pruning waiting: the session may have ended.
+func (e *ExportSnapshot) Lasts(ctx context.Context) error {
+	if _, err := e.tx.Exec(ctx, "SELECT"); err != nil {
+		return fmt.Errorf("keep the snapshot of the database: %w", err)
+	}
+	return nil
+}
+
 // State returns where the database stands.
 func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err error) {
 	if e.records {

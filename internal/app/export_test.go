@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -788,6 +789,65 @@ func TestRangesThatChangedAreReplacedOneByOne(t *testing.T) {
 	none, err := exported(t, cfg)
 	require.NoError(t, err)
 	require.Empty(t, none)
+}
+
+// endingPlace is a place whose export loses its session when a file whose name has a part is written or removed.
+type endingPlace struct {
+	export.Place
+	t              *testing.T
+	database, part string
+}
+
+// Write writes a file.
+func (p *endingPlace) Write(ctx context.Context, name string, fill func(io.Writer) error) error {
+	p.end(name)
+	return p.Place.Write(ctx, name, fill)
+}
+
+// Remove removes a file.
+func (p *endingPlace) Remove(ctx context.Context, name string) error {
+	p.end(name)
+	return p.Place.Remove(ctx, name)
+}
+
+func (p *endingPlace) end(name string) {
+	if strings.Contains(name, p.part) {
+		execute(p.t, p.database, `SELECT pg_terminate_backend(k.pid, 10000) FROM pg_locks k JOIN pg_database d ON d.oid = k.database
+			WHERE d.datname = current_database() AND k.relation = 'indexer.floors'::regclass AND k.mode = 'AccessShareLock'`)
+	}
+}
+
+// An export whose session ended has no lock that pruning waits for: it removes no manifest any more, and no file.
+func TestAnExportWithoutASessionRemovesNothing(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	database, folder, cfg, _ := smallExport(t, 76)
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	repairLifetimes(t, cfg)
+	place, err := export.Open(folder, true)
+	require.NoError(t, err)
+	db, err := cfg.Open(t.Context(), testLogger(t))
+	require.NoError(t, err)
+	defer db.Close()
+	for _, c := range []struct {
+		part string
+		left []string
+	}{
+		{"updates/metadata/version-hint.text", append(filesNamed(wrote[0]), wrote[0].Name())}, // the tables name the range no more
+		{wrote[0].Name(), filesNamed(wrote[0])},
+	} {
+		e, unlock, err := export.Begin(t.Context(), db, &endingPlace{place, t, database, c.part}, export.Options{Updates: 40, Wrote: func(export.Manifest) {}})
+		require.NoError(t, err)
+		_, err = e.Next(t.Context())
+		unlock()
+		require.Error(t, err)
+		for _, name := range c.left {
+			require.FileExists(t, filepath.Join(folder, name))
+		}
+	}
+	_, err = exported(t, cfg)
+	require.NoError(t, err, "the next one goes on")
 }
 
 func filesNamed(m export.Manifest) (names []string) {

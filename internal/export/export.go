@@ -177,7 +177,7 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 			return err
 		}
 		// After a reset, and where a history that was read again has no records, there may be nothing to put in the place of what is not in the database.
-		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.To > state.Watermark || state.Watermark == state.RecordsAfter }); err != nil {
+		if err := e.forget(ctx, snapshot, outdated, func(m *Manifest) bool { return m.To > state.Watermark || state.Watermark == state.RecordsAfter }); err != nil {
 			return err
 		}
 		to, err := e.cut(ctx, snapshot, state, gap)
@@ -190,7 +190,7 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 			}
 			return e.publish(ctx, e.done)
 		}
-		if err := e.forget(ctx, outdated, func(m *Manifest) bool { return m.From < to && m.To > gap.From }); err != nil {
+		if err := e.forget(ctx, snapshot, outdated, func(m *Manifest) bool { return m.From < to && m.To > gap.From }); err != nil {
 			return err
 		}
 		wrote = true
@@ -257,7 +257,8 @@ func (e *Export) cut(ctx context.Context, snapshot *store.ExportSnapshot, state 
 }
 
 // forget removes outdated ranges, those that which returns true for: from the tables first, then the manifest of each, then its files.
-func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Manifest) bool) error {
+// Where the snapshot is lost what is left of them stays: pruning, which waits for the snapshot, may have relied on these files since.
+func (e *Export) forget(ctx context.Context, snapshot *store.ExportSnapshot, outdated []Manifest, which func(*Manifest) bool) error {
 	going := slices.DeleteFunc(slices.Clone(outdated), func(m Manifest) bool { return !which(&m) })
 	left := slices.DeleteFunc(slices.Clone(e.done), func(m Manifest) bool { return among(going, m) })
 	if len(left) == len(e.done) {
@@ -272,6 +273,9 @@ func (e *Export) forget(ctx context.Context, outdated []Manifest, which func(*Ma
 			names = append(names, file.Name)
 		}
 		for _, name := range names {
+			if err := snapshot.Lasts(ctx); err != nil {
+				return err
+			}
 			if err := e.place.Remove(ctx, name); err != nil {
 				return fmt.Errorf("remove %s, whose rows have changed: %w", name, err)
 			}
