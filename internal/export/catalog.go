@@ -112,6 +112,9 @@ func (c *catalog) damaged(ctx context.Context, m *Manifest, file File, what stri
 			Do:   "run the command again when the export that writes it is done",
 		}
 	}
+	if err != nil { // which of the two it is stays open
+		return err
+	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("the file %s of the export is damaged: it %s", file.Name, what),
 		Do: fmt.Sprintf("bring it back from a copy, or, if none of the updates after offset %d up to %d were pruned, remove %s: then they are exported again",

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,4 +163,28 @@ func TestARangeThatIsWrittenAgainWhileItIsRead(t *testing.T) {
 	requireProblem(t, read(), "was written again while "+before.Files[0].Name+" was read")
 	require.NoError(t, place.Remove(t.Context(), before.Name()))
 	requireProblem(t, read(), "was written again")
+}
+
+// unread is a place where manifests can't be read for now.
+type unread struct{ Place }
+
+var errBusy = errors.New("busy")
+
+func (u unread) Open(ctx context.Context, name string) (Content, error) {
+	if strings.HasPrefix(name, manifests+"/") {
+		return nil, errBusy
+	}
+	return u.Place.Open(ctx, name)
+}
+
+// Whether a file is damaged, or was written again, is not known before its manifest was read again: nobody is told to remove it.
+func TestAManifestThatCannotBeReadAgain(t *testing.T) {
+	t.Parallel()
+	place, err := Open(t.TempDir(), true)
+	require.NoError(t, err)
+	m := writeRange(t, place, 0, 10, "some")
+	require.NoError(t, place.Write(t.Context(), m.Files[0].Name, text("like")))
+	_, err = (&catalog{place: unread{place}}).open(t.Context(), &m, m.Files[0])
+	require.ErrorIs(t, err, errBusy)
+	require.NotContains(t, err.Error(), "is damaged")
 }
