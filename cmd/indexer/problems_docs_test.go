@@ -68,6 +68,7 @@ var documented = map[string]struct {
 	"internal/export/lock.go":     {1, []string{"`export`: another export"}},
 	"internal/export/manifest.go": {3, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: a manifest is of another"}},
 	"internal/export/plan.go":     {4, []string{"`export`, `prune --exported`: the database goes up to", "`export`, `import`, `prune --exported`: a manifest is of another", "`export`, `prune --exported`: updates changed"}},
+	"internal/export/role.go":     {1, []string{"`export`, `import`, `prune --exported`: the object store"}},
 	"internal/export/rows.go":     {1, []string{"`export`, `import`, `prune --exported`: a manifest is of another"}},
 
 	"participant/codes.go": {20, []string{"the participant is pruned up to offset P", "the ledger ends below the checkpoint", "it does not know a package", "the synchronizer is not known", "`ledger contracts`: the server refuses the token",

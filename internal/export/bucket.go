@@ -12,12 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"ledgerindexer/ledger"
 )
@@ -54,9 +52,9 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
 		return nil, errors.New("AWS_ENDPOINT_URL has to be the address of the object store, such as https://s3.example.com")
 	}
-	access := credentialsOf(getenv)
-	if access == nil {
-		return nil, fmt.Errorf("set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by which %s is accessed, or give the pod or task a role", name)
+	access, err := credentialsOf(getenv)
+	if err != nil {
+		return nil, err
 	}
 	secure := endpoint.Scheme == "https"
 	transport, err := minio.DefaultTransport(secure)
@@ -68,21 +66,6 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 		Creds: access, Secure: secure, Region: getenv("AWS_REGION"), Transport: transport,
 	})
 	return b, err
-}
-
-// ofRole are the variables by which a cluster tells a pod, or a task, where the credentials of its role are to be had.
-var ofRole = []string{"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
-
-// credentialsOf are those of the variables, else those of a role, which are fetched again before they expire; nil: there are none.
-func credentialsOf(getenv func(string) string) *credentials.Credentials {
-	key, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
-	switch {
-	case key != "" && secret != "":
-		return credentials.NewStaticV4(key, secret, getenv("AWS_SESSION_TOKEN"))
-	case slices.ContainsFunc(ofRole, func(name string) bool { return getenv(name) != "" }):
-		return credentials.NewIAM("")
-	}
-	return nil
 }
 
 // impatient ends connections over which nothing came or went for so long.
@@ -294,7 +277,7 @@ func (b *bucket) failed(what, name string, err error) error {
 	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
 		do = "make room in the object store, or raise its quota, and run the command again"
 	case answer.StatusCode == http.StatusForbidden || answer.StatusCode == http.StatusUnauthorized || answer.Code == "ExpiredToken" || answer.Code == "InvalidToken":
-		do = "see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and this machine's clock, and what they may do in the bucket: list, get, put and delete objects, and list and abort uploads"
+		do = "see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, or the role of the pod or task, and this machine's clock, and what they may do in the bucket: list, get, put and delete objects, and list and abort uploads"
 	case answer.StatusCode == http.StatusMovedPermanently || answer.Code == minio.AuthorizationHeaderMalformed:
 		do = "set AWS_REGION to the bucket's region"
 	case errors.Is(err, context.Canceled):

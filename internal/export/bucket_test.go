@@ -192,7 +192,7 @@ func TestFaultsOfAnObjectStore(t *testing.T) {
 		"a connection is cut while an object is read": {once(http.MethodGet, cutAfter(2)), nil},
 		"a connection is cut before the first byte":   {once(http.MethodGet, cutAfter(0)), nil},
 		"another clock":                               {always(http.MethodPut, answer(http.StatusForbidden, "RequestTimeTooSkewed")), []string{"this machine's clock"}},
-		"refused":                                     {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID"}},
+		"refused":                                     {always(http.MethodPut, answer(http.StatusForbidden, "AccessDenied")), []string{"AWS_ACCESS_KEY_ID", "role of the pod"}},
 		"no such token":                               {always(http.MethodPut, answer(http.StatusBadRequest, "InvalidToken")), []string{"AWS_SESSION_TOKEN"}},
 		"full":                                        {always(http.MethodPut, answer(http.StatusInsufficientStorage, "XMinioStorageFull")), []string{"make room"}},
 		"quota":                                       {always(http.MethodPut, answer(http.StatusConflict, "QuotaExceeded")), []string{"quota"}},
