@@ -52,7 +52,7 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {
 		return nil, errors.New("AWS_ENDPOINT_URL has to be the address of the object store, such as https://s3.example.com")
 	}
-	access, err := credentialsOf(getenv)
+	access, err := credentialsOf(*endpoint, getenv)
 	if err != nil {
 		return nil, err
 	}

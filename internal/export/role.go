@@ -12,6 +12,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"ledgerindexer/ledger"
 )
@@ -23,7 +24,7 @@ const tokenFile = "AWS_WEB_IDENTITY_TOKEN_FILE"
 var ofRole = []string{tokenFile, "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"}
 
 // credentialsOf are those of the variables, else those of a role, which are fetched again before they expire.
-func credentialsOf(getenv func(string) string) (*credentials.Credentials, error) {
+func credentialsOf(endpoint url.URL, getenv func(string) string) (*credentials.Credentials, error) {
 	key, secret := getenv("AWS_ACCESS_KEY_ID"), getenv("AWS_SECRET_ACCESS_KEY")
 	const set = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, by which the object store is accessed"
 	switch {
@@ -31,6 +32,8 @@ func credentialsOf(getenv func(string) string) (*credentials.Credentials, error)
 		return credentials.NewStaticV4(key, secret, getenv("AWS_SESSION_TOKEN")), nil
 	case !slices.ContainsFunc(ofRole, func(name string) bool { return getenv(name) != "" }):
 		return nil, errors.New(set + ", or give the pod or task a role")
+	case getenv(tokenFile) != "" && !s3utils.IsAmazonEndpoint(endpoint):
+		return nil, errors.New(set + ": for the token of " + tokenFile + " only Amazon gives credentials, and AWS_ENDPOINT_URL is of another store")
 	}
 	return credentials.New(role{new(credentials.IAM)}), nil
 }

@@ -102,3 +102,24 @@ func TestWhereTheCredentialsOfATaskAre(t *testing.T) {
 	require.ErrorContains(t, err, "fetch the credentials of the role: EOF")
 	require.NotContains(t, err.Error(), "unspoken")
 }
+
+// The token of a pod goes to Amazon only, and to nobody where the store is another's.
+func TestTokensAreForAmazonOnly(t *testing.T) {
+	t.Parallel()
+	for endpoint, refused := range map[string]bool{
+		"": false, "https://s3.eu-central-1.amazonaws.com": false, "https://bucket.vpce-1a2b3c4d-5e6f.s3.eu-central-1.vpce.amazonaws.com": false,
+		"https://s3.example.com": true, "https://s3.amazonaws.com.example.com": true,
+	} {
+		environ := map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "/token", "AWS_ROLE_ARN": "arn:aws:iam::1:role/exports", "AWS_ENDPOINT_URL": endpoint}
+		getenv := func(name string) string { return environ[name] }
+		_, err := openBucket("s3://there/x", getenv)
+		require.Equal(t, refused, err != nil, endpoint)
+		if refused {
+			require.ErrorContains(t, err, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+			require.ErrorContains(t, err, "AWS_WEB_IDENTITY_TOKEN_FILE")
+		}
+		environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"] = "key", "secret"
+		_, err = openBucket("s3://there/x", getenv)
+		require.NoError(t, err, "with keys the token is not used")
+	}
+}
