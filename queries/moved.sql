@@ -43,13 +43,29 @@ SELECT DISTINCT ON (c.contract_id) c.contract_id, c.payload
 FROM creations c WHERE c.contract_id = ANY (@contract_ids::text[]) AND c.payload IS NOT NULL ORDER BY c.contract_id;
 
 -- name: RecordOrigin :one
--- By which rules a record of the transaction history follows from an update, and the offset of that. No row: from none, or it is not stored.
-SELECT t.rules::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
-WHERE t.seq = @seq AND t.rules IS NOT NULL LIMIT 1;
+-- By which rules a record of the transaction history follows from an update, 0: not known, and the offset of that. No row: from none, or it is not
+-- stored.
+SELECT coalesce(t.rules, 0)::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
+WHERE t.seq = @seq LIMIT 1;
 
 -- name: RecordsAreDerived :one
--- Whether the records that are stored follow from updates.
-SELECT coalesce((SELECT t.rules IS NOT NULL FROM transactions t LIMIT 1), false)::boolean AS derived;
+-- Whether the records that are stored follow from updates. Damage to some of them, or to the name of the network, does not change the answer: the
+-- network is then whose updates are stored.
+SELECT (
+    EXISTS (SELECT FROM (SELECT t.rules FROM transactions t ORDER BY t.seq DESC LIMIT 1000) x WHERE x.rules IS NOT NULL)
+    OR EXISTS (SELECT FROM network n JOIN participant p ON p.participant_id = n.network_id) AND EXISTS (SELECT FROM transactions)
+)::boolean AS derived;
+
+-- name: RecordsDerivedBy :many
+-- The seqs after one up to another of the records that have one of some event ids, and follow by some rules. For "+ 0" see TransactionsIDsStored.
+SELECT t.seq, t.event_id
+FROM (SELECT unnest(@event_ids::text[]) AS event_id) w JOIN transactions t ON t.event_id = w.event_id
+WHERE t.seq + 0 > @from_exclusive::bigint AND t.seq + 0 <= @to_inclusive::bigint AND t.rules = @rules::integer
+ORDER BY t.seq;
+
+-- name: RecordsCount :one
+-- How many records are stored after one seq up to another.
+SELECT count(*) AS records FROM transactions t WHERE t.seq > @from_exclusive AND t.seq <= @to_inclusive;
 
 -- name: RecordColumns :one
 -- The columns of a table of records, in their order, as a list of expressions: of a copy of a row s whose seq is greater by $1.

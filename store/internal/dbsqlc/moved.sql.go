@@ -178,8 +178,8 @@ func (q *Queries) RecordColumns(ctx context.Context, db DBTX, relation string) (
 }
 
 const recordOrigin = `-- name: RecordOrigin :one
-SELECT t.rules::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
-WHERE t.seq = $1 AND t.rules IS NOT NULL LIMIT 1
+SELECT coalesce(t.rules, 0)::integer AS rules, u.ledger_offset FROM transactions t JOIN updates u ON u.update_id = update_id_of(t.event_id)
+WHERE t.seq = $1 LIMIT 1
 `
 
 type RecordOriginRow struct {
@@ -187,7 +187,8 @@ type RecordOriginRow struct {
 	LedgerOffset int64 `db:"ledger_offset"`
 }
 
-// By which rules a record of the transaction history follows from an update, and the offset of that. No row: from none, or it is not stored.
+// By which rules a record of the transaction history follows from an update, 0: not known, and the offset of that. No row: from none, or it is not
+// stored.
 func (q *Queries) RecordOrigin(ctx context.Context, db DBTX, seq int64) (RecordOriginRow, error) {
 	row := db.QueryRow(ctx, recordOrigin, seq)
 	var i RecordOriginRow
@@ -196,15 +197,81 @@ func (q *Queries) RecordOrigin(ctx context.Context, db DBTX, seq int64) (RecordO
 }
 
 const recordsAreDerived = `-- name: RecordsAreDerived :one
-SELECT coalesce((SELECT t.rules IS NOT NULL FROM transactions t LIMIT 1), false)::boolean AS derived
+SELECT (
+    EXISTS (SELECT FROM (SELECT t.rules FROM transactions t ORDER BY t.seq DESC LIMIT 1000) x WHERE x.rules IS NOT NULL)
+    OR EXISTS (SELECT FROM network n JOIN participant p ON p.participant_id = n.network_id) AND EXISTS (SELECT FROM transactions)
+)::boolean AS derived
 `
 
-// Whether the records that are stored follow from updates.
+// Whether the records that are stored follow from updates. Damage to some of them, or to the name of the network, does not change the answer: the
+// network is then whose updates are stored.
 func (q *Queries) RecordsAreDerived(ctx context.Context, db DBTX) (bool, error) {
 	row := db.QueryRow(ctx, recordsAreDerived)
 	var derived bool
 	err := row.Scan(&derived)
 	return derived, err
+}
+
+const recordsCount = `-- name: RecordsCount :one
+SELECT count(*) AS records FROM transactions t WHERE t.seq > $1 AND t.seq <= $2
+`
+
+type RecordsCountParams struct {
+	FromExclusive int64 `db:"from_exclusive"`
+	ToInclusive   int64 `db:"to_inclusive"`
+}
+
+// How many records are stored after one seq up to another.
+func (q *Queries) RecordsCount(ctx context.Context, db DBTX, arg RecordsCountParams) (int64, error) {
+	row := db.QueryRow(ctx, recordsCount, arg.FromExclusive, arg.ToInclusive)
+	var records int64
+	err := row.Scan(&records)
+	return records, err
+}
+
+const recordsDerivedBy = `-- name: RecordsDerivedBy :many
+SELECT t.seq, t.event_id
+FROM (SELECT unnest($1::text[]) AS event_id) w JOIN transactions t ON t.event_id = w.event_id
+WHERE t.seq + 0 > $2::bigint AND t.seq + 0 <= $3::bigint AND t.rules = $4::integer
+ORDER BY t.seq
+`
+
+type RecordsDerivedByParams struct {
+	EventIds      []string `db:"event_ids"`
+	FromExclusive int64    `db:"from_exclusive"`
+	ToInclusive   int64    `db:"to_inclusive"`
+	Rules         int32    `db:"rules"`
+}
+
+type RecordsDerivedByRow struct {
+	Seq     int64  `db:"seq"`
+	EventID string `db:"event_id"`
+}
+
+// The seqs after one up to another of the records that have one of some event ids, and follow by some rules. For "+ 0" see TransactionsIDsStored.
+func (q *Queries) RecordsDerivedBy(ctx context.Context, db DBTX, arg RecordsDerivedByParams) ([]RecordsDerivedByRow, error) {
+	rows, err := db.Query(ctx, recordsDerivedBy,
+		arg.EventIds,
+		arg.FromExclusive,
+		arg.ToInclusive,
+		arg.Rules,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RecordsDerivedByRow
+	for rows.Next() {
+		var i RecordsDerivedByRow
+		if err := rows.Scan(&i.Seq, &i.EventID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const updatesBack = `-- name: UpdatesBack :one

@@ -5,15 +5,13 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // Updates reads which updates after one offset up to another move amulets, in order, with the records that were noted of them.
-func Updates(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
-	exercises, err := q.MovedExercises(ctx, tx, dbsqlc.MovedExercisesParams{
+func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, to ledger.Offset) (list []ledger.MovedUpdate, err error) {
+	exercises, err := q.MovedExercises(ctx, db, dbsqlc.MovedExercisesParams{
 		FromExclusive: int64(after), ToInclusive: int64(to), Choices: ledger.MovingChoices(),
 	})
 	if err != nil {
@@ -56,7 +54,7 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, after, to ledger
 	if len(wanted) == 0 {
 		return list, nil
 	}
-	amulets, err := q.MovedAmulets(ctx, tx, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
+	amulets, err := q.MovedAmulets(ctx, db, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
 		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
 	}
@@ -68,7 +66,7 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, after, to ledger
 		u := &list[at]
 		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
 	}
-	return list, addContracts(ctx, q, tx, list, contracts)
+	return list, addContracts(ctx, q, db, list, contracts)
 }
 
 func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
@@ -88,11 +86,11 @@ func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
 }
 
 // addContracts adds the payloads of contracts to the exercises that want them.
-func addContracts(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, list []ledger.MovedUpdate, contracts []string) error {
+func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, contracts []string) error {
 	if len(contracts) == 0 {
 		return nil
 	}
-	found, err := q.MovedContracts(ctx, tx, contracts)
+	found, err := q.MovedContracts(ctx, db, contracts)
 	if err != nil {
 		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
 	}
