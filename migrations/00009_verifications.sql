@@ -92,4 +92,4 @@ COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN verified_seq();
-COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. NULL: no history has been read.';
+COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. It stays there too where records of pruned updates were carried when the history was derived again: these can''t be compared, and ledger.verifications says what was after them. NULL: no history has been read.';
