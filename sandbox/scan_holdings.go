@@ -11,15 +11,8 @@ const pathHoldingsSummary = "/v1/holdings/summary"
 
 // holdingsSummary implements POST /v1/holdings/summary: what each of some owners held at a snapshot, by initial amounts. Who held nothing is not listed.
 func (s *Scan) holdingsSummary(w http.ResponseWriter, r *http.Request) {
-	q, refused := s.snapshotQuery(w, r, "owner_party_ids")
-	if refused != "" {
-		writeScanError(w, http.StatusBadRequest, refused)
-		return
-	}
-	v := s.network()
-	at, missing := s.snapshotAt(v, &q)
-	if missing != "" {
-		writeScanError(w, http.StatusNotFound, missing)
+	v, q, at, ok := s.snapshotAsked(w, r, "owner_party_ids")
+	if !ok {
 		return
 	}
 	type sums struct{ locked, unlocked int64 }

@@ -177,17 +177,26 @@ func (s *Scan) snapshotAt(v *networkView, q *snapshotQuery) (at int64, missing s
 	return at, ""
 }
 
-// networkACS implements POST /v1/state/acs.
-func (s *Scan) networkACS(w http.ResponseWriter, r *http.Request) {
-	q, refused := s.snapshotQuery(w, r, "page_size")
+// snapshotAsked reads which snapshot a request names, and whether there is one; what is wrong is answered, and ok false.
+func (s *Scan) snapshotAsked(w http.ResponseWriter, r *http.Request, needed string) (v *networkView, q snapshotQuery, at int64, ok bool) {
+	q, refused := s.snapshotQuery(w, r, needed)
 	if refused != "" {
 		writeScanError(w, http.StatusBadRequest, refused)
-		return
+		return nil, q, 0, false
 	}
-	v := s.network()
+	v = s.network()
 	at, missing := s.snapshotAt(v, &q)
 	if missing != "" {
 		writeScanError(w, http.StatusNotFound, missing)
+		return nil, q, 0, false
+	}
+	return v, q, at, true
+}
+
+// networkACS implements POST /v1/state/acs.
+func (s *Scan) networkACS(w http.ResponseWriter, r *http.Request) {
+	v, q, at, ok := s.snapshotAsked(w, r, "page_size")
+	if !ok {
 		return
 	}
 	list := v.snapshot(v.after(q.migration, at))
