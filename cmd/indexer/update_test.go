@@ -181,7 +181,7 @@ func TestUpdateWhenTheLedgerFails(t *testing.T) {
 		says   string
 	}{
 		"/v2/updates/update-by-id":        {http.StatusNotFound, config.ExitProblem, "does not offer to look updates up"},
-		"/v2/state/latest-pruned-offsets": {http.StatusServiceUnavailable, config.ExitFailed, "503"},
+		"/v2/state/latest-pruned-offsets": {http.StatusServiceUnavailable, config.ExitFailed, "503 Service Unavailable"},
 	} {
 		next := sandbox.NewServer(l, sandbox.ServerOptions{Rewrite: func(e sandbox.Element) []byte { return nil }})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
