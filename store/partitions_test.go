@@ -35,6 +35,21 @@ func TestAttachedPartitionsAreAnnounced(t *testing.T) {
 		GROUP BY 1 ORDER BY 1`))
 }
 
+// Partitions that are being vacuumed, or analyzed, hold up no new ones.
+func TestPartitionsAttachBesideVacuum(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1"))
+	vacuum, err := d.Connect().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = vacuum.Exec(t.Context(), "LOCK TABLE indexer.updates_p0 IN SHARE UPDATE EXCLUSIVE MODE")
+	require.NoError(t, err)
+	d.append(l, 1, storetest.NewUpdate(partitions.FirstWidth, "sync::1"))
+	require.Equal(t, "2", d.Row("SELECT count(*) FROM indexer.partitions WHERE relation = 'updates'"))
+	require.NoError(t, vacuum.Rollback(t.Context()))
+}
+
 // Sparse offsets, at borders, downwards and at the end of what a bigint holds.
 func TestPartitionsTakeSparseOffsets(t *testing.T) {
 	t.Parallel()

@@ -256,13 +256,14 @@ func (p *Set) attach(ctx context.Context, relation string, s span) error {
 
 // announce has every session read the list of partitions again. A session that was reading it while a partition was attached may
 // keep the list without it: PostgreSQL can take in the notice of the change before the old list is stored. It would see none of
-// the partition's rows, and write none, until the next change of the table; this is that change.
+// the partition's rows, and write none, until the next change of the table; this is that change. It changes the parent alone: a
+// partition that is being vacuumed would make it wait, and the vacuum end early.
 func (p *Set) announce(ctx context.Context, relation string) error {
 	column, err := partitionColumn(relation)
 	if err != nil {
 		return err
 	}
-	change := fmt.Sprintf("ALTER TABLE %s ALTER COLUMN %s SET STATISTICS -1", quoted(relation), column) // its default
+	change := fmt.Sprintf("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS -1", quoted(relation), column) // its default
 	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, change); err != nil {
 			return fmt.Errorf("announce a partition of %s: %w", relation, err)
