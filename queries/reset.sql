@@ -19,11 +19,14 @@ WITH ended AS (
 SELECT FROM ended;
 
 -- name: ResetCoverage :one
--- Removes the coverage above the offset, and shortens the range that contains it.
-WITH cut AS (
-    UPDATE coverage_both c SET to_inclusive = @after, digest = changed_digest(c, jsonb_build_object('to_inclusive', @after::bigint))
-    WHERE c.from_exclusive < @after AND c.to_inclusive > @after
-), gone AS (
-    DELETE FROM coverage_both d WHERE d.from_exclusive >= @after RETURNING d.is_copy
+-- Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that. They are two statements because
+-- this one may wait for a process that fills in history and makes the range above begin lower: only the next statement sees that it contains
+-- the offset now.
+WITH gone AS (
+    DELETE FROM coverage_both c WHERE c.from_exclusive >= @after RETURNING c.is_copy
 )
 SELECT count(*) FROM gone WHERE NOT is_copy;
+
+-- name: ResetCoverageCut :exec
+UPDATE coverage_both c SET to_inclusive = @after, digest = changed_digest(c, jsonb_build_object('to_inclusive', @after::bigint))
+WHERE c.from_exclusive < @after AND c.to_inclusive > @after;

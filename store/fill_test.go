@@ -311,6 +311,32 @@ func TestFillingInBesideTheFirstUpdates(t *testing.T) {
 	}
 }
 
+// A reset to where indexing began waits for who fills in history up to there, whose range then begins lower, and claims nothing above.
+func TestAResetBesideFillingIn(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.leadUpdates(d.store())
+	require.NoError(t, up.Start(ctx, "participant::1", storetest.Scope, 100, false))
+	later := life(100, 110, 110, []string{"new"}, nil)
+	require.NoError(t, up.Append(ctx, storetest.Scope, later))
+	l := d.leadBackfill(d.store())
+	rewrites := d.Begin("LOCK TABLE indexer.rewrites IN SHARE ROW EXCLUSIVE MODE")
+	filled, reset := make(chan error, 1), make(chan error, 1)
+	go func() { filled <- l.Fill(ctx, storetest.Scope, life(90, 100, 95, []string{"old"}, nil)) }()
+	d.WaitForLock("%LOCK TABLE rewrites%")
+	go func() { _, err := up.Reset(ctx, 100); reset <- err }()
+	d.WaitForLock("%ResetCoverage%")
+	require.NoError(t, rewrites.Rollback(ctx))
+	require.NoError(t, <-filled)
+	require.NoError(t, <-reset)
+	require.Equal(t, []string{"90 100"}, d.Coverage())
+	require.Equal(t, "100", d.Watermark())
+	require.NoError(t, up.Append(ctx, storetest.Scope, later))
+	require.Equal(t, []string{"90 110"}, d.Coverage())
+	require.Empty(t, d.differences(up.store))
+}
+
 func TestWhatIsUnfilled(t *testing.T) {
 	t.Parallel()
 	c := held.Ranges{{From: 10, To: 20}, {From: 20, To: 25}, {From: 40, To: 50}}

@@ -161,7 +161,11 @@ func (l *UpdatesWriter) removeRows(ctx context.Context, tx pgx.Tx, table *tables
 	case tables.Reopen:
 		return l.store.db.Queries.ResetLifetimes(ctx, tx, after)
 	case tables.Cut:
-		return l.store.db.Queries.ResetCoverage(ctx, tx, after)
+		removed, err := l.store.db.Queries.ResetCoverage(ctx, tx, after)
+		if err != nil {
+			return 0, err
+		}
+		return removed, l.store.db.Queries.ResetCoverageCut(ctx, tx, after)
 	}
 	return 0, nil
 }

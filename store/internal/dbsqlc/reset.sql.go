@@ -10,21 +10,30 @@ import (
 )
 
 const resetCoverage = `-- name: ResetCoverage :one
-WITH cut AS (
-    UPDATE coverage_both c SET to_inclusive = $1, digest = changed_digest(c, jsonb_build_object('to_inclusive', $1::bigint))
-    WHERE c.from_exclusive < $1 AND c.to_inclusive > $1
-), gone AS (
-    DELETE FROM coverage_both d WHERE d.from_exclusive >= $1 RETURNING d.is_copy
+WITH gone AS (
+    DELETE FROM coverage_both c WHERE c.from_exclusive >= $1 RETURNING c.is_copy
 )
 SELECT count(*) FROM gone WHERE NOT is_copy
 `
 
-// Removes the coverage above the offset, and shortens the range that contains it.
+// Removes the coverage above the offset, except for a range that contains it: ResetCoverageCut shortens that. They are two statements because
+// this one may wait for a process that fills in history and makes the range above begin lower: only the next statement sees that it contains
+// the offset now.
 func (q *Queries) ResetCoverage(ctx context.Context, db DBTX, after int64) (int64, error) {
 	row := db.QueryRow(ctx, resetCoverage, after)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const resetCoverageCut = `-- name: ResetCoverageCut :exec
+UPDATE coverage_both c SET to_inclusive = $1, digest = changed_digest(c, jsonb_build_object('to_inclusive', $1::bigint))
+WHERE c.from_exclusive < $1 AND c.to_inclusive > $1
+`
+
+func (q *Queries) ResetCoverageCut(ctx context.Context, db DBTX, after int64) error {
+	_, err := db.Exec(ctx, resetCoverageCut, after)
+	return err
 }
 
 const resetLifetimes = `-- name: ResetLifetimes :execrows
