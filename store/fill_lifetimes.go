@@ -92,6 +92,11 @@ func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok b
 
 func (s *stateFill) begin(ctx context.Context) error {
 	return s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
+		if !s.known { // a reset, or a change of the scope, that is under way has found nothing to begin again, and changes what would be read
+			if err := s.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
+				return err
+			}
+		}
 		q := s.leader.store.db.Queries
 		begun, err := q.FillLifetimesBegin(ctx, tx, &s.start)
 		if err == nil && begun == 0 {

@@ -113,6 +113,39 @@ func TestResetWhileLifetimesAreWorkedOut(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
+// Who begins to compute lifetimes waits for a reset that is under way: it would read events that the reset removes.
+func TestLifetimesBegunBesideAReset(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.leadUpdates(d.store())
+	require.NoError(t, up.Start(ctx, "participant::1", storetest.Scope, 100, false))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(100, 105, 105, []string{"new"}, nil)))
+	require.NoError(t, up.Append(ctx, storetest.Scope, life(105, 110, 110, nil, []string{"ended"})))
+	l := d.leadBackfill(d.store())
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 100, 60, []string{"stays", "ended"}, nil)))
+	rewrites := d.Begin("LOCK TABLE indexer.rewrites IN SHARE ROW EXCLUSIVE MODE")
+	reset, filled := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := up.Reset(ctx, 107); reset <- err }()
+	d.WaitForLock("%LOCK TABLE rewrites%")
+	go func() {
+		for {
+			if _, _, done, err := l.FillState(ctx); err != nil || done {
+				filled <- err
+				return
+			}
+		}
+	}()
+	d.WaitFor(storetest.Waiting, 2)
+	require.NoError(t, rewrites.Rollback(ctx))
+	require.NoError(t, <-reset)
+	require.NoError(t, <-filled)
+	active, lifetimes := d.activeAndLifetimes()
+	require.Equal(t, []string{"ended", "new", "stays"}, active)
+	require.Empty(t, lifetimes)
+	requireNoDerivedDifferences(t, up.store)
+}
+
 // What was read of events that were changed before it is written is not written: neither a step nor the end.
 func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
