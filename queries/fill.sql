@@ -28,8 +28,8 @@ SELECT began_at FROM fill;
 SELECT coalesce((SELECT x.xmin::text FROM fill x), '')::text AS mark;
 
 -- name: FillHold :exec
--- Keeps the filled history from changing until the transaction ends.
-SELECT FROM fill FOR SHARE;
+-- Keeps history from being filled in until the transaction ends: whoever does writes the floors. Table fill may have no row yet.
+SELECT FROM floors f WHERE f.stream = 'updates' FOR SHARE;
 
 -- name: FillUnderWay :one
 -- Whether a process leads the filling in.

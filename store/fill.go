@@ -68,7 +68,8 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 		if err := l.cover(ctx, tx, scope, b.from, b.to); err != nil {
 			return err
 		}
-		if err := l.forgetCarried(ctx, tx, b); err != nil {
+		replaced, err := l.forgetCarried(ctx, tx, b)
+		if err != nil {
 			return err
 		}
 		if err := writing.CopyFacts(ctx, l.store.db, tx, &b.facts); err != nil {
@@ -83,6 +84,11 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 		if err := l.lowerFloor(ctx, tx, scope, int64(b.from), int64(b.to)); err != nil {
 			return err
 		}
+		if replaced { // behind the floors, which keep the snapshot from being sealed beside this
+			if err := writing.Unseal(ctx, tx, findings.SealedSnapshot, 0); err != nil {
+				return err
+			}
+		}
 		return writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(b.from), int64(b.to), writing.FilledIn)
 	})
 	if err != nil {
@@ -92,12 +98,12 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 	return nil
 }
 
-// forgetCarried removes the carried rows of a batch's range: its facts take their place.
-func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) error {
+// forgetCarried removes the carried rows of a batch's range: its facts take their place. It reports whether there were any.
+func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch) (replaced bool, err error) {
 	q := l.store.db.Queries
 	gone, err := q.CarriedCreatedForget(ctx, tx, dbsqlc.CarriedCreatedForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
 	if err != nil {
-		return fmt.Errorf("remove what a snapshot brought: %w", err)
+		return false, fmt.Errorf("remove what a snapshot brought: %w", err)
 	}
 	created := map[rows.EventPlace]bool{}
 	if len(gone) > 0 {
@@ -107,7 +113,7 @@ func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch)
 	}
 	for _, c := range gone {
 		if c.Active && !created[rows.EventPlace{Offset: c.LedgerOffset, NodeID: c.NodeID}] {
-			return &ledger.Problem{
+			return false, &ledger.Problem{
 				What: fmt.Sprintf("the snapshot that is carried has contract %s, created at offset %d (node %d), and the participant's updates don't show that",
 					c.ContractID, c.LedgerOffset, c.NodeID),
 				Do: fmt.Sprintf("the participant contradicts itself: nothing of this range was stored; report it to its operator, "+
@@ -117,12 +123,9 @@ func (l *BackfillWriter) forgetCarried(ctx context.Context, tx pgx.Tx, b *batch)
 	}
 	removed, err := q.CarriedRestForget(ctx, tx, dbsqlc.CarriedRestForgetParams{FromExclusive: int64(b.from), ToInclusive: int64(b.to)})
 	if err != nil {
-		return fmt.Errorf("remove what a snapshot brought: %w", err)
+		return false, fmt.Errorf("remove what a snapshot brought: %w", err)
 	}
-	if removed == 0 && len(gone) == 0 {
-		return nil
-	}
-	return writing.Unseal(ctx, tx, findings.SealedSnapshot, 0)
+	return removed > 0 || len(gone) > 0, nil
 }
 
 // forgetLookups forgets the look-ups of contracts whose creation has come.

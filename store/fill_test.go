@@ -337,6 +337,47 @@ func TestAResetBesideFillingIn(t *testing.T) {
 	require.Empty(t, d.differences(up.store))
 }
 
+// A snapshot of which history replaces rows meanwhile does not stay sealed: either the seal comes first and is forgotten, or it is not made.
+func TestASnapshotIsSealedBesideFillingIn(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]struct{ table, statement string }{
+		"sealed first":    {"lookups", "%DELETE FROM lookups%"},
+		"filled in first": {"rewrites", "%LOCK TABLE rewrites%"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			ctx := t.Context()
+			up := d.seeded(storetest.ActiveEntry(50, 0, "replaced", "sync::1", 0))
+			digest, err := Audit.Stored(up.store).SnapshotRows(ctx, 100)
+			require.NoError(t, err)
+			l := d.leadBackfill(d.store())
+			lock := d.Begin("LOCK TABLE indexer." + wait.table + " IN SHARE ROW EXCLUSIVE MODE")
+			filled := make(chan error, 1)
+			go func() { filled <- l.Fill(ctx, storetest.Scope, life(40, 60, 50, []string{"replaced"}, nil)) }()
+			d.WaitForLock(wait.statement)
+			sealed, sealing := false, make(chan error, 1)
+			go func() {
+				var err error
+				sealed, err = Audit.Sealer(up.store, up.Leader).SealSnapshot(ctx, 100, digest, findings.Comparison{})
+				sealing <- err
+			}()
+			if name == "sealed first" {
+				require.NoError(t, <-sealing)
+				require.True(t, sealed)
+				require.NoError(t, lock.Rollback(ctx))
+			} else {
+				d.WaitFor(storetest.Waiting, 2)
+				require.NoError(t, lock.Rollback(ctx))
+				require.NoError(t, <-sealing)
+				require.False(t, sealed)
+			}
+			require.NoError(t, <-filled)
+			require.Empty(t, d.Rows("SELECT stream FROM indexer.verifications"))
+		})
+	}
+}
+
 func TestWhatIsUnfilled(t *testing.T) {
 	t.Parallel()
 	c := held.Ranges{{From: 10, To: 20}, {From: 20, To: 25}, {From: 40, To: 50}}

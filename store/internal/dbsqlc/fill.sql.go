@@ -257,10 +257,10 @@ func (q *Queries) FillBeganAt(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const fillHold = `-- name: FillHold :exec
-SELECT FROM fill FOR SHARE
+SELECT FROM floors f WHERE f.stream = 'updates' FOR SHARE
 `
 
-// Keeps the filled history from changing until the transaction ends.
+// Keeps history from being filled in until the transaction ends: whoever does writes the floors. Table fill may have no row yet.
 func (q *Queries) FillHold(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, fillHold)
 	return err
