@@ -108,15 +108,8 @@ DELETE FROM lookup_exact_payloads x USING gone g
 WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
 
 -- name: FillLifetimesBegin :execrows
--- Begins to compute lifetimes from an offset on; NULL: stops that. Removes what was computed before and is not shown yet.
-WITH active AS (
-    DELETE FROM fill_active
-), lifetimes AS (
-    DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
-        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
-)
-UPDATE fill_both f SET lifetimes_to = sqlc.narg('from_offset')::bigint,
-    digest = changed_digest(f, jsonb_build_object('lifetimes_to', sqlc.narg('from_offset')::bigint));
+-- Begins to compute lifetimes from an offset on.
+UPDATE fill_both f SET lifetimes_to = @from_offset::bigint, digest = changed_digest(f, jsonb_build_object('lifetimes_to', @from_offset::bigint));
 
 -- name: FillLifetimesAdvance :one
 -- Moves the end of the computed lifetimes by compare-and-swap.
@@ -127,12 +120,20 @@ WITH moved AS (
 )
 SELECT count(*) FROM moved WHERE NOT is_copy;
 
--- name: FillLifetimesForget :exec
+-- name: FillLifetimesForget :execrows
 -- Makes the computing of lifetimes begin again, because rows after an offset changed. It does so even where it has not come that far:
--- its next step may have read these rows already.
+-- its next step may have read these rows already. 0: none are being computed.
 UPDATE fill_both x SET lifetimes_to = NULL, digest = changed_digest(x, '{"lifetimes_to": null}')
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > @after::bigint OR EXISTS (
     SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
+
+-- name: FillLifetimesDrop :exec
+-- Removes the lifetimes that were computed and are not shown yet.
+WITH active AS (
+    DELETE FROM fill_active
+)
+DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
+    l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL));
 
 -- name: FillActivate :exec
 -- Adds the contracts that were found to be active.

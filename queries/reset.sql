@@ -2,8 +2,7 @@
 -- counts the removed rows.
 
 -- name: ResetLifetimes :execrows
--- Lifetimes that began up to the offset become active again. Exception: those of filled history while the active set at its end is
--- unknown, which are computed again.
+-- Lifetimes that began up to the offset become active again.
 WITH ended AS (
     DELETE FROM lifetimes l WHERE l.deactivated_offset > @after
     RETURNING l.*
@@ -13,8 +12,7 @@ WITH ended AS (
     SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, e.reassignment_counter,
         e.position_id, e.amount, e.locked, e.locked_until, e.stakeholders_ref
     FROM ended e
-    WHERE e.activated_offset <= @after AND NOT EXISTS (
-        SELECT FROM fill x, floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
+    WHERE e.activated_offset <= @after
 )
 SELECT FROM ended;
 

@@ -98,7 +98,7 @@ func (s *stateFill) begin(ctx context.Context) error {
 			}
 		}
 		q := s.leader.store.db.Queries
-		begun, err := q.FillLifetimesBegin(ctx, tx, &s.start)
+		begun, err := q.FillLifetimesBegin(ctx, tx, s.start)
 		if err == nil && begun == 0 {
 			err = ErrWatermarkMoved
 		}

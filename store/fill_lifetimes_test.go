@@ -113,6 +113,36 @@ func TestResetWhileLifetimesAreWorkedOut(t *testing.T) {
 	requireNoDerivedDifferences(t, up.store)
 }
 
+// Lifetimes that have to be computed again are removed at once, so that whoever compares meanwhile takes them for no damage.
+func TestLifetimesThatAreComputedAgainAreRemoved(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*testDB, *UpdatesWriter) error{
+		"reset": func(d *testDB, up *UpdatesWriter) error { _, err := up.Reset(d.T.Context(), 110); return err },
+		"repaired": func(d *testDB, up *UpdatesWriter) error {
+			return d.repairs(up.store).RepairUpdates(d.T.Context(), storetest.Scope, ledger.Page{From: 70, To: 80})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDatabase(t)
+			up, l := d.filling()
+			_, lifetimes := d.activeAndLifetimes()
+			require.Equal(t, []string{"ended 60 110"}, lifetimes)
+			require.NoError(t, change(d, up))
+			active, lifetimes := d.activeAndLifetimes()
+			require.Equal(t, []string{"new"}, active)
+			require.Empty(t, lifetimes)
+			require.Empty(t, d.Rows("SELECT contract_id FROM indexer.fill_active"))
+			requireNoDerivedDifferences(t, up.store)
+			d.fillState(l)
+			active, lifetimes = d.activeAndLifetimes()
+			require.Equal(t, []string{"new", "stays"}, active)
+			require.Equal(t, []string{"ended 60 110"}, lifetimes)
+			requireNoDerivedDifferences(t, up.store)
+		})
+	}
+}
+
 // Who begins to compute lifetimes waits for a reset that is under way: it would read events that the reset removes.
 func TestLifetimesBegunBesideAReset(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/store/internal/held"
 	"ledgerindexer/store/internal/leadership"
 	"ledgerindexer/store/internal/tables"
+	"ledgerindexer/store/internal/writing"
 )
 
 // LowerSnapshot stores a snapshot that is to lower the state floor to its offset. Its rows are carried rows that wait: they are not shown, and
@@ -132,14 +133,7 @@ func (s *LowerSnapshot) WriteSnapshotPage(
 
 // dropLifetimes removes the lifetimes that were computed below the state floor, if computing them is under way.
 func (l *BackfillWriter) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
-	place, err := l.store.db.Queries.FillPlace(ctx, tx)
-	if err != nil || place.LifetimesTo == nil {
-		return err
-	}
-	if _, err := l.store.db.Queries.FillLifetimesBegin(ctx, tx, nil); err != nil {
-		return fmt.Errorf("remove the lifetimes that were computed: %w", err)
-	}
-	return nil
+	return writing.ForgetLifetimes(ctx, tx, -1)
 }
 
 // contradicted returns what else is stored and contradicts the snapshot; nil: nothing does.

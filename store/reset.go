@@ -130,8 +130,8 @@ func (s *Store) refuseReset(extent *Extent, to ledger.Offset) error {
 // then are active again. It adds no look-ups for the events up to the offset.
 func (l *UpdatesWriter) removeAfter(ctx context.Context, tx pgx.Tx, to ledger.Offset) ([]RemovedRows, error) {
 	// First: the backfill holds their place while it computes them.
-	if err := l.store.db.Queries.FillLifetimesForget(ctx, tx, int64(to)); err != nil {
-		return nil, fmt.Errorf("have the lifetimes of filled history computed again: %w", err)
+	if err := writing.ForgetLifetimes(ctx, tx, int64(to)); err != nil {
+		return nil, err
 	}
 	var removed []RemovedRows
 	for _, table := range tables.All() {

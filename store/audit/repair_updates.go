@@ -68,8 +68,8 @@ func (r *Repairer) repairUpdates(ctx context.Context, scope ledger.Scope, page l
 		if err != nil {
 			return fmt.Errorf("close the coverage: %w", err)
 		}
-		if err := r.stored.db.Queries.FillLifetimesForget(ctx, tx, int64(page.From)); err != nil {
-			return fmt.Errorf("have the lifetimes of filled history computed again: %w", err)
+		if err := writing.ForgetLifetimes(ctx, tx, int64(page.From)); err != nil {
+			return err
 		}
 		return r.reseal(ctx, tx, findings.SealedUpdates, int64(page.From), int64(page.To), writing.Repaired, func(found func(findings.Difference) error) error {
 			return r.stored.compare(ctx, tx, page, found)

@@ -289,18 +289,11 @@ func (q *Queries) FillLifetimesAdvance(ctx context.Context, db DBTX, arg FillLif
 }
 
 const fillLifetimesBegin = `-- name: FillLifetimesBegin :execrows
-WITH active AS (
-    DELETE FROM fill_active
-), lifetimes AS (
-    DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
-        l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
-)
-UPDATE fill_both f SET lifetimes_to = $1::bigint,
-    digest = changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
+UPDATE fill_both f SET lifetimes_to = $1::bigint, digest = changed_digest(f, jsonb_build_object('lifetimes_to', $1::bigint))
 `
 
-// Begins to compute lifetimes from an offset on; NULL: stops that. Removes what was computed before and is not shown yet.
-func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *int64) (int64, error) {
+// Begins to compute lifetimes from an offset on.
+func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset int64) (int64, error) {
 	result, err := db.Exec(ctx, fillLifetimesBegin, fromOffset)
 	if err != nil {
 		return 0, err
@@ -308,17 +301,34 @@ func (q *Queries) FillLifetimesBegin(ctx context.Context, db DBTX, fromOffset *i
 	return result.RowsAffected(), nil
 }
 
-const fillLifetimesForget = `-- name: FillLifetimesForget :exec
+const fillLifetimesDrop = `-- name: FillLifetimesDrop :exec
+WITH active AS (
+    DELETE FROM fill_active
+)
+DELETE FROM lifetimes l USING fill x WHERE l.activated_offset <= x.projected_from AND (
+    l.deactivated_offset <= x.projected_from OR EXISTS (SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
+`
+
+// Removes the lifetimes that were computed and are not shown yet.
+func (q *Queries) FillLifetimesDrop(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, fillLifetimesDrop)
+	return err
+}
+
+const fillLifetimesForget = `-- name: FillLifetimesForget :execrows
 UPDATE fill_both x SET lifetimes_to = NULL, digest = changed_digest(x, '{"lifetimes_to": null}')
 WHERE x.lifetimes_to IS NOT NULL AND (x.projected_from > $1::bigint OR EXISTS (
     SELECT FROM floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL))
 `
 
 // Makes the computing of lifetimes begin again, because rows after an offset changed. It does so even where it has not come that far:
-// its next step may have read these rows already.
-func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64) error {
-	_, err := db.Exec(ctx, fillLifetimesForget, after)
-	return err
+// its next step may have read these rows already. 0: none are being computed.
+func (q *Queries) FillLifetimesForget(ctx context.Context, db DBTX, after int64) (int64, error) {
+	result, err := db.Exec(ctx, fillLifetimesForget, after)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const fillMark = `-- name: FillMark :one

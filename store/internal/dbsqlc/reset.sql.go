@@ -47,16 +47,14 @@ WITH ended AS (
     SELECT e.contract_id, e.synchronizer_ref, e.template_ref, e.activated_offset, e.activated_node_id, e.reassignment_counter,
         e.position_id, e.amount, e.locked, e.locked_until, e.stakeholders_ref
     FROM ended e
-    WHERE e.activated_offset <= $1 AND NOT EXISTS (
-        SELECT FROM fill x, floors f WHERE f.stream = 'updates' AND f.state_floor IS NULL AND e.activated_offset <= x.projected_from)
+    WHERE e.activated_offset <= $1
 )
 SELECT FROM ended
 `
 
 // What a reset does to tables of which it does not just remove the rows after an offset (see package tables). Each query returns or
 // counts the removed rows.
-// Lifetimes that began up to the offset become active again. Exception: those of filled history while the active set at its end is
-// unknown, which are computed again.
+// Lifetimes that began up to the offset become active again.
 func (q *Queries) ResetLifetimes(ctx context.Context, db DBTX, after int64) (int64, error) {
 	result, err := db.Exec(ctx, resetLifetimes, after)
 	if err != nil {
