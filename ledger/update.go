@@ -92,8 +92,8 @@ func (u *Update) Elements() (n int) {
 	return n
 }
 
-// Redact removes the content of the elements that of returns true for and, with whole, of the update itself. It changes copies of the
-// elements: others may use the originals.
+// Redact removes the content of the elements that of returns true for and, with whole, of the update itself and of all elements but creations: a
+// contract may have come into the scope since, and what it says is its own. It changes copies of the elements: others may use the originals.
 func (u *Update) Redact(whole bool, of func(Element) bool) {
 	if whole {
 		u.Extra = nil
@@ -102,7 +102,8 @@ func (u *Update) Redact(whole bool, of func(Element) bool) {
 	u.Assigned, u.Unassigned = slices.Clone(u.Assigned), slices.Clone(u.Unassigned)
 	u.Topology, u.Unknown = slices.Clone(u.Topology), slices.Clone(u.Unknown)
 	for e := range u.All {
-		if whole || of(e) {
+		_, creation := e.(*CreatedEvent)
+		if whole && !creation || of(e) {
 			e.Redact()
 		}
 	}

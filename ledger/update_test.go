@@ -56,12 +56,22 @@ func TestRedactingAnUpdate(t *testing.T) {
 	before.Extra = JSON(`{}`)
 	before.Created[0].ContractID, before.Created[0].InterfaceViews = "00", []InterfaceView{{Value: JSON(`{}`)}}
 
+	created := func(e Element) bool {
+		_, is := e.(*CreatedEvent)
+		return is
+	}
 	u := before
-	u.Redact(true, nil)
+	u.Redact(true, created)
 	require.Nil(t, u.Extra)
 	u.Extra = JSON(`{}`)
 	require.Equal(t, make([]JSON, len(full)), contents(&u))
 	require.Equal(t, make([]InterfaceView, 1), u.Created[0].InterfaceViews)
+	u = before
+	u.Redact(true, func(Element) bool { return false })
+	require.Equal(t, before.Created, u.Created, "of contracts it stays")
+	u.Redact(false, created)
+	u.Extra = JSON(`{}`)
+	require.Equal(t, make([]JSON, len(full)), contents(&u))
 	require.Equal(t, full, contents(&before), "others have it too")
 	require.NotNil(t, before.Created[0].InterfaceViews[0].Value)
 

@@ -47,6 +47,10 @@ WHERE NOT c.complete ORDER BY c.to_inclusive;
 -- Whether a scope ends at an offset that shows more than the one that follows.
 SELECT EXISTS (SELECT FROM scope_ends e WHERE e.ledger_offset = @at::bigint);
 
+-- name: ScopeEnds :many
+-- Where scopes end that show more than the next one: contracts may have left there, without an event.
+SELECT DISTINCT e.ledger_offset::bigint AS ledger_offset FROM scope_ends e;
+
 -- name: ScopeLeave :exec
 -- Ends what is active and leaves the scope at an offset, the watermark.
 WITH gone AS (

@@ -494,6 +494,72 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 	})
 }
 
+// A redaction and changes of the scope go together: what a contract held is erased where it left the scope without an event too, and an update's redaction
+// leaves the contracts whole that a larger scope shows of it later, until it is redacted again.
+func TestRedactingBetweenChangesOfTheScope(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	begin := func(t *testing.T, updates int, contracts config.Contracts) *fillWorld {
+		t.Helper()
+		t.Parallel()
+		brief.Sample(t)
+		w := newScopeWorld(t, 97, updates)
+		w.scope.Contracts = contracts
+		w.index(t, true)
+		return w
+	}
+	redact := func(t *testing.T, w *fillWorld, what audit.Redaction) {
+		t.Helper()
+		_, err := RunRedact(t.Context(), config.Database{DatabaseURL: w.database}, what, "a test", true, testLogger(t))
+		require.NoError(t, err)
+		requireVerified(t, w.database, w.ledgerURL)
+	}
+	change := func(t *testing.T, w *fillWorld, to config.Contracts) {
+		t.Helper()
+		w.scope.Contracts = to
+		require.NoError(t, w.change(t))
+	}
+	parties := sandbox.NewLedger(sandbox.Options{Seed: 97, ActiveShare: 0.4}).Parties()
+	t.Run("of what left and came back", func(t *testing.T) {
+		holdings := []string{holdingInterface}
+		w := begin(t, 120, config.Contracts{Parties: parties[1:4], Interfaces: holdings})
+		w.ledger.Grow(10)
+		change(t, w, config.Contracts{Parties: parties[1:2], Interfaces: holdings})
+		change(t, w, config.Contracts{Parties: parties[1:4], Interfaces: holdings})
+		w.ledger.Grow(100)
+		w.index(t, true)
+		const held = "SELECT l.contract_id FROM indexer.lifetimes l WHERE l.amount IS NOT NULL"
+		left := texts(t, w.database, held+" AND EXISTS (SELECT FROM ledger.archived_events a WHERE a.contract_id = l.contract_id AND a.ledger_offset > l.deactivated_offset) ORDER BY 1")
+		require.NotEmpty(t, left)
+		redact(t, w, audit.Redaction{ContractID: left[0]})
+		require.Empty(t, texts(t, w.database, held+" AND l.contract_id = $1", left[0]))
+	})
+	t.Run("of an update of which more is shown later", func(t *testing.T) {
+		w := begin(t, 200, config.Contracts{Templates: []string{amuletTemplate}})
+		whole := w.scope
+		whole.Contracts = config.Contracts{}
+		of := map[string]string{} // a contract that is active, by the update that created it
+		truth := w.ledger.Truth(simulatedScope(whole), w.ledger.End())
+		for _, row := range truth["created_events"] {
+			if slices.ContainsFunc(truth["active_contracts"], func(active sandbox.Row) bool { return active["contract_id"] == row["contract_id"] }) {
+				of[row["update_id"].(string)] = row["contract_id"].(string)
+			}
+		}
+		shown := texts(t, w.database, `SELECT u.update_id FROM ledger.updates u WHERE NOT EXISTS (
+			SELECT FROM ledger.created_events c JOIN ledger.active_contracts x USING (contract_id) WHERE c.ledger_offset = u.ledger_offset) ORDER BY 1`)
+		shown = slices.DeleteFunc(shown, func(id string) bool { return of[id] == "" })
+		require.NotEmpty(t, shown)
+		what := audit.Redaction{UpdateID: shown[0]}
+		redact(t, w, what)
+		change(t, w, whole.Contracts)
+		w.fill(t, -1, -1, false)
+		requireVerified(t, w.database, w.ledgerURL)
+		require.Len(t, texts(t, w.database, "SELECT payload::text FROM ledger.active_contracts WHERE contract_id = $1 AND payload IS NOT NULL", of[what.UpdateID]), 1)
+		_, err := RunRedact(t.Context(), config.Database{DatabaseURL: w.database}, what, "a test", false, testLogger(t))
+		requireProblem(t, err, of[what.UpdateID], "is active")
+	})
+}
+
 // Without the rights of a party that was taken away the daemon goes on. Verifying says what it needs them for, and does without when what was
 // stored of that party is pruned.
 func TestRightsOfAPartyThatWasTakenAway(t *testing.T) {

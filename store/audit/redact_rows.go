@@ -82,8 +82,12 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	if t.seqs, err = q.RedactionRecords(ctx, tx, dbsqlc.RedactionRecordsParams{UpdateIds: updates, EventIds: said, ContractIds: t.report.Contracts}); err != nil {
 		return nil, fmt.Errorf("look for records of the transaction history: %w", err)
 	}
+	left, err := q.ScopeEnds(ctx, tx)
+	if err != nil {
+		return nil, fmt.Errorf("read where contracts may have left the scope: %w", err)
+	}
 	t.args = pgx.NamedArgs{
-		"contracts": t.report.Contracts, "offsets": offsets, "event_offsets": t.events.offsets, "event_nodes": t.events.nodeIDs,
+		"contracts": t.report.Contracts, "ends": slices.Concat(t.events.offsets, left), "offsets": offsets, "event_offsets": t.events.offsets, "event_nodes": t.events.nodeIDs,
 		"unknown_offsets": elements.offsets, "unknown_ordinals": elements.nodeIDs, "seqs": t.seqs, "times": redacted.TimeFields,
 	}
 	return t, s.findSealed(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
@@ -173,8 +177,8 @@ func (t *toRedact) where(table *tables.Table) string {
 	switch {
 	case table.OfRecords():
 		at = []string{"s.seq = ANY (@seqs::bigint[])"}
-	case table.Name == "lifetimes": // whose key begins with the end, which is an event of the contract
-		at = []string{"s.deactivated_offset = ANY (@event_offsets::bigint[]) AND s.contract_id = ANY (@contracts::text[])"}
+	case table.Name == "lifetimes": // whose key begins with the end: an event of the contract, or where it left the scope
+		at = []string{"s.deactivated_offset = ANY (@ends::bigint[]) AND s.contract_id = ANY (@contracts::text[])"}
 	case table.Name == "fill_active":
 		at = []string{"s.contract_id = ANY (@contracts::text[])"}
 	default:

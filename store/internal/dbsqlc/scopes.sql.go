@@ -344,6 +344,31 @@ func (q *Queries) ScopeChange(ctx context.Context, db DBTX, scope string) error 
 	return err
 }
 
+const scopeEnds = `-- name: ScopeEnds :many
+SELECT DISTINCT e.ledger_offset::bigint AS ledger_offset FROM scope_ends e
+`
+
+// Where scopes end that show more than the next one: contracts may have left there, without an event.
+func (q *Queries) ScopeEnds(ctx context.Context, db DBTX) ([]int64, error) {
+	rows, err := db.Query(ctx, scopeEnds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var ledger_offset int64
+		if err := rows.Scan(&ledger_offset); err != nil {
+			return nil, err
+		}
+		items = append(items, ledger_offset)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const scopeEndsAt = `-- name: ScopeEndsAt :one
 SELECT EXISTS (SELECT FROM scope_ends e WHERE e.ledger_offset = $1::bigint)
 `
