@@ -21,13 +21,13 @@ type carrying struct {
 	floor int64
 }
 
-// carried says which rows of a fact's table become carried ones.
+// carried says which rows, f, become carried ones: those of a fact's table or, again, those of the snapshot that was carried before.
 type carried struct {
 	table string
-	// more are the columns that only the carried table has, beside the snapshot's offset, each with its value.
+	again bool
+	// more are columns with a value of their own, beside the snapshot's offset. The others are copied.
 	more [][2]string
-	// rows chooses those of the fact, f.
-	rows string
+	rows string // chooses them
 }
 
 // The reassignments of which one half lies after the history floor, $2, up to the new one, and the other half does not. Where history was filled in
@@ -63,22 +63,44 @@ WHERE f.ledger_offset > $2::bigint AND f.ledger_offset <= $1::bigint
       WHERE o.contract_id = f.contract_id AND o.reassignment_id = f.reassignment_id AND o.kind <> f.kind)`,
 }
 
-// A creation event that only an incomplete reassignment needs has the workflow of that one, as in a snapshot.
-var carriedCreated = carried{
-	table: "carried_created",
-	more: [][2]string{
-		{"workflow_id", `CASE WHEN k.active THEN (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = f.ledger_offset)
-    ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = f.ledger_offset AND i.created_node_id = f.node_id LIMIT 1) END`},
-		{"reassignment_counter", "CASE WHEN k.active THEN coalesce(r.reassignment_counter, 0) END"},
-	},
-	rows: `(
+var carriedReassignmentsAgain = carried{
+	table: "carried_reassignments", again: true,
+	rows: `carried_reassignments f
+WHERE f.snapshot_offset <> $1::bigint AND NOT EXISTS (
+    SELECT FROM reassignments o
+    WHERE o.contract_id = f.contract_id AND o.reassignment_id = f.reassignment_id AND o.kind <> f.kind AND o.ledger_offset <= $1)`,
+}
+
+// neededCreations are those that a snapshot at the floor has.
+const neededCreations = `(
     SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
     FROM needed_creations n
     WHERE n.ledger_offset <= $1::bigint AND (n.active_until IS NULL OR n.active_until > $1::bigint)
     GROUP BY n.ledger_offset, n.node_id
 ) k
-JOIN created f ON f.ledger_offset = k.ledger_offset AND f.node_id = k.node_id AND f.ledger_offset <= $1
+`
+
+// reassignedIn is the workflow of the incomplete reassignment that needs a creation event.
+const reassignedIn = `(SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = f.ledger_offset AND i.created_node_id = f.node_id LIMIT 1)`
+
+// A creation event that only an incomplete reassignment needs has the workflow of that one, as in a snapshot.
+var carriedCreated = carried{
+	table: "carried_created",
+	more: [][2]string{
+		{"workflow_id", `CASE WHEN k.active THEN (SELECT u.workflow_id FROM updates u WHERE u.ledger_offset = f.ledger_offset) ELSE ` + reassignedIn + ` END`},
+		{"reassignment_counter", "CASE WHEN k.active THEN coalesce(r.reassignment_counter, 0) END"},
+	},
+	rows: neededCreations + `JOIN created f ON f.ledger_offset = k.ledger_offset AND f.node_id = k.node_id AND f.ledger_offset <= $1
 LEFT JOIN reassignments r ON f.origin = 'assignment' AND r.kind = 'assigned' AND r.ledger_offset = f.ledger_offset AND r.node_id = f.node_id`,
+}
+
+var carriedCreatedAgain = carried{
+	table: "carried_created", again: true,
+	more: [][2]string{
+		{"workflow_id", `CASE WHEN k.active THEN f.workflow_id ELSE ` + reassignedIn + ` END`},
+		{"reassignment_counter", "CASE WHEN k.active THEN f.reassignment_counter END"},
+	},
+	rows: neededCreations + `JOIN carried_created f ON f.ledger_offset = k.ledger_offset AND f.node_id = k.node_id AND f.snapshot_offset <> $1`,
 }
 
 var carriedViews = carried{
@@ -87,9 +109,28 @@ var carriedViews = carried{
 JOIN interface_views f ON f.ledger_offset = c.ledger_offset AND f.node_id = c.node_id AND f.ledger_offset <= $1::bigint`,
 }
 
+var carriedViewsAgain = carried{
+	table: "carried_interface_views", again: true,
+	rows: `carried_interface_views f
+WHERE f.snapshot_offset <> $1::bigint AND EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = f.ledger_offset AND c.node_id = f.node_id)`,
+}
+
+// Entries of unknown kinds belong to the snapshot as a whole: whether they are active nobody can tell.
+var carriedUnknownAgain = carried{
+	table: "carried_unknown_elements", again: true,
+	rows: "carried_unknown_elements f WHERE f.ledger_offset <> $1::bigint",
+}
+
 var carriedExact = carried{
 	table: "carried_exact_payloads",
 	rows:  "exact_payloads f WHERE f.ledger_offset <= $1::bigint AND f.node_id IS NOT NULL",
+}
+
+// Those of an entry of an unknown kind have the snapshot's offset as their place.
+var carriedExactAgain = carried{
+	table: "carried_exact_payloads", again: true,
+	more: [][2]string{{"ledger_offset", "CASE WHEN f.node_id IS NULL THEN $1::bigint ELSE f.ledger_offset END"}},
+	rows: "carried_exact_payloads f WHERE f.snapshot_offset <> $1::bigint",
 }
 
 // run goes in an order that matters: reassignments first, then creation events, then what belongs to these.
@@ -105,17 +146,14 @@ func (c *carrying) run(ctx context.Context) error {
 		do   func(context.Context, dbsqlc.DBTX, int64) error
 	}{
 		{"incomplete reassignments", c.rows(carriedReassignments, c.from)},
-		{"reassignments that were completed", q.PruneForgetReassignments},
-		{"carried reassignments", q.PruneMoveReassignments},
+		{"carried reassignments", c.rows(carriedReassignmentsAgain)},
 		{"creations of what was active", c.rows(carriedCreated)},
-		{"carried creations of what was not active any more", q.PruneForgetCreated},
-		{"carried creations", q.PruneMoveCreated},
+		{"carried creations", c.rows(carriedCreatedAgain)},
 		{"interface views of what was active", c.rows(carriedViews)},
-		{"carried interface views of what was not active any more", q.PruneForgetViews},
-		{"carried interface views", q.PruneMoveViews},
-		{"carried entries of unknown kinds", q.PruneCarryUnknown},
+		{"carried interface views", c.rows(carriedViewsAgain)},
+		{"carried entries of unknown kinds", c.rows(carriedUnknownAgain)},
 		{"exact values of what was active", c.rows(carriedExact)},
-		{"carried exact values", q.PruneMoveExact},
+		{"carried exact values", c.rows(carriedExactAgain)},
 		{"exact values of what was not active", orphans},
 		{"the snapshot", q.PruneSnapshot},
 	} {
@@ -126,26 +164,36 @@ func (c *carrying) run(ctx context.Context) error {
 	return nil
 }
 
-// rows copies rows of facts: the columns that both tables have, and what only the carried one has.
+// rows copies rows. Those of the snapshot that was carried before are copied too, and not changed, because only what is inserted gets to copies by
+// replication; after that they are removed.
 func (c *carrying) rows(of carried, arguments ...any) func(context.Context, dbsqlc.DBTX, int64) error {
 	return func(ctx context.Context, db dbsqlc.DBTX, floor int64) error {
-		fact := tables.Get(tables.Snapshot, of.table).Fact
-		list, err := c.db.Queries.ColumnTypes(ctx, db, []string{fact, of.table})
+		table := tables.Get(tables.Snapshot, of.table)
+		from := table.Fact
+		if of.again {
+			from = table.Name
+		}
+		list, err := c.db.Queries.ColumnTypes(ctx, db, []string{from, table.Name})
 		if err != nil {
 			return err
 		}
-		names, values := []string{"snapshot_offset"}, []string{"$1::bigint"}
+		names, values := []string{table.SnapshotOffset}, []string{"$1::bigint"}
 		for _, column := range of.more {
 			names, values = append(names, column[0]), append(values, column[1])
 		}
 		for _, column := range list {
-			both := slices.ContainsFunc(list, func(other dbsqlc.ColumnTypesRow) bool { return other.Relation == of.table && other.Name == column.Name })
-			if column.Relation == fact && both {
+			both := slices.ContainsFunc(list, func(other dbsqlc.ColumnTypesRow) bool {
+				return other.Relation == table.Name && other.Name == column.Name
+			})
+			if column.Relation == from && both && !slices.Contains(names, column.Name) {
 				names, values = append(names, column.Name), append(values, "f."+column.Name)
 			}
 		}
-		statement := fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM %s", of.table, strings.Join(names, ", "), strings.Join(values, ", "), of.rows)
+		statement := fmt.Sprintf("INSERT INTO %s (%s)\nSELECT %s\nFROM %s", table.Name, strings.Join(names, ", "), strings.Join(values, ", "), of.rows)
 		_, err = db.Exec(ctx, statement, append([]any{floor}, arguments...)...)
+		if err == nil && of.again {
+			_, err = db.Exec(ctx, table.Delete("s."+table.SnapshotOffset+" <> $1"), floor)
+		}
 		return err
 	}
 }

@@ -56,16 +56,6 @@ func (q *Queries) PruneBelow(ctx context.Context, db DBTX, arg PruneBelowParams)
 	return items, nil
 }
 
-const pruneCarryUnknown = `-- name: PruneCarryUnknown :exec
-UPDATE carried_unknown_elements SET ledger_offset = $1 WHERE ledger_offset <> $1
-`
-
-// Entries of unknown kinds belong to the snapshot as a whole: whether they are active nobody can tell.
-func (q *Queries) PruneCarryUnknown(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneCarryUnknown, floor)
-	return err
-}
-
 const pruneCoverage = `-- name: PruneCoverage :exec
 WITH gone AS (
     DELETE FROM coverage_both d WHERE d.stream = 'updates' AND d.to_inclusive <= $1::bigint
@@ -98,18 +88,6 @@ func (q *Queries) PruneFloors(ctx context.Context, db DBTX, floor int64) error {
 	return err
 }
 
-const pruneForgetCreated = `-- name: PruneForgetCreated :exec
-DELETE FROM carried_created c
-WHERE c.snapshot_offset <> $1 AND NOT EXISTS (
-    SELECT FROM needed_creations n
-    WHERE n.ledger_offset = c.ledger_offset AND n.node_id = c.node_id AND (n.active_until IS NULL OR n.active_until > $1::bigint))
-`
-
-func (q *Queries) PruneForgetCreated(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneForgetCreated, floor)
-	return err
-}
-
 const pruneForgetLookups = `-- name: PruneForgetLookups :exec
 WITH exact AS (
     DELETE FROM lookup_exact_payloads x WHERE x.ledger_offset <= $1::bigint
@@ -119,59 +97,6 @@ DELETE FROM lookups l WHERE l.ledger_offset <= $1::bigint
 
 func (q *Queries) PruneForgetLookups(ctx context.Context, db DBTX, floor int64) error {
 	_, err := db.Exec(ctx, pruneForgetLookups, floor)
-	return err
-}
-
-const pruneForgetReassignments = `-- name: PruneForgetReassignments :exec
-DELETE FROM carried_reassignments r
-WHERE r.snapshot_offset <> $1 AND EXISTS (
-    SELECT FROM reassignments o
-    WHERE o.contract_id = r.contract_id AND o.reassignment_id = r.reassignment_id AND o.kind <> r.kind AND o.ledger_offset <= $1)
-`
-
-// Removes the carried reassignments whose other half has come by the floor.
-func (q *Queries) PruneForgetReassignments(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneForgetReassignments, floor)
-	return err
-}
-
-const pruneForgetViews = `-- name: PruneForgetViews :exec
-DELETE FROM carried_interface_views v
-WHERE v.snapshot_offset <> $1
-  AND NOT EXISTS (SELECT FROM carried_created c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)
-`
-
-func (q *Queries) PruneForgetViews(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneForgetViews, floor)
-	return err
-}
-
-const pruneMoveCreated = `-- name: PruneMoveCreated :exec
-UPDATE carried_created c SET snapshot_offset = $1, reassignment_counter = CASE WHEN k.active THEN c.reassignment_counter END,
-    workflow_id = CASE WHEN k.active THEN c.workflow_id
-        ELSE (SELECT i.workflow_id FROM carried_reassignments i WHERE i.created_offset = c.ledger_offset AND i.created_node_id = c.node_id LIMIT 1) END
-FROM (
-    SELECT n.ledger_offset, n.node_id, bool_or(n.active) AS active
-    FROM needed_creations n
-    WHERE n.ledger_offset <= $1::bigint AND (n.active_until IS NULL OR n.active_until > $1::bigint)
-    GROUP BY n.ledger_offset, n.node_id
-) k
-WHERE c.snapshot_offset <> $1 AND k.ledger_offset = c.ledger_offset AND k.node_id = c.node_id
-`
-
-func (q *Queries) PruneMoveCreated(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneMoveCreated, floor)
-	return err
-}
-
-const pruneMoveExact = `-- name: PruneMoveExact :exec
-UPDATE carried_exact_payloads SET snapshot_offset = $1, ledger_offset = CASE WHEN node_id IS NULL THEN $1 ELSE ledger_offset END
-WHERE snapshot_offset <> $1
-`
-
-// Those of an entry of an unknown kind have the snapshot's offset as their place.
-func (q *Queries) PruneMoveExact(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneMoveExact, floor)
 	return err
 }
 
@@ -212,24 +137,6 @@ func (q *Queries) PruneMoveLookups(ctx context.Context, db DBTX, arg PruneMoveLo
 		arg.NodeIds,
 		arg.Floor,
 	)
-	return err
-}
-
-const pruneMoveReassignments = `-- name: PruneMoveReassignments :exec
-UPDATE carried_reassignments SET snapshot_offset = $1 WHERE snapshot_offset <> $1
-`
-
-func (q *Queries) PruneMoveReassignments(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneMoveReassignments, floor)
-	return err
-}
-
-const pruneMoveViews = `-- name: PruneMoveViews :exec
-UPDATE carried_interface_views SET snapshot_offset = $1 WHERE snapshot_offset <> $1
-`
-
-func (q *Queries) PruneMoveViews(ctx context.Context, db DBTX, floor int64) error {
-	_, err := db.Exec(ctx, pruneMoveViews, floor)
 	return err
 }
 
