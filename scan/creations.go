@@ -208,7 +208,9 @@ func (s *creationSearch) read(ctx context.Context, at ledger.Offset) error {
 	s.after, s.to, s.created = at, lastOffset(page.updates, at), map[string]*ledger.Update{}
 	for i := range page.updates {
 		for k := range page.updates[i].Created {
-			s.created[page.updates[i].Created[k].ContractID] = &page.updates[i]
+			if id := page.updates[i].Created[k].ContractID; s.created[id] == nil { // later ones bring it to another synchronizer
+				s.created[id] = &page.updates[i]
+			}
 		}
 	}
 	return nil
