@@ -408,6 +408,21 @@ END
 $$;
 COMMENT ON FUNCTION ledger.state_offset(bigint) IS 'The given offset, if the active contracts at it are known: from ledger.state_floor() to ledger.latest_offset(). Else an error, so that a query about the past returns no wrong answer.';
 
+-- Conditions are outside of the UNION, so that those of a query reach the indexes of both tables.
+CREATE VIEW held_lifetimes AS
+SELECT x.position_id, x.amount, x.locked, x.contract_id, x.activated_offset, x.activated_node_id, x.reassignment_counter, x.active_before
+FROM (
+    SELECT a.position_id, a.amount, a.locked, a.contract_id, a.activated_offset, a.activated_node_id, a.reassignment_counter,
+           9223372036854775807::bigint AS active_before, a.activated_offset AS shown_at
+    FROM active_contracts a
+    UNION ALL
+    SELECT l.position_id, l.amount, l.locked, l.contract_id, l.activated_offset, l.activated_node_id, l.reassignment_counter,
+           l.deactivated_offset, l.deactivated_offset
+    FROM lifetimes l
+) x
+WHERE x.position_id IS NOT NULL AND btint8cmp(x.shown_at, (SELECT ledger.latest_offset())) <> 1;
+COMMENT ON VIEW held_lifetimes IS 'The lifetimes of holdings, with what is kept of them.';
+
 -- PostgreSQL inlines it into the calling query, as ledger.active_at: only columns that the query names are looked up. The argument is
 -- computed once, because it may be a call such as ledger.offset_at. Of what is active now active_before is a constant, so that the offset is
 -- checked before a row is read, and even if nothing is held. A condition without a column would check it too, but PostgreSQL then keeps
@@ -423,18 +438,26 @@ BEGIN ATOMIC
     FROM ledger.holding_lifetimes h
     WHERE h.activated_offset <= (SELECT k.at FROM known k) AND h.active_before > (SELECT k.at FROM known k)
       AND NOT EXISTS (
-          SELECT
-          FROM (
-              SELECT a.contract_id, a.activated_offset, a.activated_node_id
-              FROM active_contracts a
-              WHERE a.position_id IS NOT NULL AND a.reassignment_counter > 0 AND a.activated_offset <= (SELECT k.at FROM known k)
-              UNION ALL
-              SELECT l.contract_id, l.activated_offset, l.activated_node_id
-              FROM lifetimes l
-              WHERE l.position_id IS NOT NULL AND l.reassignment_counter > 0 AND l.activated_offset <= (SELECT k.at FROM known k)
-                AND l.deactivated_offset > (SELECT k.at FROM known k) AND btint8cmp(l.deactivated_offset, (SELECT ledger.latest_offset())) <> 1
-          ) y
-          WHERE y.contract_id = h.contract_id AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
+          SELECT FROM held_lifetimes y
+          WHERE y.contract_id = h.contract_id AND y.reassignment_counter > 0 AND y.activated_offset <= (SELECT k.at FROM known k)
+            AND y.active_before > (SELECT k.at FROM known k) AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id)); END;
+
+-- The same, added up by position: that is faster than by its texts. The first condition checks the offset, even if nothing is held.
+CREATE FUNCTION ledger.holding_totals_at(at_offset bigint) RETURNS SETOF ledger.holding_totals
+LANGUAGE sql STABLE PARALLEL SAFE
+BEGIN ATOMIC
+    WITH known AS MATERIALIZED (SELECT ledger.state_offset(at_offset) AS at)
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, sum(h.amount) AS amount,
+           coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) AS locked_amount,
+           coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) AS unlocked_amount, count(*) AS contracts
+    FROM held_lifetimes h
+    JOIN positions p ON p.position_id = h.position_id
+    WHERE (SELECT k.at FROM known k) IS NOT NULL AND h.activated_offset <= (SELECT k.at FROM known k) AND h.active_before > (SELECT k.at FROM known k)
+      AND NOT EXISTS (
+          SELECT FROM held_lifetimes y
+          WHERE y.contract_id = h.contract_id AND y.reassignment_counter > 0 AND y.activated_offset <= (SELECT k.at FROM known k)
+            AND y.active_before > (SELECT k.at FROM known k) AND (y.activated_offset, y.activated_node_id) > (h.activated_offset, h.activated_node_id))
+    GROUP BY p.position_id; END;
 
 COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract''s author wrote: check admin_signed before you rely on it. A value that can''t be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.';
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
@@ -496,3 +519,4 @@ COMMENT ON COLUMN ledger.holding_lifetimes.reassignment_counter IS 'How often th
 COMMENT ON COLUMN ledger.holding_lifetimes.active_before IS 'active_until for conditions: held now is the greatest bigint instead of NULL.';
 
 COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
+COMMENT ON FUNCTION ledger.holding_totals_at(bigint) IS 'ledger.holding_totals as of the given offset, with the same columns: the sums of ledger.holdings_at, whose comment says what offsets and arguments it takes. It takes less time than to add those up.';

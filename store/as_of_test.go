@@ -49,7 +49,7 @@ func TestStatementsWhereNoStateIsKnown(t *testing.T) {
 	require.NoError(t, l.Start(t.Context(), "participant::1", storetest.Scope, 10, false))
 	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(10, 20)))
 	for _, call := range []string{
-		"party_statement('p', ledger.state_floor(), ledger.latest_offset())", "active_at(ledger.state_floor())", "holdings_at(ledger.state_floor())",
+		"party_statement('p', ledger.state_floor(), ledger.latest_offset())", "active_at(ledger.state_floor())", "holdings_at(ledger.state_floor())", "holding_totals_at(ledger.state_floor())",
 		"balance_at_offset('p', 'i', ledger.state_floor())",
 	} {
 		d.requireError("known at no offset", "SELECT FROM ledger."+call)

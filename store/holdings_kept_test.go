@@ -127,6 +127,7 @@ func TestHoldingsAreReadByIndex(t *testing.T) {
 		"SELECT * FROM ledger.holding_totals":                                                   "",
 		"SELECT owner, sum(amount) FROM ledger.holdings GROUP BY 1":                             "",
 		"SELECT owner, sum(amount) FROM ledger.holdings_at(8000) GROUP BY 1":                    "lifetimes",
+		"SELECT * FROM ledger.holding_totals_at(8000)":                                          "lifetimes",
 	} {
 		plan := d.plan(query)
 		require.Contains(t, plan, index, query)
@@ -134,13 +135,19 @@ func TestHoldingsAreReadByIndex(t *testing.T) {
 			require.NotContains(t, plan, other, query)
 		}
 	}
-	past := "SELECT count(*), sum(amount)::text FROM ledger.holdings_at(24080) WHERE owner = '" + d.Row("SELECT owner FROM ledger.holding_lifetimes WHERE activated_offset = 24080") + "'"
+	owner = d.Row("SELECT owner FROM ledger.holding_lifetimes WHERE activated_offset = 24080")
+	past := "SELECT count(*), sum(amount)::text FROM ledger.holdings_at(24080) WHERE owner = '" + owner + "'"
+	totals := "SELECT sum(contracts)::bigint, sum(amount)::text FROM ledger.holding_totals_at(24080) WHERE owner = '" + owner + "'"
 	want := d.Row(past)
-	require.NotContains(t, d.plan(past), "lifetimes_all_field_")
+	for _, query := range []string{past, totals} {
+		require.NotContains(t, d.plan(query), "lifetimes_all_field_", query)
+	}
 	_, _, err := d.store().CreateFieldIndex(t.Context(), FieldIndexWanted{Subject: assets, Of: OfHoldings})
 	require.NoError(t, err)
-	require.Contains(t, d.plan(past), "lifetimes_all_field_")
-	require.Equal(t, want, d.Row(past))
+	for _, query := range []string{past, totals} {
+		require.Contains(t, d.plan(query), "lifetimes_all_field_", query)
+		require.Equal(t, want, d.Row(query), query)
+	}
 }
 
 // What a batch brings is not looked for again once it is committed, and not taken for stored before.

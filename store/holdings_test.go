@@ -114,7 +114,7 @@ func TestHoldingsAtRefuses(t *testing.T) {
 		t.Helper()
 		for _, query := range []string{
 			"SELECT * FROM ledger.holdings_at($1)", "SELECT instrument, sum(amount) FROM ledger.holdings_at($1) WHERE owner = 'nobody' GROUP BY 1",
-			"SELECT ledger.state_offset($1)",
+			"SELECT ledger.state_offset($1)", "SELECT * FROM ledger.holding_totals_at($1)", "SELECT amount FROM ledger.holding_totals_at($1) WHERE owner = 'nobody'",
 		} {
 			_, err := d.Conn.Exec(t.Context(), query, offset)
 			var refusal *pgconn.PgError

@@ -49,7 +49,7 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 	case r.FieldIndex.Of == store.OfKeys:
 		serves = "ledger.created_with_key"
 	case r.FieldIndex.Of == store.OfHoldings:
-		serves = "conditions on the owner in ledger.holdings_at and ledger.holding_lifetimes, ledger.balance_at and ledger.party_statement"
+		serves = "conditions on the owner in ledger.holdings_at, ledger.holding_totals_at and ledger.holding_lifetimes, ledger.balance_at and ledger.party_statement"
 	case of == exercises:
 		serves = "conditions on the choice"
 	case of == lifetimes:

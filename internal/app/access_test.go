@@ -248,6 +248,10 @@ func requireSeen(t *testing.T, truth map[string][]sandbox.Row, parties []string,
 	require.Equal(t, jsonRows(t, owner, `SELECT jsonb_build_array(x.owner, x.instrument, x.instrument_admin, x.admin_signed, sum(x.amount), count(*))::text FROM ledger.holdings x
 		WHERE `+held+" GROUP BY x.owner, x.instrument, x.instrument_admin, x.admin_signed", parties),
 		jsonRows(t, reader, "SELECT jsonb_build_array(x.owner, x.instrument, x.instrument_admin, x.admin_signed, x.amount, x.contracts)::text FROM ledger.holding_totals x"))
+	past := "((SELECT (ledger.latest_offset() + greatest(ledger.state_floor(), 0)) / 2)) x"
+	require.Equal(t, jsonRows(t, owner, `SELECT jsonb_build_array(x.owner, x.instrument, x.instrument_admin, x.admin_signed, sum(x.amount), count(*))::text FROM ledger.holdings_at`+past+
+		" WHERE "+held+" GROUP BY x.owner, x.instrument, x.instrument_admin, x.admin_signed", parties),
+		jsonRows(t, reader, "SELECT jsonb_build_array(x.owner, x.instrument, x.instrument_admin, x.admin_signed, x.amount, x.contracts)::text FROM ledger.holding_totals_at"+past))
 	require.Equal(t, jsonRows(t, owner, "SELECT x.party FROM ledger.parties x WHERE x.party = ANY ($1::text[])", parties),
 		jsonRows(t, reader, "SELECT x.party FROM ledger.parties x"))
 }

@@ -26,7 +26,7 @@ var hostile = map[string][]string{
 // ofNull is what functions do when every argument is NULL: an error code, or "NULL", "false", "none" (no rows).
 var ofNull = map[string]string{
 	"balance_at": "22004", "balance_at_offset": "22004", "party_statement": "none", "token_events_of": "none",
-	"active_at": "22004", "holdings_at": "22004", "offset_at": "22004", "state_offset": "22004", "time_at": "22004", "wait_for_offset": "22004",
+	"active_at": "22004", "holdings_at": "22004", "holding_totals_at": "22004", "offset_at": "22004", "state_offset": "22004", "time_at": "22004", "wait_for_offset": "22004",
 	"as_bigint": "NULL", "as_boolean": "NULL", "as_date": "NULL", "as_numeric": "NULL", "as_timestamptz": "NULL",
 	"reported_balance_at": "NULL", "reported_balances_at": "unknown", "contract_history": "none", "created_with_key": "none", "is_complete": "false",
 }

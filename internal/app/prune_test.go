@@ -398,6 +398,7 @@ func TestReadersAreAnsweredAsBeforePruning(t *testing.T) {
 		"SELECT (to_jsonb(x) - 'ended_at')::text FROM ledger.active_at($1::bigint) x",
 		"SELECT to_jsonb(x)::text FROM ledger.holdings x WHERE $1::bigint > 0",
 		"SELECT to_jsonb(x)::text FROM ledger.holdings_at($1::bigint) x",
+		"SELECT to_jsonb(x)::text FROM ledger.holding_totals_at($1::bigint) x",
 		"SELECT to_jsonb(x)::text FROM ledger.holding_totals x WHERE $1::bigint > 0",
 		"SELECT (to_jsonb(x) - 'parent_node_id')::text FROM ledger.events x WHERE x.ledger_offset > $1::bigint",
 		"SELECT concat(h.contract_id, h.argument) FROM ledger.active_contracts a, ledger.contract_history(a.contract_id) h WHERE h.ledger_offset = a.activated_offset AND h.node_id = a.activated_node_id AND $1::bigint > 0",

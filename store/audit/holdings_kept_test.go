@@ -33,6 +33,9 @@ func TestHoldingsAreThoseOfTheDefinition(t *testing.T) {
 			same("holding_totals", "now")
 			for _, offset := range i.Rows("SELECT x FROM indexer.updates u, unnest(ARRAY[u.ledger_offset - 1, u.ledger_offset]) x WHERE x >= ledger.state_floor() GROUP BY x ORDER BY x") {
 				same("holdings_at("+offset+")", offset)
+				require.Equal(t, i.Rows("SELECT concat_ws(' ', owner, instrument, instrument_admin, admin_signed, sum(amount), coalesce(sum(amount) FILTER (WHERE locked), 0), coalesce(sum(amount) FILTER (WHERE NOT locked), 0), count(*)) "+
+					"FROM public.holdings_at("+offset+") GROUP BY owner, instrument, instrument_admin, admin_signed ORDER BY 1"),
+					i.Rows("SELECT concat_ws(' ', owner, instrument, instrument_admin, admin_signed, amount, locked_amount, unlocked_amount, contracts) FROM ledger.holding_totals_at("+offset+") ORDER BY 1"), offset)
 			}
 		})
 	}

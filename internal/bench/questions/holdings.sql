@@ -57,7 +57,7 @@ GROUP BY 1 ORDER BY 2 DESC NULLS LAST LIMIT 20;
 -- # 4 Holdings by owner and instrument, at half of history
 -- goal 200
 -- ours
-SELECT instrument_admin, instrument, owner, sum(amount) FROM ledger.holdings_at(:half) WHERE admin_signed GROUP BY 1, 2, 3;
+SELECT instrument_admin, instrument, owner, amount FROM ledger.holding_totals_at(:half) WHERE admin_signed;
 -- fastest
 SELECT p.instrument_admin, p.instrument, p.owner, sum(x.amount)
 FROM (
@@ -83,7 +83,7 @@ GROUP BY 1, 2, 3;
 -- # 4 Holdings of one party, at half of history
 -- goal 200
 -- ours
-SELECT instrument_admin, instrument, sum(amount) FROM ledger.holdings_at(:half) WHERE owner = :'party' AND admin_signed GROUP BY 1, 2;
+SELECT instrument_admin, instrument, amount FROM ledger.holding_totals_at(:half) WHERE owner = :'party' AND admin_signed;
 -- fastest
 SELECT p.instrument_admin, p.instrument, sum(a.amount)
 FROM indexer.positions p
@@ -107,7 +107,7 @@ GROUP BY 1, 2;
 -- # 5 Holdings by instrument, at a time
 -- goal 200
 -- ours
-SELECT instrument_admin, instrument, sum(amount) FROM ledger.holdings_at(ledger.offset_at(:'half_time')) WHERE admin_signed GROUP BY 1, 2;
+SELECT instrument_admin, instrument, sum(amount) FROM ledger.holding_totals_at(ledger.offset_at(:'half_time')) WHERE admin_signed GROUP BY 1, 2;
 -- fastest
 WITH at AS MATERIALIZED (SELECT ledger.offset_at(:'half_time') AS n), x AS (
     SELECT position_id, sum(amount) AS amount
@@ -123,11 +123,11 @@ SELECT p.instrument_admin, p.instrument, sum(x.amount) FROM x JOIN indexer.posit
 
 -- # 6 How holdings changed between two offsets
 -- ours
-SELECT coalesce(a.owner, b.owner), coalesce(a.instrument, b.instrument), coalesce(b.amount, 0) - coalesce(a.amount, 0)
-FROM (SELECT owner, instrument, instrument_admin, sum(amount) AS amount FROM ledger.holdings_at(:half) WHERE instrument_admin = :'dso' GROUP BY 1, 2, 3) a
-FULL JOIN (SELECT owner, instrument, instrument_admin, sum(amount) AS amount FROM ledger.holdings_at(:later) WHERE instrument_admin = :'dso' GROUP BY 1, 2, 3) b
-    ON b.owner = a.owner AND b.instrument = a.instrument
-WHERE coalesce(b.amount, 0) <> coalesce(a.amount, 0);
+WITH held AS (
+    SELECT owner, instrument, instrument_admin, -amount AS amount FROM ledger.holding_totals_at(:half)
+    UNION ALL
+    SELECT owner, instrument, instrument_admin, amount FROM ledger.holding_totals_at(:later))
+SELECT owner, instrument, sum(amount) FROM held WHERE instrument_admin = :'dso' GROUP BY 1, 2 HAVING sum(amount) <> 0;
 -- fastest
 SELECT p.owner, p.instrument, sum(x.amount)
 FROM (

@@ -489,6 +489,18 @@ type FloorsCopy struct {
 	Digest    []byte  `db:"digest"`
 }
 
+// The lifetimes of holdings, with what is kept of them.
+type HeldLifetimes struct {
+	PositionID          pgtype.UUID     `db:"position_id"`
+	Amount              *ledger.Decimal `db:"amount"`
+	Locked              *bool           `db:"locked"`
+	ContractID          string          `db:"contract_id"`
+	ActivatedOffset     int64           `db:"activated_offset"`
+	ActivatedNodeID     int32           `db:"activated_node_id"`
+	ReassignmentCounter int64           `db:"reassignment_counter"`
+	ActiveBefore        int64           `db:"active_before"`
+}
+
 // The positions of all holdings that are stored. positions must hold at least these.
 type HeldPositions struct {
 	PositionID      pgtype.UUID `db:"position_id"`
