@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strings"
@@ -86,8 +87,10 @@ var contractAnswers = map[string]answer{
 	}},
 	"Which active contracts are the oldest?": {of: func(d *documented) [][]any {
 		rows := slices.Clone(d.rows["active_contracts"])
-		slices.SortFunc(rows, func(a, b sandbox.Row) int { return strings.Compare(text(a["contract_id"]), text(b["contract_id"])) })
-		return project(top(sorted(rows, false, "created_offset"), 10), "contract_id", "entity_name", "created_offset")
+		slices.SortFunc(rows, func(a, b sandbox.Row) int {
+			return cmp.Or(instantOf(a["created_at"]).Compare(instantOf(b["created_at"])), strings.Compare(text(a["contract_id"]), text(b["contract_id"])))
+		})
+		return project(top(rows, 10), "contract_id", "entity_name", "created_at")
 	}},
 	"How many creations, and archivals, have no counterpart?": {of: func(d *documented) [][]any {
 		created, archived := groups(d.rows["created_events"], by("contract_id")), groups(d.rows["archived_events"], by("contract_id"))
