@@ -360,6 +360,41 @@ func TestAnImportComparesAFileOnce(t *testing.T) {
 	require.Contains(t, c.opened, wrote[1].Files[1].Name)
 }
 
+// The entries of a snapshot that was exported again may have others before them: an import that has stored a part of them does not go on by their number.
+func TestASnapshotThatIsExportedAgain(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l := growInFlight(sandbox.Options{Seed: 77})
+	database, url, scope := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects")
+	_, err := RunBackfill(t.Context(), backfillFor(database, url, scope, l.End()), testLogger(t), nil)
+	require.NoError(t, err)
+	l.Grow(60)
+	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, url, scope), testLogger(t)))
+	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir()}
+	wrote, err := exported(t, cfg)
+	require.NoError(t, err)
+	place, err := export.Open(cfg.To, false)
+	require.NoError(t, err)
+	rest := func(token ledger.Token) (int, error) {
+		source, err := export.BeginImport(t.Context(), place, false)
+		require.NoError(t, err)
+		defer source.Close()
+		page, err := source.ReadSnapshot(t.Context(), wrote[0].CompleteFrom, token)
+		return len(page.Entries), err
+	}
+	all, err := rest(ledger.Token{})
+	require.NoError(t, err)
+	after := ledger.Token{Kind: ledger.TokenExport, Value: "2 " + fileOf(t, wrote[0], "snapshot_entries").Name}
+	left, err := rest(after)
+	require.NoError(t, err)
+	require.Equal(t, all-2, left)
+	repairLifetimes(t, cfg)
+	_, err = exported(t, cfg)
+	require.NoError(t, err)
+	_, err = rest(after)
+	requireProblem(t, err, "were exported again after a part of them had been imported", "a new database")
+}
+
 // History that was filled in below a snapshot can't be imported before it is complete: what was active there is not known.
 func TestAnImportOfFilledHistory(t *testing.T) {
 	t.Parallel()

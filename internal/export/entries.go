@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"ledgerindexer/ledger"
@@ -44,8 +43,9 @@ func (i *Import) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 
 func (i *Import) readSnapshot(ctx context.Context, at ledger.Offset, token ledger.Token) (page ledger.SnapshotPage, err error) {
 	var behind int64
+	var file string // of which so many entries were read
 	if token != (ledger.Token{}) {
-		if behind, err = strconv.ParseInt(token.Value, 10, 64); err != nil || token.Kind != ledger.TokenExport {
+		if _, err := fmt.Sscanf(token.Value, "%d %s", &behind, &file); err != nil || token.Kind != ledger.TokenExport {
 			return page, &ledger.Problem{
 				What: fmt.Sprintf("the database holds an unfinished snapshot at offset %d that is not of an export", at),
 				Do:   "finish it with `backfill`, or import into another database",
@@ -59,6 +59,12 @@ func (i *Import) readSnapshot(ctx context.Context, at ledger.Offset, token ledge
 		}
 	}
 	s := i.snapshot
+	if file != "" && file != s.entries.file.Name {
+		return page, &ledger.Problem{
+			What: fmt.Sprintf("the entries of the snapshot at offset %d in %s were exported again after a part of them had been imported: others may come first now", at, i.place),
+			Do:   "import into a new database",
+		}
+	}
 	for s.read < behind {
 		if _, err := s.next(); err != nil {
 			return page, err
@@ -75,7 +81,7 @@ func (i *Import) readSnapshot(ctx context.Context, at ledger.Offset, token ledge
 			page.Bytes += int64(len(entry.Active.Created.Argument) + len(entry.Active.Created.Blob))
 		}
 	}
-	page.Next = ledger.Token{Kind: ledger.TokenExport, Value: strconv.FormatInt(s.read, 10)}
+	page.Next = ledger.Token{Kind: ledger.TokenExport, Value: fmt.Sprintf("%d %s", s.read, s.entries.file.Name)}
 	if page.Last = !s.more(); page.Last {
 		page.Next = ledger.Token{}
 		i.closeSnapshot()
