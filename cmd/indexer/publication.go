@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/store"
@@ -18,6 +19,18 @@ type publicationCommand struct {
 type publicationFlags struct {
 	config.Database
 	Publication string `default:"ledger" env:"-" placeholder:"NAME" help:"Name of the publication. A second one, of the watermark, has _watermark behind it. Default: ${default}."`
+}
+
+// publicationName leaves room for what the second name has behind it, in the 63 bytes that PostgreSQL keeps of a name. A slot, which a subscription names as itself, has
+// no other characters.
+var publicationName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,52}$`)
+
+// Validate refuses a name that would be cut, or that needs quotes.
+func (f publicationFlags) Validate() error {
+	if !publicationName.MatchString(f.Publication) {
+		return fmt.Errorf("--publication %q: a name has up to 53 lower case letters, digits and underscores, and begins with no digit", f.Publication)
+	}
+	return f.Database.Validate()
 }
 
 type publicationEnable struct{ publicationFlags }
