@@ -325,7 +325,8 @@ func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error
 			return nil, fmt.Errorf("look at the columns of %s.%s: %w", v.Schema, v.Name, err)
 		}
 		r.Typed = true
-		if slices.ContainsFunc(list, func(other ExportRelation) bool { return other.Name == r.Name }) {
+		if slices.ContainsFunc(list, func(other ExportRelation) bool { return other.Name == r.Name }) ||
+			slices.ContainsFunc(tables.ExportedBeside(), func(other tables.Exported) bool { return other.Relation == r.Name }) {
 			return nil, fmt.Errorf("view %s.%s would be exported as %s, as something else is: drop it (`indexer views drop`) or make it with another --schema",
 				v.Schema, v.Name, r.Name)
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -83,6 +84,24 @@ func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	require.NoError(t, pruning.Commit(ctx))
 	require.NoError(t, <-ended)
 	require.Equal(t, before+7, after)
+}
+
+// Two relations would have the same files where a typed view is called as another one, also as one that is for imports only.
+func TestNamesOfExportedViews(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	for _, name := range [][2]string{{"created", "events"}, {"snapshot", "entries"}} {
+		d.Exec(fmt.Sprintf("CREATE SCHEMA %s; CREATE VIEW %[1]s.%s AS SELECT 1::bigint AS ledger_offset, 0 AS node_id", name[0], name[1]))
+		d.Exec(fmt.Sprintf(`INSERT INTO indexer.typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns)
+			VALUES ('%s', '%s', 'template', 'p', 'm', 'e', '', '[]')`, name[0], name[1]))
+		err := d.store().Export(t.Context(), func(e *ExportSnapshot) error {
+			_, err := e.Relations(t.Context())
+			return err
+		})
+		require.ErrorContains(t, err, "view "+name[0]+"."+name[1]+" would be exported as "+name[0]+"_"+name[1]+", as something else is")
+		d.Exec("DELETE FROM indexer.typed_views")
+	}
 }
 
 // An export compiles no query, whatever the server does: that takes longer than to read a range.
