@@ -67,7 +67,7 @@ SELECT coalesce(max(r.rewrite), 0)::bigint FROM rewrites r WHERE r.stream = 'upd
 -- name: PruneRewritten :one
 -- Whether something up to an offset changed after a change: what was compared with files before is not what is stored now.
 SELECT EXISTS (
-    SELECT FROM rewrites r WHERE r.rewrite > @newest::bigint AND r.stream <> 'transactions' AND r.from_exclusive < @floor::bigint
+    SELECT FROM rewrites r WHERE r.rewrite > @newest::bigint AND r.stream <> 'transactions' AND r.from_exclusive < @up_to::bigint
 );
 
 -- name: PruneSnapshot :exec

@@ -42,16 +42,10 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	return l.prune(ctx, floor, nil)
 }
 
-// PruneExported is Prune after the rows up to the offset were compared with files. change is the number of the newest change
-// (ledger.rewrites) at that time; if something up to the offset has changed since, nothing is pruned, and the error is a *ledger.Problem.
-// still is called when no export can write any more, and checks that the files are still there; its error ends pruning.
-func (l *BackfillWriter) PruneExported(ctx context.Context, floor ledger.Offset, change int64, still func(context.Context) error) error {
-	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error {
-		if err := l.refuseRewritten(ctx, tx, floor, change); err != nil {
-			return err
-		}
-		return still(ctx)
-	})
+// PruneExported is Prune after the rows up to the offset were compared with files, which end at another offset, compared. change is the number of the newest change
+// (ledger.rewrites) at that time. If something that the files have has changed since, the files may be gone: nothing is pruned, and the error is a *ledger.Problem.
+func (l *BackfillWriter) PruneExported(ctx context.Context, floor, compared ledger.Offset, change int64) error {
+	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error { return l.refuseRewritten(ctx, tx, compared, change) })
 }
 
 func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context, pgx.Tx) error) error {
@@ -225,15 +219,15 @@ func (p *pruning) refuseReset(ctx context.Context, tx pgx.Tx) error {
 }
 
 // refuseRewritten ends pruning if something changed after the change with a number: then files may not hold what would be removed.
-func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, floor ledger.Offset, change int64) error {
-	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change, Floor: int64(floor)})
+func (l *BackfillWriter) refuseRewritten(ctx context.Context, tx pgx.Tx, upTo ledger.Offset, change int64) error {
+	rewritten, err := l.store.db.Queries.PruneRewritten(ctx, tx, dbsqlc.PruneRewrittenParams{Newest: change, UpTo: int64(upTo)})
 	if err != nil {
 		return fmt.Errorf("see whether something changed after it had been compared with files: %w", err)
 	}
 	if rewritten {
 		return &ledger.Problem{
 			What: fmt.Sprintf("something up to offset %d changed in database %s after it had been compared with the files of the export, so nothing was pruned",
-				floor, l.store.Address()),
+				upTo, l.store.Address()),
 			Do: "export again, which writes again what changed, and prune then",
 		}
 	}

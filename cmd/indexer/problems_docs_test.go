@@ -63,7 +63,7 @@ var documented = map[string]struct {
 	"internal/export/entries.go":  {2, []string{"`import`: the database can't take", "`import`: the snapshot with which"}},
 	"internal/export/export.go":   {6, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},
 	"internal/export/folder.go":   {1, []string{"`export`: another export"}},
-	"internal/export/held.go":     {4, []string{"`prune --exported`: updates changed", "`prune --exported`: the database changed", "`prune --exported`: a file has"}},
+	"internal/export/held.go":     {3, []string{"`prune --exported`: updates changed", "`prune --exported`: the database changed", "`prune --exported`: a file has"}},
 	"internal/export/import.go":   {9, []string{"`import`: there is no manifest", "`export`, `import`, `prune --exported`: a manifest is of another", "`import`: updates of a scope", "`import`: the files can't be read"}},
 	"internal/export/lock.go":     {1, []string{"`export`: another export"}},
 	"internal/export/manifest.go": {3, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`export`, `import`, `prune --exported`: a manifest is of another"}},

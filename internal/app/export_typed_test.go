@@ -2,7 +2,9 @@ package app
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,11 +30,22 @@ func TestTypedViewsAreExported(t *testing.T) {
 	require.Greater(t, ranges, 2)
 	end := wrote[ranges-1].To
 
+	before := filesOf(t, cfg.To)
+	stays := func() {
+		t.Helper()
+		after := filesOf(t, cfg.To)
+		for name, content := range before {
+			if !strings.HasPrefix(name, "manifests/") {
+				require.True(t, after[name] == content, "%s stays", name)
+			}
+		}
+	}
 	_, err = CreateViews(t.Context(), viewsOf(database, "bank:Bank.Account:Account", "Agreement", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"), testLogger(t))
 	require.NoError(t, err)
 	again, err := exported(t, cfg)
 	require.NoError(t, err)
 	require.Len(t, again, ranges)
+	stays()
 	rows := requireExported(t, database, "ledger", cfg.To, end)
 	for _, view := range []string{"typed_bank_account", "typed_trade_agreement", "typed_splice_api_token_holding_v1_holding"} {
 		require.Positive(t, rows[view], view)
@@ -45,14 +58,29 @@ func TestTypedViewsAreExported(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 
+	// A range whose file has fewer columns.
+	manifest := filepath.Join(cfg.To, wrote[1].Name())
+	text, columns := readText(t, cfg.To, wrote[1].Name()), fileOf(t, again[1], "typed_bank_account").Columns
+	require.NoError(t, os.WriteFile(manifest, []byte(strings.Replace(text, columns, columns[:strings.LastIndex(columns, ",")], 1)), 0o600))
+	again, err = exported(t, cfg)
+	require.NoError(t, err)
+	require.Len(t, again, 1)
+	require.Equal(t, columns, fileOf(t, again[0], "typed_bank_account").Columns)
+	stays()
+	require.Equal(t, rows, requireExported(t, database, "ledger", cfg.To, end))
+	requireTables(t, cfg, "ledger")
+
 	plan, _, err := RunPruneExported(t.Context(), cfg.Database, &store.PruneBefore{Offset: new(wrote[0].To + 1)}, cfg.To, true, testLogger(t))
 	require.NoError(t, err)
 	require.Equal(t, wrote[0].To, plan.Floor)
+	left := filepath.Join(cfg.To, "typed_bank_account", strings.TrimSuffix(filepath.Base(wrote[0].Name()), ".json")+".left.parquet") // by an export that was killed before
+	require.NoError(t, os.WriteFile(left, []byte("whole"), 0o600))
 	_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
 	require.NoError(t, err)
 	again, err = exported(t, cfg)
 	require.NoError(t, err)
 	require.Len(t, again, ranges-1, "what was pruned stays as it is")
+	require.NoFileExists(t, left)
 	require.Equal(t, wrote[0].To, again[0].From)
 	require.Equal(t, end, again[len(again)-1].To)
 

@@ -61,7 +61,7 @@ func RunPruneExported(
 		return plan, held, err
 	}
 	return plan, held, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error {
-		return leader.PruneExported(ctx, plan.Floor, held.Change, held.Still)
+		return leader.PruneExported(ctx, plan.Floor, held.Compared, held.Change)
 	}, plan.Floor)
 }
 

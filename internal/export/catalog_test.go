@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"maps"
 	"strings"
 	"testing"
 
@@ -127,21 +126,12 @@ func TestFilesOfWhatWasPruned(t *testing.T) {
 		require.NoError(t, err, "%+v", c)
 		require.Equal(t, c.pruned, pruned, "%+v", c)
 	}
-}
 
-// Before pruning each manifest is asked for by its name: a list that comes late neither has one stand in for what is gone, nor one that is there missing.
-func TestManifestsThatAreStillThere(t *testing.T) {
-	t.Parallel()
-	there, err := Open(t.TempDir(), true)
+	// A file beside those that the manifest of the range names, which was to be added or was replaced.
+	state := store.ExportState{Extent: store.Extent{PrunedTo: 60, HistoryFloor: 60}}
+	pruned, err := (&Export{catalog: catalog{place: place, done: []Manifest{{From: 20, To: 100}}}}).ofPruned(t.Context(), gone, 7, state)
 	require.NoError(t, err)
-	m := writeRange(t, there, 0, 10, "some")
-	lists := func(found map[string]int64) Held {
-		late := listed{there, func(of map[string]int64) { clear(of); maps.Copy(of, found) }}
-		return Held{place: late, manifests: []string{m.Name()}}
-	}
-	require.NoError(t, lists(nil).Still(t.Context()))
-	require.NoError(t, there.Remove(t.Context(), m.Name()))
-	requireProblem(t, lists(map[string]int64{m.Name(): 100}).Still(t.Context()), m.Name()+" went from ")
+	require.False(t, pruned)
 }
 
 // Whoever reads a range while an export writes it again is told so, and not that it is damaged.

@@ -101,7 +101,7 @@ func (e *Export) clean(ctx context.Context, state store.ExportState) error {
 			return fmt.Errorf("remove %s, which an export that ended early left in %s: %w", name, e.place, err)
 		}
 	}
-	e.left = nil
+	clear(e.left)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (e *Export) ofPruned(ctx context.Context, name string, size int64, state st
 	of, _ := rangeOf(name)
 	pruned := min(state.PrunedTo, state.HistoryFloor) // history may have been filled in again since
 	switch {
-	case strings.HasSuffix(name, part), of.From >= pruned:
+	case strings.HasSuffix(name, part), of.From >= pruned, slices.ContainsFunc(e.done, func(m Manifest) bool { return m.From == of.From && m.To == of.To }):
 		return false, nil
 	case of.To != pruned:
 		return true, nil
@@ -168,8 +168,7 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 		if e.relations, err = snapshot.Relations(ctx); err != nil {
 			return err
 		}
-		typed := slices.DeleteFunc(slices.Clone(e.relations), func(r store.ExportRelation) bool { return !r.Typed })
-		outdated, gap, err := plan(e.place.String(), e.done, state, typed, through)
+		outdated, gap, err := plan(e.place.String(), e.done, state, through)
 		if err != nil {
 			return err
 		}
@@ -185,8 +184,9 @@ func (e *Export) Next(ctx context.Context) (wrote bool, err error) {
 			return err
 		}
 		if to <= gap.From {
-			if e.published {
-				return nil
+			wrote, err = e.addViews(ctx, snapshot, state, through)
+			if err != nil || wrote || e.published {
+				return err
 			}
 			return e.publish(ctx, e.done)
 		}
@@ -302,15 +302,63 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err
 	}
+	if m.Files, err = e.writeRelations(ctx, snapshot, slices.Concat(e.relations, beside), from, to); err != nil {
+		return err
+	}
+	if err := e.writeManifest(ctx, m); err != nil {
+		return err
+	}
+	e.done = append(e.done, m)
+	return nil
+}
+
+// addViews writes the typed views that the first range lacks, or of which it lacks columns, and then its manifest, in the place of the one before. The other files stay:
+// only where rows changed in the database is a range ever removed, which pruning relies on.
+func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, through ledger.Offset) (wrote bool, err error) {
+	lacking := func(m *Manifest) []store.ExportRelation {
+		return slices.DeleteFunc(slices.Clone(e.relations), func(r store.ExportRelation) bool { return !m.lacks(r) })
+	}
+	n := slices.IndexFunc(e.done, func(m Manifest) bool {
+		return m.To <= through && state.HistoryFloor <= m.CompleteFrom && len(lacking(&m)) > 0
+	})
+	if n < 0 {
+		return false, nil
+	}
+	m, views := e.done[n], lacking(&e.done[n])
+	m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(file File) bool {
+		return slices.ContainsFunc(views, func(r store.ExportRelation) bool { return r.Name == file.Relation })
+	})
+	files, err := e.writeRelations(ctx, snapshot, views, m.From, m.To)
+	if err != nil {
+		return false, err
+	}
+	m.Files = append(m.Files, files...)
+	if err := e.writeManifest(ctx, m); err != nil {
+		return false, err
+	}
+	for _, file := range e.done[n].Files {
+		if !slices.Contains(m.Files, file) {
+			e.left[file.Name] = file.Bytes
+		}
+	}
+	e.done[n] = m
+	return true, nil
+}
+
+func (e *Export) writeRelations(ctx context.Context, snapshot *store.ExportSnapshot, relations []store.ExportRelation, from, to ledger.Offset) (files []File, err error) {
 	writing := strings.ToLower(rand.Text()[:8])
-	for _, relation := range slices.Concat(e.relations, beside) {
+	for _, relation := range relations {
 		name := fileName(relation.Name, from, to, writing)
 		file, err := e.writeRelation(ctx, snapshot, relation, name, from, to)
 		if err != nil {
-			return fmt.Errorf("write %s in %s: %w", name, e.place, err)
+			return nil, fmt.Errorf("write %s in %s: %w", name, e.place, err)
 		}
-		m.Files = append(m.Files, file)
+		files = append(files, file)
 	}
+	return files, nil
+}
+
+func (e *Export) writeManifest(ctx context.Context, m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
 		err = e.place.Write(ctx, m.Name(), func(w io.Writer) error {
@@ -321,7 +369,7 @@ func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, stat
 	if err != nil {
 		return fmt.Errorf("write %s in %s: %w", m.Name(), e.place, err)
 	}
-	e.done, e.published = append(e.done, m), false
+	e.published = false
 	e.options.Wrote(m)
 	return nil
 }

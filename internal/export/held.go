@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/bits"
 	"slices"
 
@@ -19,31 +18,12 @@ import (
 
 // Held says how much of a database the files of an export hold.
 type Held struct {
-	To     ledger.Offset // the files hold everything that the database shows up to here
-	Why    string        // why that is less than was asked for, with the file; empty: it is not less
-	Change int64         // number of the newest change (ledger.rewrites) before the files were compared
-
-	place     Place
-	manifests []string // of the ranges that were compared
-}
-
-// Still returns a *ledger.Problem if the manifest of a compared range is gone: an export may have been interrupted while it wrote the range
-// again. It asks for each: the list of an object store may come late, and nothing else may be left of what is pruned then.
-func (h Held) Still(ctx context.Context) error {
-	for _, name := range h.manifests {
-		manifest, err := h.place.Open(ctx, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return &ledger.Problem{
-				What: fmt.Sprintf("%s went from %s after its files had been compared, so nothing was pruned", name, h.place),
-				Do:   "run `indexer export`, which writes again what changed, and prune then",
-			}
-		case err != nil:
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		manifest.Close()
-	}
-	return nil
+	To  ledger.Offset // the files hold everything that the database shows up to here
+	Why string        // why that is less than was asked for, with the file; empty: it is not less
+	// Compared is the end of the last range of which files were compared, and Change the number of the newest change (ledger.rewrites) before. As long as
+	// nothing up to there changes after that, no export removes these files.
+	Compared ledger.Offset
+	Change   int64
 }
 
 // Holds compares the files of an export with a database, up to an offset: each file must be as it was written, and have the rows that the
@@ -74,12 +54,12 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	if whole {
 		upTo = state.Watermark - 1
 	}
-	outdated, gap, err := plan(place.String(), c.done, state, nil, state.Watermark)
+	outdated, gap, err := plan(place.String(), c.done, state, state.Watermark)
 	if err != nil {
 		return held, err
 	}
-	held = Held{To: min(gap.From, upTo), Change: newest(state).Number, place: place}
-	if n := slices.IndexFunc(outdated, func(m Manifest) bool { return m.From < upTo && m.To > state.HistoryFloor }); n >= 0 {
+	held = Held{To: min(gap.From, upTo), Change: newest(state).Number}
+	if n := slices.IndexFunc(outdated, func(m Manifest) bool { return m.From < upTo }); n >= 0 {
 		return held, &ledger.Problem{
 			What: fmt.Sprintf("the updates of %s in %s were %s after they had been exported", outdated[n].Name(), place, changedSince(&outdated[n], state).Reason),
 			Do:   "run `indexer export`, which writes them again, and prune then",
@@ -106,7 +86,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 		if err := compared.holds(ctx, m, within); err != nil {
 			return held, err
 		}
-		held.manifests = append(held.manifests, m.Name())
+		held.Compared = m.To
 	}
 	return held, nil
 }

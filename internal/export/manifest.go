@@ -135,12 +135,10 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	return m, nil
 }
 
-// lacks reports whether one of some relations has no file, or one with other columns.
-func (m *Manifest) lacks(relations []store.ExportRelation) bool {
-	return slices.ContainsFunc(relations, func(r store.ExportRelation) bool {
-		file, err := m.file(r.Name)
-		return err != nil || file.Columns != columnsOf(r)
-	})
+// lacks reports whether a relation is a typed view that has no file, or one with other columns.
+func (m *Manifest) lacks(r store.ExportRelation) bool {
+	file, err := m.file(r.Name)
+	return r.Typed && (err != nil || file.Columns != columnsOf(r))
 }
 
 // columnsOf describes the columns of a typed view. It is empty for other relations, whose columns follow from the schema version.

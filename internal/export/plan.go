@@ -11,11 +11,9 @@ import (
 )
 
 // plan compares what was exported with a database. outdated are the ranges up to an offset, or beyond what the database has, whose rows
-// changed since they were exported, and those that lack typed views with which they can be written again. gap is the first range up to the
-// offset that is outdated or was not exported; it is empty if there is none. An export that can't continue is a *ledger.Problem.
-func plan(
-	place string, done []Manifest, state store.ExportState, typed []store.ExportRelation, through ledger.Offset,
-) (outdated []Manifest, gap ledger.Range, err error) {
+// changed since they were exported. gap is the first range up to the offset that is outdated or was not exported; it is empty if there is
+// none. An export that can't continue is a *ledger.Problem.
+func plan(place string, done []Manifest, state store.ExportState, through ledger.Offset) (outdated []Manifest, gap ledger.Range, err error) {
 	slices.SortFunc(done, func(a, b Manifest) int { return cmp.Compare(a.From, b.From) })
 	for i := range done {
 		m := &done[i]
@@ -35,7 +33,7 @@ func plan(
 				Do: fmt.Sprintf("fill in the history after offset %d again (backfill history --pruned-too), or export into another place: only these files have what was pruned",
 					m.CompleteFrom),
 			}
-		case changed != nil && (m.To <= through || m.To > state.Watermark), m.To <= through && state.HistoryFloor <= m.CompleteFrom && m.lacks(typed):
+		case changed != nil && (m.To <= through || m.To > state.Watermark):
 			outdated = append(outdated, *m)
 		}
 	}

@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			state := store.ExportState{Extent: store.Extent{Started: true, Watermark: c.watermark, HistoryFloor: c.floor}, Changes: c.changes}
-			outdated, gap, err := plan("there", c.done, state, nil, cmp.Or(c.through, c.watermark))
+			outdated, gap, err := plan("there", c.done, state, cmp.Or(c.through, c.watermark))
 			if c.refused != "" {
 				requireProblem(t, err, c.refused)
 				return
@@ -221,19 +221,19 @@ func TestPlanOfRecords(t *testing.T) {
 	state := store.ExportState{Extent: store.Extent{Started: true, Watermark: 60}, Records: true, RecordsAfter: 30, Changes: []store.ExportChange{
 		{Number: 1, To: 5, Of: findings.SealedUpdates, Reason: store.ChangeRepaired},
 	}}
-	outdated, gap, err := plan("there", slices.Clone(done), state, nil, 60)
+	outdated, gap, err := plan("there", slices.Clone(done), state, 60)
 	require.NoError(t, err)
 	require.Empty(t, outdated)
 	require.Equal(t, ledger.Range{From: 20, To: 60}, gap)
 	state.Changes = append(state.Changes, store.ExportChange{Number: 2, To: 50, Of: findings.SealedTransactions, Reason: "read again"})
-	outdated, gap, err = plan("there", slices.Clone(done), state, nil, 60)
+	outdated, gap, err = plan("there", slices.Clone(done), state, 60)
 	require.NoError(t, err)
 	require.Equal(t, done, outdated)
 	require.Equal(t, ledger.Range{To: 60}, gap, "all of it is of the reading before")
 
 	again := []Manifest{{Records: true, To: 40, Change: 2}, {Records: true, From: 40, To: 60, Change: 2}}
 	state.Changes = append(state.Changes, store.ExportChange{Number: 3, From: 32, To: 33, Of: findings.SealedTransactions, Reason: store.ChangeRedacted})
-	outdated, gap, err = plan("there", slices.Clone(again), state, nil, 60)
+	outdated, gap, err = plan("there", slices.Clone(again), state, 60)
 	require.NoError(t, err)
 	require.Equal(t, again[:1], outdated)
 	require.Equal(t, ledger.Range{To: 40}, gap, "what was exported of this reading stays")

@@ -208,12 +208,12 @@ SELECT EXISTS (
 
 type PruneRewrittenParams struct {
 	Newest int64 `db:"newest"`
-	Floor  int64 `db:"floor"`
+	UpTo   int64 `db:"up_to"`
 }
 
 // Whether something up to an offset changed after a change: what was compared with files before is not what is stored now.
 func (q *Queries) PruneRewritten(ctx context.Context, db DBTX, arg PruneRewrittenParams) (bool, error) {
-	row := db.QueryRow(ctx, pruneRewritten, arg.Newest, arg.Floor)
+	row := db.QueryRow(ctx, pruneRewritten, arg.Newest, arg.UpTo)
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
