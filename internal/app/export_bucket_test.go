@@ -1,7 +1,6 @@
 package app
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export/exporttest"
 	"ledgerindexer/internal/throwaway"
-	"ledgerindexer/sandbox"
 )
 
 // Whatever request an object store refuses, export and import say so, and go on where they were when they are run again. The store is accessed by variables of the process, so
@@ -57,33 +55,5 @@ func TestAnObjectStoreThatRefuses(t *testing.T) {
 		_, err := RunImport(t.Context(), Import{Database: config.Database{DatabaseURL: other}, From: cfg.To}, testLogger(t))
 		return err
 	}), 1)
-	requireAlike(t, everythingShown(t, database), everythingShown(t, other))
-}
-
-// Killed at any point and started again, an export into a bucket is whole, and so is what is imported of it. Nobody waits here for the lock of who was killed.
-func TestABucketOutlivesKills(t *testing.T) {
-	t.Parallel()
-	brief.Long(t, "kills programs again and again until they get through")
-	store := exporttest.Store(t, "there", func(store http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasSuffix(r.URL.Path, "/.lock") {
-				r.Header.Del("If-Match")
-				r.Header.Del("If-None-Match")
-			}
-			store.ServeHTTP(w, r)
-		})
-	})
-	l := sandbox.NewLedger(sandbox.Options{Seed: 80})
-	l.Grow(300)
-	database, other := throwaway.Migrated(t, migrate), throwaway.Migrated(t, migrate)
-	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects")), testLogger(t)))
-	random, kills := rand.New(rand.NewPCG(80, 0)), 0
-	for _, run := range [][]string{{database, "export", "--updates=20", "--to"}, {other, "import"}} {
-		env := []string{
-			"AWS_ENDPOINT_URL=" + store, "AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=secret", "AWS_REGION=us-east-1", "INDEXER_DATABASE_URL=" + run[0],
-		}
-		kills += killUntilDone(t, random, env, build(t, "indexer"), append(run[1:], "s3://there/x")...)
-	}
-	require.Positive(t, kills)
 	requireAlike(t, everythingShown(t, database), everythingShown(t, other))
 }

@@ -1,0 +1,177 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/export/exporttest"
+	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
+)
+
+// unsteady is an object store that refuses some requests for a moment, cuts some connections, and gives some lists of before.
+type unsteady struct {
+	store  http.Handler
+	late   atomic.Bool
+	mu     sync.Mutex
+	random *rand.Rand
+	lists  map[string][]byte // the last one of each query
+}
+
+func (u *unsteady) draw() float64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.random.Float64()
+}
+
+// ServeHTTP answers, or does not. Nobody waits for the lock of who was killed.
+func (u *unsteady) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasSuffix(r.URL.Path, "/.lock") {
+		r.Header.Del("If-Match")
+		r.Header.Del("If-None-Match")
+	}
+	switch n := u.draw(); {
+	case n < 0.01:
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, "<Error><Code>SlowDown</Code><Message>a moment</Message></Error>")
+	case n < 0.02:
+		panic(http.ErrAbortHandler)
+	case r.URL.Query().Get("list-type") == "2":
+		u.list(w, r)
+	default:
+		u.store.ServeHTTP(w, r)
+	}
+}
+
+func (u *unsteady) list(w http.ResponseWriter, r *http.Request) {
+	answer := httptest.NewRecorder()
+	u.store.ServeHTTP(answer, r)
+	text := answer.Body.Bytes()
+	u.mu.Lock()
+	before, there := u.lists[r.URL.RawQuery]
+	u.lists[r.URL.RawQuery] = text
+	if there && u.late.Load() && u.random.IntN(2) == 0 {
+		text = before
+	}
+	u.mu.Unlock()
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(text)
+}
+
+// killAgain starts a program that has no end, and kills it, some times.
+func killAgain(t *testing.T, random *rand.Rand, times int, program string, args ...string) {
+	t.Helper()
+	for range times {
+		var out bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(time.Second))))
+		cmd := exec.CommandContext(ctx, program, args...) // killed with SIGKILL
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		require.Error(t, ctx.Err(), "it ended by itself with %v: %s", err, out.String())
+		cancel()
+	}
+}
+
+// filesIn are the files that manifests name, by their ranges and relations.
+func filesIn(t *testing.T, to string) (files map[string]string) {
+	t.Helper()
+	place, err := export.Open(to, false)
+	require.NoError(t, err)
+	found, err := place.List(t.Context())
+	require.NoError(t, err)
+	files = map[string]string{}
+	for name := range found {
+		if !strings.HasPrefix(name, "manifests/") {
+			continue
+		}
+		file, err := place.Open(t.Context(), name)
+		require.NoError(t, err)
+		defer file.Close()
+		var m export.Manifest
+		require.NoError(t, json.NewDecoder(file).Decode(&m))
+		for _, f := range m.Files {
+			files[fmt.Sprintf("%d-%d %s", m.From, m.To, f.Relation)] = fmt.Sprintf("%d rows, SHA-256 %s", f.Rows, f.SHA256)
+		}
+	}
+	return files
+}
+
+// Killed again and again, export, import and prune leave what they leave that nobody disturbed, in a folder and in an object store that fails now and then and lists
+// late. The store is accessed by variables of the process, so this does not run in parallel.
+func TestFilesOutliveKills(t *testing.T) {
+	brief.Once(t)
+	brief.Long(t, "kills programs again and again until they get through")
+	place := unsteady{random: rand.New(rand.NewPCG(84, 1)), lists: map[string][]byte{}}
+	url := exporttest.Store(t, "there", func(store http.Handler) http.Handler { place.store = store; return &place })
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"} {
+		t.Setenv(name, value)
+	}
+	program := build(t, "indexer")
+	for name, to := range map[string]string{"a folder": t.TempDir(), "an object store": "s3://there/x"} {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(84, 0))
+			l := sandbox.NewLedger(sandbox.Options{Seed: 84})
+			l.Grow(300)
+			database, server := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+			s := &sealed{Ledger: l, t: t, database: database, cfg: indexerFor(database, server, effects())}
+			s.sealUntil(allSealed)
+			env := []string{"INDEXER_DATABASE_URL=" + database}
+			t.Setenv("INDEXER_DATABASE_URL", database)
+			killed, whole := Export{Database: config.Database{DatabaseURL: database}, To: to, Check: true, Options: export.Options{Updates: 20}}, t.TempDir()
+			undisturbed := []string{"export", "--updates=20", "--to", whole} // by the same program, whose name is in the files
+			same := func() {
+				t.Helper()
+				killUntilDone(t, random, env, program, "export", "--updates=20", "--to", to)
+				place.late.Store(false)
+				_, err := exported(t, killed) // which also writes again what a late list did not show
+				require.NoError(t, err)
+				out, err := exec.CommandContext(t.Context(), program, undisturbed...).CombinedOutput()
+				require.NoError(t, err, string(out))
+				require.Equal(t, filesIn(t, whole), filesIn(t, to))
+			}
+			place.late.Store(true)
+			killAgain(t, random, 15, program, "export", "--follow", "--updates=20", "--to", to)
+			same()
+
+			place.late.Store(true)
+			repairLifetimes(t, killed)
+			_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
+			require.NoError(t, err)
+			killAgain(t, random, 15, program, "export", "--follow", "--updates=20", "--to", to)
+			_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
+			require.NoError(t, err)
+			same()
+
+			other := throwaway.Migrated(t, migrate)
+			killUntilDone(t, random, []string{"INDEXER_DATABASE_URL=" + other}, program, "import", to)
+			requireAlike(t, everythingShown(t, database), everythingShown(t, other))
+			floor := watermarkOf(t, database) / 2
+			_, err = RunPrune(t.Context(), config.Database{DatabaseURL: other}, store.PruneBefore{Offset: new(ledger.Offset(floor))}, true, testLogger(t))
+			require.NoError(t, err)
+			killUntilDone(t, random, env, program, "prune", "--exported", to, "--before", fmt.Sprint(floor), "--apply")
+			requireAlike(t, everythingShown(t, other), everythingShown(t, database))
+			same()
+		})
+	}
+}
