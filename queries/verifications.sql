@@ -6,7 +6,9 @@ ON CONFLICT (stream, from_exclusive) DO UPDATE SET to_inclusive = excluded.to_in
     result = excluded.result, differences = excluded.differences, digest = excluded.digest;
 
 -- name: VerificationClock :one
-SELECT clock_timestamp()::timestamptz AS now;
+-- When a window that begins at a place is sealed: not before it was repaired, also where the clock was set back in between.
+SELECT greatest(clock_timestamp(), (
+    SELECT v.repaired_at FROM verifications v WHERE v.stream = @stream AND v.from_exclusive = @from_exclusive))::timestamptz AS now;
 
 -- name: VerificationFrom :many
 -- The first window of a stream from a place on.
@@ -24,8 +26,8 @@ SELECT * FROM verifications
 WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive ORDER BY from_exclusive;
 
 -- name: VerificationsRepaired :exec
--- Marks the windows that overlap a range as repaired now.
-UPDATE verifications SET repaired_at = clock_timestamp()
+-- Marks the windows that overlap a range as repaired now, and so after they were sealed, also where the clock was set back in between.
+UPDATE verifications SET repaired_at = greatest(clock_timestamp(), verified_at + interval '1 microsecond')
 WHERE stream = @stream AND from_exclusive < @to_inclusive AND to_inclusive > @from_exclusive;
 
 -- name: VerificationAgain :many

@@ -228,7 +228,7 @@ func (w *writer) sealCompared(ctx context.Context, tx pgx.Tx, stream string, fro
 
 func (w *writer) sealRows(ctx context.Context, tx pgx.Tx, stream string, from, to int64, result findings.SealResult, differences int64, rows []byte) error {
 	q := w.stored.db.Queries
-	now, err := q.VerificationClock(ctx, tx)
+	now, err := q.VerificationClock(ctx, tx, dbsqlc.VerificationClockParams{Stream: stream, FromExclusive: from})
 	if err != nil {
 		return fmt.Errorf("ask for the time: %w", err)
 	}

@@ -306,6 +306,26 @@ func TestReseal(t *testing.T) {
 	require.Empty(t, d.damaged(l.store))
 }
 
+// What was repaired is compared again, once, also where the clock was set back since it was sealed, or repaired.
+func TestRepairsWhereTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4})
+	d.Exec("UPDATE indexer.verifications SET verified_at = verified_at + interval '1 day'")
+	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 2")
+	repairer, ok, err := LeadRepair(t.Context(), l.store.Store)
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer repairer.Close()
+	require.NoError(t, repairer.RepairUpdates(t.Context(), storetest.Scope, page(1, 3)))
+	require.Equal(t, []string{"0 4 equal 0 true true"}, d.windows())
+	l.Close()
+	l = d.leadUpdates(d.store())
+	_, err = l.SealUpdates(t.Context(), page(0, 4))
+	require.NoError(t, err)
+	require.Equal(t, []string{"0 4 equal 0 true false"}, d.windows())
+	require.Empty(t, d.damaged(l.store))
+}
+
 // Whoever seals while a repair is at work seals what the repair has left.
 func TestSealWaitsForARepair(t *testing.T) {
 	t.Parallel()

@@ -53,11 +53,18 @@ func (q *Queries) VerificationAgain(ctx context.Context, db DBTX, arg Verificati
 }
 
 const verificationClock = `-- name: VerificationClock :one
-SELECT clock_timestamp()::timestamptz AS now
+SELECT greatest(clock_timestamp(), (
+    SELECT v.repaired_at FROM verifications v WHERE v.stream = $1 AND v.from_exclusive = $2))::timestamptz AS now
 `
 
-func (q *Queries) VerificationClock(ctx context.Context, db DBTX) (pgtype.Timestamptz, error) {
-	row := db.QueryRow(ctx, verificationClock)
+type VerificationClockParams struct {
+	Stream        string `db:"stream"`
+	FromExclusive int64  `db:"from_exclusive"`
+}
+
+// When a window that begins at a place is sealed: not before it was repaired, also where the clock was set back in between.
+func (q *Queries) VerificationClock(ctx context.Context, db DBTX, arg VerificationClockParams) (pgtype.Timestamptz, error) {
+	row := db.QueryRow(ctx, verificationClock, arg.Stream, arg.FromExclusive)
 	var now pgtype.Timestamptz
 	err := row.Scan(&now)
 	return now, err
@@ -284,7 +291,7 @@ func (q *Queries) VerificationsRemove(ctx context.Context, db DBTX, arg Verifica
 }
 
 const verificationsRepaired = `-- name: VerificationsRepaired :exec
-UPDATE verifications SET repaired_at = clock_timestamp()
+UPDATE verifications SET repaired_at = greatest(clock_timestamp(), verified_at + interval '1 microsecond')
 WHERE stream = $1 AND from_exclusive < $2 AND to_inclusive > $3
 `
 
@@ -294,7 +301,7 @@ type VerificationsRepairedParams struct {
 	FromExclusive int64  `db:"from_exclusive"`
 }
 
-// Marks the windows that overlap a range as repaired now.
+// Marks the windows that overlap a range as repaired now, and so after they were sealed, also where the clock was set back in between.
 func (q *Queries) VerificationsRepaired(ctx context.Context, db DBTX, arg VerificationsRepairedParams) error {
 	_, err := db.Exec(ctx, verificationsRepaired, arg.Stream, arg.ToInclusive, arg.FromExclusive)
 	return err
