@@ -2,13 +2,17 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // fileFlags is a command line that has a configuration file.
@@ -149,6 +153,66 @@ func TestHidden(t *testing.T) {
 	} {
 		require.Equal(t, want, hidden(text))
 	}
+}
+
+// An editor that knows the schema accepts a setting as the program does, however YAML lets it be written: a number may be a text to the program.
+func TestSchemaAcceptsWhatTheProgramAccepts(t *testing.T) {
+	t.Parallel()
+	schema, err := Schema()
+	require.NoError(t, err)
+	var published struct{ Properties map[string]accepted }
+	require.NoError(t, json.Unmarshal(schema, &published))
+	for line, want := range map[string]bool{
+		"max-requests: 4": true, "max-rate: 2": true, "max-rate: 2.5": true, "max-requests: many": false, "max-requests: 2.5": false,
+		"retain: 400d": true, "retain: 36h": true, "retain: 1h30m": true, "retain: 0": true, "retain: 400": false, "retain: a year": false,
+		"packages-interval: 0": true, "packages-interval: 10m": true, "packages-interval: 10": false, "packages-interval: 1d": false,
+		"start: 17": true, "start: genesis": true, "ledger-token-file: 12345": true, "admin-token-file: 1.5": true,
+		"parties: [17, alice]": true, "parties: 17": true, "parties: [[a]]": false, "parties: {a: b}": false, "blobs: true": true, "blobs: maybe": false,
+		"log-level: debug": true, "log-level: 3": false, "migrate: off": true, "at-offset: 5": true, "listen: 127.0.0.1:8080": true,
+	} {
+		_, _, err := parseFile(t, "database-url: postgres://u@host/db\nledger-url: http://participant\n"+line, nil)
+		require.Equal(t, want, err == nil, "the program and %s: %v", line, err)
+		var setting map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(line), &setting))
+		for name, value := range setting {
+			require.Equal(t, want, published.Properties[name].accepts(value), "the schema and %s", line)
+		}
+	}
+}
+
+// accepted is a property of the schema, and what of JSON Schema it uses.
+type accepted struct {
+	property
+	Items *accepted `json:"items"`
+}
+
+func (p accepted) accepts(value any) bool {
+	var kinds []string
+	switch value := value.(type) {
+	case string:
+		if p.Pattern != "" && !regexp.MustCompile(p.Pattern).MatchString(value) || len(p.Enum) > 0 && !slices.Contains(p.Enum, value) {
+			return false
+		}
+		kinds = []string{"string"}
+	case bool:
+		kinds = []string{"boolean"}
+	case int:
+		if p.Minimum != nil && value < *p.Minimum || p.Maximum != nil && value > *p.Maximum {
+			return false
+		}
+		kinds = []string{"integer", "number"}
+	case float64:
+		kinds = []string{"number"}
+	case []any:
+		if p.Items == nil || slices.ContainsFunc(value, func(item any) bool { return !p.Items.accepts(item) }) {
+			return false
+		}
+		kinds = []string{"array"}
+	}
+	return slices.ContainsFunc(kinds, func(kind string) bool {
+		list, isList := p.Type.([]any)
+		return p.Type == kind || isList && slices.Contains(list, any(kind))
+	})
 }
 
 // The published schema is made from the flags.

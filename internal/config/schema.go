@@ -13,26 +13,37 @@ type property struct {
 	Type        any       `json:"type"`
 	Items       *property `json:"items,omitempty"`
 	Enum        []string  `json:"enum,omitempty"`
-	Pattern     string    `json:"pattern,omitempty"`
+	Pattern     string    `json:"pattern,omitempty"` // of a text
+	Minimum     *int      `json:"minimum,omitempty"` // of a number
+	Maximum     *int      `json:"maximum,omitempty"`
 	Default     any       `json:"default,omitempty"`
 }
 
-// Schema returns the JSON Schema of the configuration file, made from the flags.
+const (
+	durations = `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`
+	ages      = durations + `|^[0-9]+d$`
+)
+
+// Schema returns the JSON Schema of the configuration file, made from the flags. What is text for the program may look like a number in YAML.
 func Schema() ([]byte, error) {
 	flags, err := settings()
 	if err != nil {
 		return nil, err
 	}
-	properties := map[string]property{}
+	text, properties := []string{"string", "number"}, map[string]property{}
 	for _, flag := range flags {
-		p := property{Description: flag.Help, Type: "string"}
+		p := property{Description: flag.Help, Type: text}
 		kind := flag.Target.Type()
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
 		switch {
 		case kind == reflect.TypeFor[time.Duration]():
-			p.Pattern = `^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`
+			p.Pattern, p.Minimum, p.Maximum = durations, new(0), new(0) // without a unit only 0
+		case kind == reflect.TypeFor[Age]():
+			p.Pattern, p.Minimum, p.Maximum = ages, new(0), new(0)
+		case flag.Enum != "":
+			p.Type, p.Enum = "string", flag.EnumSlice()
 		case kind.Kind() == reflect.Bool:
 			p.Type = "boolean"
 		case kind.Kind() == reflect.Int, kind.Kind() == reflect.Int64:
@@ -40,10 +51,7 @@ func Schema() ([]byte, error) {
 		case kind.Kind() == reflect.Float64:
 			p.Type = "number"
 		case kind.Kind() == reflect.Slice:
-			p.Type, p.Items = []string{"array", "string"}, &property{Type: "string"}
-		}
-		if flag.Enum != "" {
-			p.Enum = flag.EnumSlice()
+			p.Type, p.Items = []string{"array", "string", "number"}, &property{Type: text}
 		}
 		if flag.HasDefault {
 			p.Default = defaultOf(p.Type, flag.Default)
