@@ -59,10 +59,7 @@ func (r Report) Summary() string {
 	case r.Warnings > 0:
 		found = "No problem, " + plural(r.Warnings, "warning")
 	}
-	switch {
-	case r.Problems > 0:
-		return found + ". Fix each problem and run the check again."
-	case len(r.Next) > 0:
+	if len(r.Next) > 0 {
 		return found + ". Continue with:"
 	}
 	return found + "."
