@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
 	"ledgerindexer/ledger"
 	"ledgerindexer/migrations"
 	"ledgerindexer/store/internal/dbsqlc"
+	"ledgerindexer/store/internal/pg"
 	"ledgerindexer/store/internal/session"
 )
 
@@ -32,7 +34,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 	var have int64
 	var exists bool
 	if err := s.db.Pool.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.db.Config.Schemas.VersionTable()).Scan(&exists); err != nil {
-		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+		return s.refused(ctx, err)
 	}
 	if exists {
 		if have, err = s.schemaVersion(ctx, s.db.Pool); err != nil {
@@ -64,6 +66,24 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			What: fmt.Sprintf("database %s has schema version %d, this program knows only %d", s.Address(), have, want),
 			Do:   "run the newer release of the indexer that migrated this database; schemas are not migrated back",
 		}
+	}
+}
+
+// refused returns the error of a role that can't look up the tables. One that `indexer grant` lets read has all the rights that it should have.
+func (s *Store) refused(ctx context.Context, err error) error {
+	var reads bool
+	if pg.HasCode(err, pg.InsufficientPrivilege) {
+		const usage = "SELECT coalesce(has_schema_privilege(to_regnamespace($1), 'USAGE'), false)"
+		if askErr := s.db.Pool.QueryRow(ctx, usage, pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()).Scan(&reads); askErr != nil {
+			err = errors.Join(err, askErr)
+		}
+	}
+	if !reads {
+		return s.db.Unusable(fmt.Errorf("database %s: %w", s.Address(), err))
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("database user %s reads schema %s of database %s by SQL, and can't run this command", s.db.Conn.User, s.db.Config.Schemas.Views, s.Address()),
+		Do:   "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer", Err: err,
 	}
 }
 

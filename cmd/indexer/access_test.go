@@ -156,3 +156,24 @@ func TestGrantRefusesWhoCannotBeLimited(t *testing.T) {
 	require.Equal(t, config.ExitProblem, code)
 	require.Contains(t, stderr, `CREATE ROLE "no""body" LOGIN`)
 }
+
+// Who reads by SQL and runs a command is told that it is not for him, and not to have more granted.
+func TestReadersAskInSQL(t *testing.T) {
+	t.Parallel()
+	database := throwaway.Migrated(t, migrate)
+	role, reader := throwaway.Login(t, database, "")
+	readers := map[string]string{"INDEXER_DATABASE_URL": reader, "INDEXER_LEDGER_URL": "http://127.0.0.1:1", "INDEXER_LISTEN": ""}
+	code, _, stderr := command(t, readers, "status")
+	require.Equal(t, config.ExitProblem, code, stderr)
+	require.Contains(t, stderr, "What to do: grant what is missing")
+	for _, grant := range [][]string{{"--all-parties"}, {"--parties", "alice::00"}} {
+		code, _, stderr = command(t, map[string]string{"INDEXER_DATABASE_URL": database}, append([]string{"grant", role}, grant...)...)
+		require.Equal(t, config.ExitDone, code, stderr)
+		for _, run := range []string{"status", "verify", "run"} {
+			code, _, stderr = command(t, readers, run)
+			require.Equal(t, config.ExitProblem, code, stderr)
+			require.Contains(t, stderr, "database user "+role+" reads schema ledger")
+			require.Contains(t, stderr, "What to do: ask in SQL (docs/sql.md), or run the command as the role that runs the indexer.\n")
+		}
+	}
+}

@@ -119,7 +119,7 @@ var documented = map[string]struct {
 		"`prune`: whether a contract has to stay", "`prune`: history is being filled in"}},
 	"store/publication.go":    {2, []string{"`publication enable`: the server", "`publication enable`, `disable`"}},
 	"store/reset.go":          {4, []string{"`reset` (and `reanchor`)", "`reset`: history was filled in"}},
-	"store/schema_version.go": {3, []string{"the schema is older", "the schema is newer", "the schemas of tables and views are not a pair"}},
+	"store/schema_version.go": {4, []string{"a reader runs a command", "the schema is older", "the schema is newer", "the schemas of tables and views are not a pair"}},
 	"store/scope.go":          {2, []string{"Of `indexer contract`, `indexer update` and `indexer verify`", "a smaller scope where nothing but a snapshot"}},
 	"store/snapshot.go":       {2, []string{"an unfinished snapshot of another", "the database already holds the ledger"}},
 	"store/start.go":          {2, []string{"the database holds another scope", "the participant behind the URL changed"}},
