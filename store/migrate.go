@@ -205,7 +205,7 @@ BEGIN
         WHERE n.nspname IN ('%[2]s', '%[3]s') AND c.relkind IN ('r', 'p', 'v') AND c.relname = ANY (changed)
         AND pg_has_role(c.relowner, 'USAGE') ORDER BY c.relkind = 'v' DESC, c.oid DESC
     LOOP
-        PERFORM set_config('lock_timeout', greatest(1, %[5]d - 1000 * extract(epoch FROM clock_timestamp() - began))::integer::text, true);
+        PERFORM set_config('lock_timeout', greatest(1, least(%[5]d, %[5]d - 1000 * extract(epoch FROM clock_timestamp() - began)))::integer::text, true);
         IF relation.is_view THEN
             EXECUTE format('ALTER VIEW %%s RESET (check_option)', relation.name);
         ELSE

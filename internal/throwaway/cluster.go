@@ -32,6 +32,7 @@ type cluster struct {
 	programs string // folder of initdb, postgres and pg_ctl
 	folder   string // data, socket and log
 	account  *account
+	clock    string // libfaketime, if the server has a clock of its own
 
 	server *exec.Cmd
 	exited chan struct{} // closed when server has ended
@@ -75,6 +76,9 @@ func newCluster(programs string, o Options) (*cluster, error) {
 	c := &cluster{programs: programs, folder: folder, account: acc}
 	if acc != nil {
 		err = os.Chown(folder, acc.uid, acc.gid)
+	}
+	if err == nil && o.Clock {
+		err = c.beginClock()
 	}
 	if err == nil {
 		err = c.watch()
@@ -300,6 +304,7 @@ func (c *cluster) run(ctx context.Context, connection string) error {
 	defer log.Close()
 	// Not ctx: it ends with the start.
 	c.server = c.command(context.Background(), filepath.Join(c.programs, "postgres"), "-D", c.data())
+	c.server.Env = append(c.server.Env, c.clockEnvironment()...)
 	c.server.Stdout, c.server.Stderr = log, log
 	if err := c.server.Start(); err != nil {
 		return err

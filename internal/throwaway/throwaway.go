@@ -74,6 +74,8 @@ type Options struct {
 	// password, and URL name that port. By default there is only the socket. A
 	// container always has a loopback port.
 	TCP bool
+	// Clock gives a local cluster a clock of its own, which SetClock sets. It needs libfaketime.
+	Clock bool
 	// Settings are server settings (postgresql.conf) beyond or instead of the
 	// ones this package sets. They don't apply to a given server.
 	Settings map[string]string
