@@ -90,7 +90,7 @@ func (p *pruning) run(ctx context.Context) error {
 	if err := p.leader.store.db.Queries.TimeoutsOff(ctx, p.tx); err != nil {
 		return fmt.Errorf("switch the limits on time off: %w", err)
 	}
-	if _, err := p.tx.Exec(ctx, "SET LOCAL work_mem = '256MB'"); err != nil {
+	if _, err := p.tx.Exec(ctx, "SET LOCAL work_mem = '256MB'; SET LOCAL maintenance_work_mem = '256MB'"); err != nil {
 		return fmt.Errorf("set the memory for sorting: %w", err)
 	}
 	if err := p.findPartitions(ctx); err != nil {
@@ -107,10 +107,7 @@ func (p *pruning) run(ctx context.Context) error {
 		return err
 	}
 	for i := range p.cuts {
-		if err := p.cuts[i].Begin(ctx, p.tx); err != nil {
-			return err
-		}
-		if err := p.cuts[i].Copy(ctx, p.tx, p.floor, p.copied); err != nil {
+		if err := p.cuts[i].Begin(ctx, p.tx, p.copied); err != nil {
 			return err
 		}
 	}

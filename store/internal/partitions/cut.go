@@ -22,17 +22,43 @@ func (c *Cut) Whole() bool { return c.To <= c.Floor+1 }
 // stays are the offsets that stay.
 func (c *Cut) stays() span { return span{c.Floor + 1, c.To} }
 
-// Begin makes the partition that will take the place, unless nothing stays.
-func (c *Cut) Begin(ctx context.Context, tx pgx.Tx) error {
+// Begin makes the partition that will take the place, with what lies above the floor up to an offset, unless nothing stays.
+func (c *Cut) Begin(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	if c.Whole() {
 		return nil
 	}
-	create, err := createSQL(c.Relation, c.stays(), " INCLUDING INDEXES")
+	create, err := createSQL(c.Relation, c.stays())
 	if err != nil {
 		return err
 	}
 	if _, err := tx.Exec(ctx, create); err != nil {
 		return fmt.Errorf("make the partition of %s from offset %d on: %w", c.Relation, c.Floor+1, err)
+	}
+	if err := c.Copy(ctx, tx, c.Floor, upTo); err != nil {
+		return err
+	}
+	return c.buildIndexes(ctx, tx)
+}
+
+// buildIndexes gives the new partition the relation's indexes: built at once they take less than row by row, and the relation is locked only
+// when there is nothing left to build. A table that has these indexes too, and gets the partition for a moment, has PostgreSQL build them.
+func (c *Cut) buildIndexes(ctx context.Context, tx pgx.Tx) error {
+	column, err := partitionColumn(c.Relation)
+	if err != nil {
+		return err
+	}
+	s := c.stays()
+	name := partitionName(c.Relation, s)
+	parent := quoted(name + "_parent")
+	for _, statement := range []string{
+		fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING INDEXES) PARTITION BY RANGE (%s)", parent, quoted(c.Relation), column),
+		fmt.Sprintf("ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)", parent, quoted(name), s.from, s.to),
+		fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s", parent, quoted(name)),
+		"DROP TABLE " + parent,
+	} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("build the indexes of the partition of %s from offset %d on: %w", c.Relation, c.Floor+1, err)
+		}
 	}
 	return nil
 }

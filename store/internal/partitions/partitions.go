@@ -222,12 +222,12 @@ func partitionName(relation string, s span) string { return fmt.Sprintf("%s_p%d"
 func quoted(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // createSQL makes a partition as a table of its own, which is attached later: CREATE TABLE … PARTITION OF would lock out every reader of
-// the parent. The CHECK spares the attachment a scan. more is what else it takes over from the parent.
-func createSQL(relation string, s span, more string) (string, error) {
+// the parent. The CHECK spares the attachment a scan.
+func createSQL(relation string, s span) (string, error) {
 	column, err := partitionColumn(relation)
 	name := partitionName(relation, s)
-	return fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION%s, CONSTRAINT %s CHECK (%s >= %d AND %[5]s < %[7]d))",
-		quoted(name), quoted(relation), more, quoted(name+"_range"), column, s.from, s.to), err
+	return fmt.Sprintf("CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING STORAGE INCLUDING COMPRESSION, CONSTRAINT %s CHECK (%s >= %d AND %[4]s < %[6]d))",
+		quoted(name), quoted(relation), quoted(name+"_range"), column, s.from, s.to), err
 }
 
 // attachSQL attaches a partition that createSQL made.
@@ -240,7 +240,7 @@ func attachSQL(relation string, s span) []string {
 }
 
 func (p *Set) attach(ctx context.Context, relation string, s span) error {
-	create, err := createSQL(relation, s, "")
+	create, err := createSQL(relation, s)
 	if err != nil {
 		return err
 	}
