@@ -269,7 +269,7 @@ func TestTokenEndpointHasOnePath(t *testing.T) {
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- serve(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}, listener) }()
+		go func() { done <- serve(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}, listener) }()
 		_, body := get(t, "http://"+listener.Addr().String()+path, "")
 		require.Contains(t, body, says)
 		stop()
