@@ -233,7 +233,7 @@ func TestRediscoveryMeetsAnotherParticipant(t *testing.T) {
 	c := find(t, s.fake)
 	s.turn(pathUpdatesPage, nil)
 	_, err := c.ReadUpdates(t.Context(), 4, 9)
-	require.ErrorContains(t, retryable(t, err), "404")
+	require.ErrorContains(t, retryable(t, err), "404 Not Found")
 	s.second.Store(true) // no new connection
 	_, err = c.ReadUpdates(t.Context(), 4, 9)
 	requireChanged(t, s, err)

@@ -196,7 +196,7 @@ func TestHosted(t *testing.T) {
 	require.Zero(t, requests.Load())
 
 	_, err = c.Hosted(t.Context(), []string{strings.Repeat("x", 5000)})
-	require.ErrorContains(t, err, "414")
+	require.ErrorContains(t, err, "414 Request URI Too Long")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 1})
 	_, err = probed(t, simulated(t, l, sandbox.ServerOptions{}).URL, anyParty).Hosted(t.Context(), []string{"alice"})
 	require.ErrorIs(t, err, ledger.ErrNotOffered)

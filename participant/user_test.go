@@ -88,7 +88,7 @@ func TestUserOfAServerThatDoesNotTell(t *testing.T) {
 		"forbidden":                            {pathAuthenticatedUser, redacted, act, "the participant does not let the token's user in. see that the user exists and is not deactivated", false},
 		"rights forbidden":                     {rights, redacted, act, "the participant does not let user indexer in. see that the user exists", false},
 		"no token":                             {pathAuthenticatedUser, answerOf(6, "", ""), act, "wants a token", false},
-		"away":                                 {rights, plain(503, "starting"), again, "503", false},
+		"away":                                 {rights, plain(503, "starting"), again, "503 Service Unavailable", false},
 		"nobody":                               {pathAuthenticatedUser, answer(`{}`), again, "the answer names no user", false},
 		"null":                                 {pathAuthenticatedUser, answer(`{"user":{"id":null,"primaryParty":null,"isDeactivated":null}}`), again, "the answer names no user", false},
 		"wrong types":                          {pathAuthenticatedUser, answer(`{"user":{"id":7}}`), again, "authenticated-user", true},

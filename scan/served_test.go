@@ -90,7 +90,7 @@ func TestWhatServicesHave(t *testing.T) {
 		require.True(t, served.Updates, name)
 	}
 	_, err := ServedByAny(t.Context(), []*Client{without, fails})
-	require.ErrorContains(t, err, "503")
+	require.ErrorContains(t, err, "503 Service Unavailable")
 	served, err := ServedByAny(t.Context(), []*Client{without, without})
 	require.NoError(t, err)
 	require.Equal(t, Served{Transactions: true, Scan: true}, served)

@@ -51,7 +51,7 @@ func TestErrorsOfTheEndpointSayWhatToDoAndNoSecret(t *testing.T) {
 		"plain text":          {echo(401, "text/plain", `who are you? %`), 401, "", []string{`the answer begins "who are you?`, "[secret]", who}},
 		"a web page":          {echo(404, "text/html", "<html>%</html>"), 404, "", []string{"404 Not Found", `the answer begins "<html>`, where}},
 		"empty":               {echo(400, "application/json", ""), 400, "", []string{`the answer begins ""`, where}},
-		"away":                {echo(503, "text/html", "maintenance: %"), 503, "", []string{"503", "maintenance"}},
+		"away":                {echo(503, "text/html", "maintenance: %"), 503, "", []string{"status 503", "maintenance"}},
 		"no JSON":             {echo(200, "application/json", "hello %"), 0, "", []string{"oauth2: cannot parse json", where}},
 		"no token":            {echo(200, "application/json", `{"expires_in":5}`), 0, "", []string{"missing access_token", where}},
 		"another type": {echo(200, "application/json", `{"access_token":"abcd","token_type":"DPoP"}`), 200, "",

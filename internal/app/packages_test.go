@@ -144,7 +144,7 @@ func TestPackagesThatCannotBeReadDoNotHoldUpTheStream(t *testing.T) {
 	}{
 		"absent":  {options: sandbox.ServerOptions{NoVetting: true}, says: "does not offer this operation"},
 		"no id":   {nameless: true, says: "does not report its id"},
-		"refused": {fault: &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}, says: "403"},
+		"refused": {fault: &sandbox.Fault{Status: 403, ContentType: "application/json", Body: `{"code":"NA"}`}, says: "403 Forbidden"},
 		"another participant": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json",
 			Body: `{"vettedPackages":[{"participantId":"p::12","synchronizerId":"s::12","topologySerial":1,"packages":[]}]}`}, says: "p::12"},
 		"a package twice": {fault: &sandbox.Fault{Status: 200, ContentType: "application/json",

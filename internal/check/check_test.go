@@ -86,7 +86,7 @@ func TestWhatCouldNotBeFoundOut(t *testing.T) {
 		f := find(t, report, GroupLedger, topic)
 		require.Equal(t, Warning, f.Level, path)
 		require.Contains(t, f.Text, "is not known: ", path)
-		require.Contains(t, f.Text, "503", path)
+		require.Contains(t, f.Text, "503 Service Unavailable", path)
 	}
 }
 
