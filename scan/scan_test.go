@@ -276,9 +276,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 			}
 		})
 	}
-	s := serve(t, plain(500, "?"))
-	s.Close()
-	for _, err := range each(t, client(t, Config{URL: strings.Replace(s.URL, "//", "//joe:hunter2@", 1)})) {
+	for _, err := range each(t, client(t, Config{URL: "http://joe:hunter2@127.0.0.1:1"})) {
 		require.ErrorContains(t, err, "connection refused")
 		require.NotContains(t, err.Error(), "hunter2")
 		require.NotContains(t, err.Error(), "Post ", "the URL is known")
