@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -40,7 +41,13 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 	brief.Long(t, "infers the types of all templates")
 	l := sandbox.NewLedger(sandbox.Options{Seed: 68})
 	l.Grow(500)
-	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: noPackages}, effects(), noTypeKnown)
+	unseen := func(e sandbox.Element) []byte { // of one template no creation is seen, nor an assignment, which has it
+		if bytes.Contains(e.Raw, []byte(":Registry.Entry:Entry")) && bytes.Contains(bytes.ToLower(e.Raw), []byte(`"createdevent"`)) {
+			return nil
+		}
+		return e.Raw
+	}
+	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: noPackages, Rewrite: unseen}, effects(), noTypeKnown)
 	var problem *ledger.Problem
 	_, err := CreateViews(t.Context(), viewsOf(database, "Account"), testLogger(t))
 	require.ErrorAs(t, err, &problem, "not without being asked to")
@@ -50,9 +57,11 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 	reports, err := CreateViews(t.Context(), cfg, testLogger(t))
 	require.NoError(t, err)
 	require.Greater(t, len(reports), 20)
+	var failed []string
 	for _, r := range reports {
 		if r.Failure != "" {
-			require.Contains(t, r.Failure, "no value of it is stored", "a template of which only an archival was seen")
+			require.Contains(t, r.Failure, "no value of it is stored")
+			failed = append(failed, r.Of)
 			continue
 		}
 		rows := "typed." + r.Name
@@ -61,6 +70,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 		}
 		require.EqualValues(t, count(t, database, rows), r.Inferred, r.Name)
 	}
+	require.Equal(t, []string{"template registry:Registry.Entry:Entry"}, failed)
 	listed, err := ListViews(t.Context(), cfg.ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	for _, v := range listed {
