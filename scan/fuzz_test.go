@@ -43,7 +43,7 @@ func FuzzTold(f *testing.F) {
 	for _, body := range []string{
 		`{"version":"0.5.1"}`, `{"dso_party_id":"DSO::1"}`, `{"complete":true}`, `{"version":null,"dso_party_id":"","complete":"true"}`, `{"version":"` + secret + `"}`,
 		`{"dso_party_id":"x` + secret + `"}`, `{"transactions":[]}`, `{"transactions":[{"event_id":"` + secret + `","x":{}}]}`, `{"transactions":[{"event_id":"#1:0","x":{}}]}`,
-		``, `null`, `[]`, "\xff", `{"a":{`,
+		``, `null`, `[]`, "\xff", `{"a":{`, `{"version":"0.5.1","dso_party_id":"DSO::1","complete":true}`, `{"version":"0.5.1","dso_party_id":"x` + secret + `","complete":true}`,
 	} {
 		f.Add([]byte(body))
 	}

@@ -84,7 +84,8 @@ func FuzzEnvironment(f *testing.F) {
 
 // FuzzVariables looks for a name in the environment that is neither taken nor refused.
 func FuzzVariables(f *testing.F) {
-	for _, entry := range []string{"INDEXER_LEDGER_URL=x", "INDEXER_LEGDER_URL=x", "INDEXER_PORT=tcp://1.2.3.4:5", "indexer_x=1", "INDEXER_", "", "=", "INDEXER_SERVICE_HOST=1"} {
+	for _, entry := range []string{"INDEXER_LEDGER_URL=x", "INDEXER_LEGDER_URL=x", "INDEXER_PORT=tcp://1.2.3.4:5", "indexer_x=1", "INDEXER_", "", "=", "INDEXER_SERVICE_HOST=1",
+		"INDEXER_LEGDER_URL=" + strings.Repeat("x", 101), "INDEXER_LEDGER_URL=" + strings.Repeat("\xff", 101)} {
 		f.Add(entry)
 	}
 	known, err := variables()

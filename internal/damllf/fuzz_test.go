@@ -3,6 +3,7 @@ package damllf
 import (
 	"errors"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,12 +20,13 @@ func FuzzDecode(f *testing.F) {
 			p.Style, p.Imports = style, imports
 			_, payload := p.Encode()
 			f.Add(payload)
+			f.Add(payload[:len(payload)/2])
 		}
 	}
 	identifier := regexp.MustCompile(`^[A-Za-z$_][A-Za-z0-9$_]*(\.[A-Za-z$_][A-Za-z0-9$_]*)*$`)
 	packageID := regexp.MustCompile(`^[0-9a-f]{64}$`)
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		p, err := decode(otherID, payload)
+		p, err := decode(strings.Repeat("1e", 32), payload) // what refers to the other one misses it
 		if err != nil {
 			require.Nil(t, p)
 			require.Less(t, len(err.Error()), 20_000)
