@@ -117,14 +117,19 @@ func TestShortAnswerIsTheEndOnceTheLimitIsProven(t *testing.T) {
 		pathUpdatesFlats: listed([]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15}, ten, false),
 	})
 	c := limited(newClient(t, f, with34, anyParty), 10)
-	readAll(t, c, 0, 1) // makes the connection: what was on its way before proves nothing
-	_, reads := readAll(t, c, 0, 20)
-	require.Equal(t, 2, reads)
-	_, reads = readAll(t, c, 10, 20)
-	require.Equal(t, 1, reads)
+	for changes := int64(-1); changes != c.Changes(); { // on a busy machine a connection may not be used again, and what came over it proves nothing
+		readAll(t, c, 0, 1) // makes the connection
+		changes = c.Changes()
+		_, first := readAll(t, c, 0, 20)
+		_, second := readAll(t, c, 10, 20)
+		if changes == c.Changes() {
+			require.Equal(t, 2, first)
+			require.Equal(t, 1, second)
+		}
+	}
 
 	fresh := limited(newClient(t, f, with34, anyParty), 10)
-	_, reads = readAll(t, fresh, 10, 20)
+	_, reads := readAll(t, fresh, 10, 20)
 	require.Equal(t, 2, reads, "nothing is proven yet: the server might serve no more than three at a time")
 }
 
