@@ -151,14 +151,14 @@ func TestFilesOutliveKills(t *testing.T) {
 				require.Equal(t, filesIn(t, whole), filesIn(t, to))
 			}
 			place.late.Store(true)
-			killAgain(t, random, 15, program, "export", "--follow", "--updates=20", "--to", to)
+			killAgain(t, random, 5, program, "export", "--follow", "--updates=20", "--to", to)
 			same()
 
 			place.late.Store(true)
 			repairLifetimes(t, killed)
 			_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
 			require.NoError(t, err)
-			killAgain(t, random, 15, program, "export", "--follow", "--updates=20", "--to", to)
+			killAgain(t, random, 5, program, "export", "--follow", "--updates=20", "--to", to)
 			_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
 			require.NoError(t, err)
 			same()
