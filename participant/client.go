@@ -87,7 +87,7 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 		snapshotList: jsonhttp.NewSize(listLimit), snapshotPage: jsonhttp.NewSize(snapshotPageSize),
 	}
 	c.http, err = jsonhttp.New(cfg, jsonhttp.Dialect{
-		Flags: "ledger",
+		Flags: "ledger", Base: "the participant's JSON API",
 		// Counted before the connection is used, so that the receiver of an answer over it sees the change.
 		Connected: c.connectionChanged,
 		Refused:   func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
@@ -110,11 +109,11 @@ func (r ruling) of(err error) error {
 // judge rules on an error, by the most specific evidence first: connection, subject of the request, code, status, and last
 // the server's error category.
 func (c *Client) judge(e *Error, q purpose) ruling {
-	if e.Status == 0 {
-		return c.judgeConnection(e)
-	}
-	if strange, ok := errors.AsType[*jsonhttp.NotJSONError](e); ok {
-		return judgeNotJSON(strange)
+	if what, do, ok := c.http.Explain(&e.Failure); ok {
+		if do == "" {
+			return ruling{what: what}
+		}
+		return ruling{act, what, do}
 	}
 	switch q.about {
 	case aboutUpdates:
@@ -150,30 +149,6 @@ func (c *Client) judge(e *Error, q purpose) ruling {
 		return invalid(q.about)
 	}
 	return tryAgain
-}
-
-// judgeConnection rules on a request without an answer. Until the server has answered once, a certificate that does not fit
-// is a configuration error: retrying would only hide a wrong flag. Later it is retried, because one of the certificates may
-// be being replaced, and our files are read again. An expired one is always retried: the server's operator renews it.
-func (c *Client) judgeConnection(e *Error) ruling {
-	refused, ok := errors.AsType[*access.TLSError](e)
-	if !ok {
-		return tryAgain
-	}
-	if refused.Configured && !c.http.Answered() {
-		return ruling{act, refused.What, refused.Do}
-	}
-	return ruling{what: refused.What + "; " + refused.Do}
-}
-
-// judgeNotJSON rules on an answer with status 200 that is not JSON. No participant sends that, so it is retried until
-// something has clearly taken the participant's place.
-func judgeNotJSON(e *jsonhttp.NotJSONError) ruling {
-	if !e.Stays {
-		return tryAgain
-	}
-	return ruling{act, e.Lasting(),
-		"see what stands between here and --ledger-url, and that it is the base of the participant's JSON API"}
 }
 
 // judgeRefusal rules on a refusal of access. A participant refuses if a right is missing. A proxy has other reasons, such

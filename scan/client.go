@@ -50,7 +50,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	var err error
 	c.http, err = jsonhttp.New(cfg, jsonhttp.Dialect{
-		Flags: "scan", Connected: c.otherMayAnswer,
+		Flags: "scan", Base: "a Scan service", Connected: c.otherMayAnswer,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {

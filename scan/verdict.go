@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
@@ -28,17 +27,16 @@ func (c *Client) explain(err error, q purpose) error {
 	if !ok {
 		return err
 	}
-	var strange *jsonhttp.NotJSONError
 	act := func(what, do string) error { return &ledger.Problem{What: what, Do: do, Err: err} }
+	switch what, do, common := c.http.Explain(&e.Failure); {
+	case do != "":
+		return act(what, do)
+	case what != "":
+		return fmt.Errorf("%s: %w", what, err)
+	case common:
+		return err
+	}
 	switch {
-	case e.Status == 0:
-		return c.explainConnection(err)
-	case errors.As(e, &strange):
-		if !strange.Stays { // no Scan service sends this, so it passes
-			return err
-		}
-		return act(strange.Lasting(),
-			"see what stands between here and --scan-url, and that it is the base of a Scan service")
 	case e.Status == http.StatusUnauthorized:
 		what, do := c.access.Refusal("the Scan service", e.token)
 		if do == "" {
@@ -72,19 +70,6 @@ func (c *Client) explain(err error, q purpose) error {
 		return act("the Scan service refuses the request as invalid", do)
 	}
 	return err
-}
-
-// explainConnection explains a request without an answer. A certificate that does not fit is a configuration error as long
-// as the server has never answered. Once it has answered, its certificate or ours is being replaced, and that passes.
-func (c *Client) explainConnection(err error) error {
-	refused, ok := errors.AsType[*access.TLSError](err)
-	if !ok {
-		return err
-	}
-	if refused.Configured && !c.http.Answered() {
-		return &ledger.Problem{What: refused.What, Do: refused.Do, Err: err}
-	}
-	return fmt.Errorf("%s; %s: %w", refused.What, refused.Do, err)
 }
 
 // explainMissing explains a missing path. A Scan service sends its error object. Anything else is a proxy that finds nothing

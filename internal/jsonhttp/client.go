@@ -40,6 +40,7 @@ type Config struct {
 // Dialect is what the client of one kind of server knows of it.
 type Dialect struct {
 	Flags     string            // begin the names of its flags: ledger, scan
+	Base      string            // what its URL is the base of, for errors: the participant's JSON API
 	Connected func()            // if set, is called for each new connection, before its first request
 	Refused   func(Answer) bool // reports whether an answer other than 200 asks for another token
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"ledgerindexer/internal/access"
 )
 
 // Failure is a request without a usable answer. A client embeds it in its own error, which adds the server's error object.
@@ -84,6 +86,32 @@ func (f *Failure) Reason() string {
 		return "unusable_answer"
 	}
 	return fmt.Sprintf("status_%d", f.Status)
+}
+
+// Explain says what an error means that means the same of every server: a request without an answer, and an answer that is not JSON. ok is
+// false for other errors. do is empty if the error may pass; what may be empty too: then the error says enough.
+//
+// Until the server has answered once, a certificate that does not fit is a configuration error: retrying would only hide a wrong flag. Later
+// it may pass, because one of the certificates may be being replaced, and our files are read again. An expired one may always pass: the
+// server's operator renews it. No server of ours sends what is not JSON, so that may pass until something has clearly taken its place.
+func (c *Client) Explain(f *Failure) (what, do string, ok bool) {
+	if strange, is := errors.AsType[*NotJSONError](f.Err); is {
+		if !strange.Stays {
+			return "", "", true
+		}
+		return fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", strange.Asked, SameBytes),
+			fmt.Sprintf("see what stands between here and --%s-url, and that it is the base of %s", c.server.Flags, c.server.Base), true
+	}
+	refused, is := errors.AsType[*access.TLSError](f.Err)
+	switch {
+	case f.Status != 0:
+		return "", "", false
+	case !is:
+		return "", "", true
+	case refused.Configured && !c.Answered():
+		return refused.What, refused.Do, true
+	}
+	return refused.What + "; " + refused.Do, "", true
 }
 
 // PathMissing reports whether the status is one that servers use for an operation that they don't have.

@@ -28,11 +28,6 @@ type NotJSONError struct {
 
 func (e *NotJSONError) Error() string { return e.What }
 
-// Lasting says what happened where it stays.
-func (e *NotJSONError) Lasting() string {
-	return fmt.Sprintf("the answer to %s is not JSON, and for %v every try got the same bytes", e.Asked, SameBytes)
-}
-
 // Is makes it match ErrNotJSON.
 func (e *NotJSONError) Is(target error) bool { return target == ErrNotJSON }
 
