@@ -1,8 +1,6 @@
 package scan
 
 import (
-	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -238,15 +236,6 @@ func TestAPageThatIsCutOffMayBeAskedForAgain(t *testing.T) {
 	}
 }
 
-func TestAnAnswerWithoutContentTypeIsTaken(t *testing.T) {
-	t.Parallel()
-	body := page("#1:0")
-	s := serve(t, raw(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)))
-	records, err := client(t, Config{URL: s.URL}).TransactionsAfter(t.Context(), "")
-	require.NoError(t, err)
-	require.Len(t, records, 1)
-}
-
 // A limit that the server names once holds for good; each kind of request finds out for itself.
 func TestAPageSizeOverTheServersLimit(t *testing.T) {
 	t.Parallel()
@@ -362,50 +351,4 @@ func TestOneRecordOverTheSizeLimitNeedsAnOperator(t *testing.T) {
 	_, err := c.NewestTransactions(t.Context(), 5)
 	require.Contains(t, problem(t, err), "the newest record of the transaction history is larger than what is read of an answer")
 	require.Equal(t, []int{5, 2, 1}, s.sizes(t))
-}
-
-// Of a page of 200 MB no more is read than the limit, and what is asked for instead comes.
-func TestAPageOf200MB(t *testing.T) {
-	t.Parallel()
-	s := serve(t, sized(func() int { return 200_000 }))
-	var read []int64
-	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, _ string, _ int, _ time.Duration, bytes int64) { read = append(read, bytes) }})
-	records, err := c.TransactionsAfter(t.Context(), "#1:0")
-	require.NoError(t, err)
-	require.Equal(t, 250, len(records))
-	require.Equal(t, "#1:0.249", records[249].EventID)
-	require.Equal(t, []int{1000, 500, 250}, s.sizes(t))
-	const limit = 64 << 20
-	require.Equal(t, []int64{limit + 1, limit + 1}, read[:2], "one more shows that there is more")
-	require.Less(t, read[2], int64(limit))
-}
-
-// What counts is what a compressed answer becomes.
-func TestACompressedAnswerIsBoundedToo(t *testing.T) {
-	t.Parallel()
-	compressed := func(w http.ResponseWriter, body io.Reader) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Encoding", "gzip")
-		z := gzip.NewWriter(w)
-		_, _ = io.Copy(z, body)
-		_ = z.Close()
-	}
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Accept-Encoding") != "gzip" {
-			t.Error("gzip is not offered")
-		}
-		body := page("#1:0")
-		if wantedOf(r).Size > 100 {
-			body = `{"transactions":[` + strings.Repeat(" ", 1<<20)
-		}
-		compressed(w, strings.NewReader(body))
-	})
-	var read []int64
-	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, _ string, _ int, _ time.Duration, bytes int64) { read = append(read, bytes) }})
-	c.maxBody = 1 << 19
-	records, err := c.TransactionsAfter(t.Context(), "")
-	require.NoError(t, err)
-	require.Equal(t, []string{"#1:0"}, ids(records))
-	require.Equal(t, []int{1000, 500, 250, 125, 62}, s.sizes(t))
-	require.EqualValues(t, []int64{1<<19 + 1, 1<<19 + 1, 1<<19 + 1, 1<<19 + 1, int64(len(page("#1:0")))}, read)
 }

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -174,30 +173,6 @@ func TestNewRefusesWhatItCannotUse(t *testing.T) {
 	}
 }
 
-func TestObserveIsToldOfEveryRequest(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == pathVersion {
-			answer(503, `{"error":"starting"}`)(w, r)
-			return
-		}
-		answer(200, page("#1:0"))(w, r)
-	})
-	var told []string
-	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, operation string, status int, _ time.Duration, bytes int64) {
-		told = append(told, fmt.Sprint(operation, " ", status, " ", bytes))
-	}})
-	for range 2 {
-		_, _ = c.TransactionsAfter(t.Context(), "")
-		_, _ = c.NewestTransactions(t.Context(), 5)
-		_, _ = c.Version(t.Context())
-		s.Close()
-	}
-	n := len(page("#1:0"))
-	require.Equal(t, []string{fmt.Sprint("transactions 200 ", n), fmt.Sprint("transactions-newest 200 ", n), "version 503 20",
-		"transactions 0 0", "transactions-newest 0 0", "version 0 0"}, told)
-}
-
 // A proxy may want a token. One that was replaced since is tried once.
 func TestARefusedTokenIsReplacedOnce(t *testing.T) {
 	t.Parallel()
@@ -224,18 +199,6 @@ func TestARefusedTokenIsReplacedOnce(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, retryable(t, err).Status)
 	require.ErrorContains(t, err, "no such file")
 	require.Len(t, gone.requests(), 1)
-}
-
-func TestUserOfTheURLIsSent(t *testing.T) {
-	t.Parallel()
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if user, password, _ := r.BasicAuth(); user != "joe" || password != "hunter2" {
-			t.Errorf("%s with %s", user, password)
-		}
-		answer(200, page())(w, r)
-	})
-	_, err := client(t, Config{URL: strings.Replace(s.URL, "//", "//joe:hunter2@", 1)}).TransactionsAfter(t.Context(), "")
-	require.NoError(t, err)
 }
 
 // What a server sends back of a token, or of the user in the URL, stands in no error, wherever it stands in the answer.
@@ -281,17 +244,6 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		require.NotContains(t, err.Error(), "hunter2")
 		require.NotContains(t, err.Error(), "Post ", "the URL is known")
 	}
-}
-
-func TestACallerWhoIsDone(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		cancel()
-		<-r.Context().Done()
-	})
-	_, err := client(t, Config{URL: s.URL}).NewestTransactions(ctx, 1)
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 // A service that says nothing, or nothing more, is given up.
