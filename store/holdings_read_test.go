@@ -1,7 +1,6 @@
 package store
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,35 +65,4 @@ func TestHoldingsReadFewActiveContracts(t *testing.T) {
 	plan := d.plan("SELECT * FROM ledger.holdings WHERE contract_id = 'x'")
 	require.Contains(t, plan, "active_contracts_contract_id")
 	require.NotContains(t, plan, "active_contracts_position")
-}
-
-// Of 440,000 active contracts 88,000 are holdings, of 1,000 parties; as many have ended.
-func BenchmarkHoldings(b *testing.B) {
-	d := newDatabase(b)
-	d.started()
-	d.fillHoldings(440_000, 10)
-	d.Exec("UPDATE indexer.lifetimes SET deactivated_offset = 3520001")
-	d.Exec("VACUUM ANALYZE")
-	owner := d.Row("SELECT owner FROM ledger.holdings LIMIT 1")
-	contract := d.Row("SELECT contract_id FROM ledger.holdings LIMIT 1")
-	for name, query := range map[string]string{
-		"count":              "SELECT count(*) FROM ledger.holdings",
-		"all":                "SELECT count(*), sum(amount), count(locked_until), count(lock_holders), count(created_at) FROM ledger.holdings WHERE admin_signed",
-		"one owner":          "SELECT * FROM ledger.holdings WHERE owner = '" + owner + "'",
-		"one contract":       "SELECT * FROM ledger.holdings WHERE contract_id = '" + contract + "'",
-		"totals":             "SELECT * FROM ledger.holding_totals",
-		"one party totals":   "SELECT * FROM ledger.holding_totals WHERE owner = '" + owner + "'",
-		"at the end":         "SELECT owner, instrument, sum(amount) FROM ledger.holdings_at(3520001) GROUP BY 1, 2",
-		"at an older offset": "SELECT owner, instrument, sum(amount) FROM ledger.holdings_at(2640000) GROUP BY 1, 2", // 132,000 of them
-		"of one party":       "SELECT instrument, amount, locked, contract_id FROM ledger.holdings WHERE owner = '" + owner + "'",
-	} {
-		for _, jit := range []string{"off", "on"} {
-			b.Run(strings.ReplaceAll(name, " ", "-")+"/jit="+jit, func(b *testing.B) {
-				d.Exec("SET jit = " + jit)
-				for b.Loop() {
-					d.Exec(query)
-				}
-			})
-		}
-	}
 }
