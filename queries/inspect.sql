@@ -30,8 +30,7 @@ FROM pg_catalog.pg_settings s WHERE s.name = ANY (@names::text[]);
 
 -- name: InspectSchemas :many
 -- Those of some schemas that exist.
-SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned,
-    has_schema_privilege(n.oid, 'USAGE') AS usable
+SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned
 FROM pg_catalog.pg_namespace n WHERE n.nspname::text = ANY (@schemas::text[]) ORDER BY 1;
 
 -- name: InspectRelations :one
@@ -44,7 +43,7 @@ WHERE n.nspname::text = @schema::text AND c.relkind IN ('r', 'p', 'i', 'I');
 -- name: InspectVersionTable :one
 -- Whether the schema's version is recorded, and may be read. It uses the catalogs, because to_regclass fails without the right to
 -- use the schema.
-SELECT count(*) > 0 AS found, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
+SELECT coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = @schema::text AND c.relname = 'schema_version';
 

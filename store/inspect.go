@@ -160,8 +160,7 @@ type SchemaFacts struct {
 	Schemas []SchemaFact // of the pair, those that exist
 	Foreign string       // a table that belongs to another user; empty: none
 
-	Version int64 // of the schema; 0: none
-	Known   bool  // Version could be read, or there is none
+	Version int64 // of the schema; 0: none, or it can't be read
 	Wanted  int64 // the version that this program needs
 
 	Relations int // tables, partitions and indexes in the schema of the tables
@@ -171,7 +170,6 @@ type SchemaFacts struct {
 type SchemaFact struct {
 	Name, Owner string
 	Owned       bool // by this user, or by a role that it is in
-	Usable      bool // this user may look up names in it
 }
 
 // Schema returns what exists of the schemas.
@@ -189,20 +187,16 @@ func (i *Inspector) Schema(ctx context.Context) (SchemaFacts, error) {
 			return err
 		}
 		for _, s := range schemas {
-			facts.Schemas = append(facts.Schemas, SchemaFact{Name: s.Name, Owner: s.Owner, Owned: s.Owned, Usable: s.Usable})
+			facts.Schemas = append(facts.Schemas, SchemaFact(s))
 		}
 		relations, err := q.InspectRelations(ctx, tx, pair.Tables)
 		if err != nil {
 			return err
 		}
 		facts.Relations, facts.Foreign = int(relations.Relations), relations.ForeignRelation
-		table, err := q.InspectVersionTable(ctx, tx, pair.Tables)
-		if err != nil {
+		readable, err := q.InspectVersionTable(ctx, tx, pair.Tables)
+		if err != nil || !readable {
 			return err
-		}
-		facts.Known = !table.Found || table.Readable
-		if !table.Readable {
-			return nil
 		}
 		facts.Version, err = i.store.schemaVersion(ctx, tx)
 		return err

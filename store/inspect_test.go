@@ -52,7 +52,7 @@ func TestInspectAnEmptyDatabase(t *testing.T) {
 	require.NoError(t, err)
 	newest, err := SchemaVersion()
 	require.NoError(t, err)
-	require.Equal(t, SchemaFacts{Pair: session.DefaultSchemas, Known: true, Wanted: newest}, schema)
+	require.Equal(t, SchemaFacts{Pair: session.DefaultSchemas, Wanted: newest}, schema)
 
 	sessions, err := i.Sessions(t.Context())
 	require.NoError(t, err)
@@ -82,9 +82,8 @@ func TestInspectWhatIsStored(t *testing.T) {
 
 	schema, err := i.Schema(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []SchemaFact{{Name: "indexer", Owner: user, Owned: true, Usable: true}, {Name: "ledger", Owner: user, Owned: true, Usable: true}}, schema.Schemas)
+	require.Equal(t, []SchemaFact{{Name: "indexer", Owner: user, Owned: true}, {Name: "ledger", Owner: user, Owned: true}}, schema.Schemas)
 	require.Equal(t, schema.Wanted, schema.Version)
-	require.True(t, schema.Known)
 	require.Empty(t, schema.Foreign)
 	require.Greater(t, schema.Relations, 50)
 
@@ -131,10 +130,9 @@ func TestInspectAsAStranger(t *testing.T) {
 	require.Len(t, schema.Schemas, 2)
 	for _, s := range schema.Schemas {
 		require.False(t, s.Owned, s.Name)
-		require.False(t, s.Usable, s.Name)
 	}
 	require.NotEmpty(t, schema.Foreign)
-	require.False(t, schema.Known)
+	require.Zero(t, schema.Version)
 	_, err = i.Contents(t.Context())
 	require.ErrorContains(t, err, `relation "participant" does not exist`) // a schema that may not be used is not looked into
 }

@@ -60,16 +60,14 @@ func (q *Queries) InspectRelations(ctx context.Context, db DBTX, schema string) 
 }
 
 const inspectSchemas = `-- name: InspectSchemas :many
-SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned,
-    has_schema_privilege(n.oid, 'USAGE') AS usable
+SELECT n.nspname::text AS name, pg_get_userbyid(n.nspowner)::text AS owner, pg_has_role(n.nspowner, 'USAGE') AS owned
 FROM pg_catalog.pg_namespace n WHERE n.nspname::text = ANY ($1::text[]) ORDER BY 1
 `
 
 type InspectSchemasRow struct {
-	Name   string `db:"name"`
-	Owner  string `db:"owner"`
-	Owned  bool   `db:"owned"`
-	Usable bool   `db:"usable"`
+	Name  string `db:"name"`
+	Owner string `db:"owner"`
+	Owned bool   `db:"owned"`
 }
 
 // Those of some schemas that exist.
@@ -82,12 +80,7 @@ func (q *Queries) InspectSchemas(ctx context.Context, db DBTX, schemas []string)
 	var items []InspectSchemasRow
 	for rows.Next() {
 		var i InspectSchemasRow
-		if err := rows.Scan(
-			&i.Name,
-			&i.Owner,
-			&i.Owned,
-			&i.Usable,
-		); err != nil {
+		if err := rows.Scan(&i.Name, &i.Owner, &i.Owned); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -196,23 +189,18 @@ func (q *Queries) InspectSettings(ctx context.Context, db DBTX, names []string) 
 }
 
 const inspectVersionTable = `-- name: InspectVersionTable :one
-SELECT count(*) > 0 AS found, coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
+SELECT coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), false)::boolean AS readable
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname::text = $1::text AND c.relname = 'schema_version'
 `
 
-type InspectVersionTableRow struct {
-	Found    bool `db:"found"`
-	Readable bool `db:"readable"`
-}
-
 // Whether the schema's version is recorded, and may be read. It uses the catalogs, because to_regclass fails without the right to
 // use the schema.
-func (q *Queries) InspectVersionTable(ctx context.Context, db DBTX, schema string) (InspectVersionTableRow, error) {
+func (q *Queries) InspectVersionTable(ctx context.Context, db DBTX, schema string) (bool, error) {
 	row := db.QueryRow(ctx, inspectVersionTable, schema)
-	var i InspectVersionTableRow
-	err := row.Scan(&i.Found, &i.Readable)
-	return i, err
+	var readable bool
+	err := row.Scan(&readable)
+	return readable, err
 }
 
 const inspectViews = `-- name: InspectViews :many
