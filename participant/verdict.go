@@ -11,7 +11,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Only this file and codes.go decide what an error means.
+// Only this file and codes.go decide what an error of a participant means; jsonhttp.Client.Explain has what means the same of every server.
 
 // verdict is what an error means for the caller.
 type verdict int

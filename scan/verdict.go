@@ -10,8 +10,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Only this file decides what an error means: trying again may help, an operator must act, or the server can't do what was
-// asked.
+// Only this file decides what an error of a Scan service means: trying again may help, an operator must act, or the server can't do
+// what was asked. jsonhttp.Client.Explain has what means the same of every server.
 
 // purpose is what a request was for. It decides what a failure means.
 type purpose struct {
