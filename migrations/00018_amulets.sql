@@ -42,8 +42,10 @@ SELECT s.ledger_offset, s.node_id, s.choice, s.choice_argument, s.exercise_resul
                  WHERE e.ledger_offset = s.ledger_offset AND e.node_id = s.node_id)) AS party
 FROM summaries s
 WHERE s.summary IS NOT NULL AND NOT EXISTS (
+    -- OFFSET 0 keeps it a look-up by key. PostgreSQL would make a join of it, and read the summaries of all of history for a few updates.
     SELECT FROM summaries o
     WHERE o.ledger_offset = s.ledger_offset AND o.node_id < s.node_id AND o.last_descendant_node_id >= s.node_id AND o.summary IS NOT NULL
+    OFFSET 0
 );
 COMMENT ON VIEW outermost_summaries IS 'summaries without those that repeat what an exercise around them says, with who pays.';
 
