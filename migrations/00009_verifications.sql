@@ -7,7 +7,7 @@ CREATE TABLE verifications (
     from_exclusive bigint NOT NULL CHECK (from_exclusive >= 0),
     to_inclusive   bigint NOT NULL,
     verified_at    timestamptz NOT NULL,
-    result         text   NOT NULL CHECK (result IN ('equal', 'different', 'not_shown')),
+    result         text   NOT NULL CHECK (result IN ('equal', 'different', 'not_shown', 'pruned')),
     differences    bigint NOT NULL,
     digest         bytea  NOT NULL CHECK (octet_length(digest) = 32),
     repaired_at    timestamptz,
@@ -64,11 +64,11 @@ COMMENT ON FUNCTION verified_offset() IS 'The offset up to which updates were re
 
 CREATE FUNCTION verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 RETURN (
-    SELECT windows_reach('transactions', h.shown_after, '{equal}')
+    SELECT windows_reach('transactions', h.shown_after, '{equal,pruned}')
     FROM transactions_position h
     WHERE h.revision > 0
 );
-COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal. Shown as ledger.verified_seq().';
+COMMENT ON FUNCTION verified_seq() IS 'The seq up to which records were read again and found equal, but for those whose updates were pruned. Shown as ledger.verified_seq().';
 
 CREATE VIEW ledger.verifications AS
 SELECT v.stream, v.from_exclusive, v.to_inclusive, v.verified_at, v.result, v.differences, v.digest, v.repaired_at, v.redacted_at
@@ -79,7 +79,7 @@ COMMENT ON COLUMN ledger.verifications.stream IS 'updates: events, by offset. sn
 COMMENT ON COLUMN ledger.verifications.from_exclusive IS 'The window begins after this offset; of transactions after this seq.';
 COMMENT ON COLUMN ledger.verifications.to_inclusive IS 'The window ends with this offset, or seq.';
 COMMENT ON COLUMN ledger.verifications.verified_at IS 'When the window was last compared, or found to be no longer available (clock of the database).';
-COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes.';
+COMMENT ON COLUMN ledger.verifications.result IS 'equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes. pruned: the same of records of a network, because the updates that they follow from were pruned in this database.';
 COMMENT ON COLUMN ledger.verifications.differences IS 'How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.';
 COMMENT ON COLUMN ledger.verifications.digest IS 'SHA-256 over all rows of the window as they were stored at verified_at, and over this row''s own range, time and result. docs/reliability.md says how it is computed.';
 COMMENT ON COLUMN ledger.verifications.repaired_at IS 'When rows of the window were last repaired. Later than verified_at: only a part of the window was repaired, and the whole has not been compared since. NULL: never.';
@@ -92,4 +92,4 @@ COMMENT ON FUNCTION ledger.verified_offset() IS 'Every event after oldest_offset
 
 CREATE FUNCTION ledger.verified_seq() RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER
 RETURN verified_seq();
-COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. It stays there too where records of pruned updates were carried when the history was derived again: these can''t be compared, and ledger.verifications says what was after them. NULL: no history has been read.';
+COMMENT ON FUNCTION ledger.verified_seq() IS 'Every record of the transaction history up to this seq was read from the Scan service again after it was stored, and was equal. One less than the first seq: none has been verified yet (also after the history was read again from its beginning), or the first window differs. In the schemas of a network records whose updates were pruned can''t be compared, and count as verified: ledger.verifications shows them as pruned. NULL: no history has been read.';

@@ -50,7 +50,7 @@ SELECT r.at::bigint AS from_exclusive,
 FROM (SELECT windows_reach(@stream, coalesce(
     (SELECT k.from_exclusive FROM verifications k WHERE k.stream = @stream AND k.from_exclusive = @known AND k.from_exclusive > @floor
        AND EXISTS (SELECT FROM verifications b WHERE b.stream = @stream AND b.from_exclusive = @floor)),
-    @floor), '{equal,different,not_shown}') AS at) r;
+    @floor), '{equal,different,not_shown,pruned}') AS at) r;
 
 -- name: VerificationUpdatesEnd :many
 -- The offset of the n-th update of a range. No row: it has fewer.
@@ -59,7 +59,7 @@ WHERE ledger_offset > @from_exclusive AND ledger_offset <= @to_inclusive ORDER B
 
 -- name: VerificationSummary :one
 SELECT coalesce(verified_offset(), 0)::bigint AS verified_offset, coalesce(verified_seq(), 0)::bigint AS verified_seq,
-    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
+    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result IN ('not_shown', 'pruned')) AS not_shown,
     count(*) AS windows
 FROM verifications v;
 

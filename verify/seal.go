@@ -41,18 +41,15 @@ type Seals struct {
 // Sealing is the result of sealing a window.
 type Sealing struct {
 	Stream   string
-	From, To int64 // from exclusive
-	Shown    bool  // false: the source does not show the window any more, so nothing was compared
+	From, To int64               // from exclusive
+	Unseen   findings.SealResult // why nothing was compared: findings.SealNotShown or findings.SealPruned; empty: the window was
 	findings.Comparison
 }
 
-// Result returns the result as ledger.verifications shows it, except that there a window that differed before the source ceased to
-// show it stays different.
+// Result returns the result as ledger.verifications shows it, except that there a window that differed before it could not be compared any more
+// stays different.
 func (s Sealing) Result() findings.SealResult {
-	if !s.Shown {
-		return findings.SealNotShown
-	}
-	return s.Comparison.Result()
+	return cmp.Or(s.Unseen, s.Comparison.Result())
 }
 
 // SealDatabase chooses the windows to seal.
@@ -80,8 +77,8 @@ type Sealer interface {
 	// SealSnapshot seals the carried rows with the result of comparing them, if their digest is unchanged; else ok is false: a
 	// repair came between.
 	SealSnapshot(ctx context.Context, at ledger.Offset, digest findings.RowsDigest, c findings.Comparison) (ok bool, err error)
-	// SealNotShown seals a window that can't be compared.
-	SealNotShown(ctx context.Context, stream string, from, to int64) error
+	// SealUnseen seals a window that can't be compared. why is findings.SealNotShown or findings.SealPruned.
+	SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error
 }
 
 type sealStream interface {
@@ -167,8 +164,8 @@ func (s *Seals) step(ctx context.Context) (bool, error) {
 // report logs a sealed window, and passes it to Sealed.
 func (s *Seals) report(ctx context.Context, sealing Sealing) {
 	switch {
-	case !sealing.Shown:
-		if s.unseen {
+	case sealing.Unseen != "":
+		if s.unseen || sealing.Unseen == findings.SealPruned { // whoever pruned knows
 			break
 		}
 		s.unseen = true

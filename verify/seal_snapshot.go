@@ -47,13 +47,13 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 			return Sealing{}, false, err
 		}
 		if at < pruned || w.Pruned {
-			return s.notShown(ctx, s.sealer, findings.SealedSnapshot, w)
+			return s.sealUnseen(ctx, s.sealer, findings.SealedSnapshot, w, findings.SealNotShown)
 		}
 		digest, err := s.database.SnapshotRows(ctx, at)
 		if err != nil {
 			return Sealing{}, false, err
 		}
-		sealing := Sealing{Stream: findings.SealedSnapshot, From: w.From, To: w.To, Shown: true}
+		sealing := Sealing{Stream: findings.SealedSnapshot, From: w.From, To: w.To}
 		s.reading = &snapshotReading{digest: digest, sealing: sealing, unseen: newUnseen()}
 	}
 	r := s.reading

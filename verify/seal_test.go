@@ -248,17 +248,17 @@ func (s *sealScript) SealSnapshot(_ context.Context, at ledger.Offset, digest fi
 	if digest.Repairs != "" {
 		return false, nil
 	}
-	s.seal(findings.SealedSnapshot, 0, int64(at), Sealing{Shown: true, Comparison: c}.Result())
+	s.seal(findings.SealedSnapshot, 0, int64(at), Sealing{Comparison: c}.Result())
 	return true, nil
 }
 
-func (s *sealScript) SealNotShown(_ context.Context, stream string, from, to int64) error {
+func (s *sealScript) SealUnseen(_ context.Context, stream string, from, to int64, why findings.SealResult) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fails("SealNotShown"); err != nil {
+	if err := s.fails("SealUnseen"); err != nil {
 		return err
 	}
-	s.seal(stream, from, to, "not_shown")
+	s.seal(stream, from, to, why)
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (s *sealScript) compare(stream string, from, to int64) (c findings.Comparis
 	if err := s.fails("Seal"); err != nil {
 		return c, err
 	}
-	s.seal(stream, from, to, Sealing{Shown: true, Comparison: c}.Result())
+	s.seal(stream, from, to, Sealing{Comparison: c}.Result())
 	return c, s.fails("the answer to Seal")
 }
 
@@ -492,7 +492,7 @@ func TestPrunedWindowsAreSealedUpToThere(t *testing.T) {
 func TestFailuresOfSealingAreTriedAgain(t *testing.T) {
 	scriptedSeals(t, 3000, func(t *testing.T, s *sealScript, wait func(time.Duration)) {
 		s.pruned = 500
-		for _, what := range []string{"prunedOffset", "ReadUpdates", "NextWindow", "Seal", "the answer to Seal", "SealNotShown"} {
+		for _, what := range []string{"prunedOffset", "ReadUpdates", "NextWindow", "Seal", "the answer to Seal", "SealUnseen"} {
 			s.failures[what] = 2
 		}
 		s.follow(t, 100_000)
@@ -554,7 +554,7 @@ func TestWhatCanNotBeDerivedIsSealedAsItIs(t *testing.T) {
 		s.standing, s.underivable = ledger.TransactionsPosition{ShownTo: 2500, LastSeq: 2500}, 1200
 		s.followTransactions(t)
 		wait(time.Minute)
-		require.Equal(t, []string{"0-1000 not_shown", "1000-1200 not_shown", "1200-2200 equal", "2200-2500 equal"}, s.of("transactions"))
+		require.Equal(t, []string{"0-1000 pruned", "1000-1200 pruned", "1200-2200 equal", "2200-2500 equal"}, s.of("transactions"))
 	})
 }
 

@@ -41,7 +41,11 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 		if !w.Again {
 			w.To = min(w.To, derivable)
 		}
-		return r.notShown(ctx, r.sealer, findings.SealedTransactions, w)
+		why := findings.SealPruned
+		if w.To > derivable {
+			why = findings.SealNotShown
+		}
+		return r.sealUnseen(ctx, r.sealer, findings.SealedTransactions, w, why)
 	}
 	r.pace(ctx)
 	r.spent(int(w.To - w.From))
@@ -53,7 +57,7 @@ func (r *recordSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 		return r.countNotShown(ctx, w)
 	}
 	c, err := r.sealer.SealRecords(ctx, w.From, records)
-	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Shown: true, Comparison: c}, err == nil, err
+	return Sealing{Stream: findings.SealedTransactions, From: w.From, To: w.To, Comparison: c}, err == nil, err
 }
 
 // read reads the records of a window from the service, whose first one has the seq after first. None: the service does not show all of them after the
@@ -86,5 +90,5 @@ func (r *recordSeals) countNotShown(ctx context.Context, w findings.Window) (Sea
 		return Sealing{}, false, nil
 	}
 	r.hiddenSeen = 0
-	return r.notShown(ctx, r.sealer, findings.SealedTransactions, w)
+	return r.sealUnseen(ctx, r.sealer, findings.SealedTransactions, w, findings.SealNotShown)
 }

@@ -35,14 +35,14 @@ func (u *updateSeals) seal(ctx context.Context, w findings.Window) (Sealing, boo
 		if !w.Again {
 			w.To = min(w.To, int64(pruned))
 		}
-		return u.notShown(ctx, u.sealer, findings.SealedUpdates, w)
+		return u.sealUnseen(ctx, u.sealer, findings.SealedUpdates, w, findings.SealNotShown)
 	}
 	page, err := u.read(ctx, w)
 	if err != nil {
 		return Sealing{}, false, err
 	}
 	c, err := u.sealer.SealUpdates(ctx, page)
-	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Shown: true, Comparison: c}, err == nil, err
+	return Sealing{Stream: findings.SealedUpdates, From: int64(page.From), To: int64(page.To), Comparison: c}, err == nil, err
 }
 
 // read reads a window as one page. A window that was not sealed before may end sooner, when it is full or has windowBytes.
@@ -69,10 +69,10 @@ func (u *updateSeals) read(ctx context.Context, w findings.Window) (ledger.Page,
 	return whole, nil
 }
 
-// notShown seals a window that the source does not show any more.
-func (s *Seals) notShown(ctx context.Context, sealer Sealer, stream string, w findings.Window) (Sealing, bool, error) {
+// sealUnseen seals a window that can't be compared.
+func (s *Seals) sealUnseen(ctx context.Context, sealer Sealer, stream string, w findings.Window, why findings.SealResult) (Sealing, bool, error) {
 	s.pace(ctx)
 	s.spent(int(s.size())) // the database has to read as much
-	err := sealer.SealNotShown(ctx, stream, w.From, w.To)
-	return Sealing{Stream: stream, From: w.From, To: w.To}, err == nil, err
+	err := sealer.SealUnseen(ctx, stream, w.From, w.To, why)
+	return Sealing{Stream: stream, From: w.From, To: w.To, Unseen: why}, err == nil, err
 }

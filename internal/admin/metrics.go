@@ -151,7 +151,7 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 		derived:          gauge(every, "derived_offset", "Offset of a network up to which the records that follow from its updates are stored; 0: not by this process."),
 		tablesBytes:      gauge(every, "tables_bytes", "What the tables and their indexes take on disk; 0: not measured yet."),
 		partitions:       gauge(every, "partitions", "Partitions of the tables of events."),
-		sealed:           counters(every, "sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown.", "stream", "result"),
+		sealed:           counters(every, "sealed_windows_total", "Windows that were compared with their source again and sealed: equal, different, not_shown, pruned.", "stream", "result"),
 		differences:      counters(every, "differences_total", "Differences from the source in sealed windows.", "stream"),
 		verifiedOffset:   gauge(every, "verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
 		verifiedSeq:      gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),

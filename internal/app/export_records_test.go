@@ -14,6 +14,7 @@ import (
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
 
@@ -136,6 +137,35 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 	require.Empty(t, filesOf(t, to.To))
+}
+
+// Records whose updates were pruned can't be compared when the others are derived again. An export that follows does not wait for that.
+func TestRecordsOfPrunedUpdatesAreExported(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	_, scan := scanOf(89, 600, sandbox.ScanOptions{})
+	database := networkDatabase(t)
+	cfg := networkFor(database, serveScan(t, scan))
+	of := cfg.Database
+	of.Network = true
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	_, err := RunPrune(t.Context(), of, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.3)))}, true, testLogger(t))
+	require.NoError(t, err)
+	_, err = RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.7)), testLogger(t))
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg.VerifyRate = 100_000
+	daemon := startIndexer(t, cfg)
+	eventuallyIn(t, database, "the records are verified", "network.verified_seq() = (SELECT max(seq) FROM network.transactions) AND network.verified_seq() > 0")
+	require.NoError(t, daemon.finish())
+	require.Equal(t, names("pruned equal"), texts(t, database, "SELECT result FROM network.verifications WHERE stream = 'transactions' ORDER BY from_exclusive"))
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	to := Export{Database: of, To: t.TempDir(), Options: export.Options{Updates: 20, Records: true, Wrote: func(export.Manifest) { stop() }}}
+	to.Follow = true
+	require.NoError(t, RunExport(ctx, to, testLogger(t)))
+	require.ErrorIs(t, ctx.Err(), context.Canceled, "it wrote a range")
 }
 
 // requireWaiting has an export follow until it waits for what is verified.

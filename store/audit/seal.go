@@ -156,14 +156,14 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 	return ok, nil
 }
 
-// SealNotShown seals a window that its source does not show any more, so that it is noticed when it changes. What was found
-// to be different before stays so. Errors are those of SealUpdates and SealRecords.
-func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64) error {
+// SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is findings.SealNotShown, or findings.SealPruned of
+// records. What was found to be different before stays so. Errors are those of SealUpdates and SealRecords.
+func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error {
 	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {
 			return err
 		}
-		result, differences := findings.SealNotShown, int64(0)
+		result, differences := why, int64(0)
 		before, err := s.stored.db.Queries.VerificationsWithin(ctx, tx, dbsqlc.VerificationsWithinParams{Stream: stream, FromExclusive: from, ToInclusive: to})
 		if err != nil {
 			return fmt.Errorf("read what was sealed: %w", err)
@@ -174,7 +174,7 @@ func (s *Sealer) SealNotShown(ctx context.Context, stream string, from, to int64
 		return s.sealRows(ctx, tx, stream, from, to, result, differences, rows)
 	})
 	if err != nil {
-		return fmt.Errorf("seal %s after %s %d up to %d, which are not shown any more: %w", stream, unitOf(stream), from, to, err)
+		return fmt.Errorf("seal %s after %s %d up to %d, which can't be compared: %w", stream, unitOf(stream), from, to, err)
 	}
 	return nil
 }

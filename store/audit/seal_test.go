@@ -259,11 +259,11 @@ func TestSealNotShown(t *testing.T) {
 	brief.Once(t)
 	d, l, page := sealedUpdates(t)
 	ctx := t.Context()
-	require.NoError(t, l.SealNotShown(ctx, findings.SealedUpdates, 0, 4))
+	require.NoError(t, l.SealUnseen(ctx, findings.SealedUpdates, 0, 4, findings.SealNotShown))
 	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 5")
 	_, err := l.SealUpdates(ctx, page(4, 8))
 	require.NoError(t, err)
-	require.NoError(t, l.SealNotShown(ctx, findings.SealedUpdates, 4, 8))
+	require.NoError(t, l.SealUnseen(ctx, findings.SealedUpdates, 4, 8, findings.SealNotShown))
 	require.Equal(t, []string{"0 4 not_shown 0 false false", "4 8 different 1 false false"}, d.windows())
 	require.Equal(t, "0", d.verifiedOffset())
 	d.Exec("DELETE FROM indexer.created WHERE ledger_offset = 2")
@@ -400,7 +400,7 @@ func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	ctx := t.Context()
 	s := d.store()
 	l := NewSealer(s.Store, d.repairs(s).Leader) // the other roles are taken
-	require.NoError(t, l.SealNotShown(ctx, findings.SealedSnapshot, 0, 100))
+	require.NoError(t, l.SealUnseen(ctx, findings.SealedSnapshot, 0, 100, findings.SealNotShown))
 	var seals []store.ExportSeal
 	require.NoError(t, s.Export(ctx, func(e *store.ExportSnapshot) (err error) {
 		seals, err = e.Seals(ctx, 0, 100)
@@ -437,12 +437,12 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	require.NoError(t, back.Prune(t.Context(), 5))
 	back.Close()
 	for _, w := range [][2]int64{{0, 4}, {2, 8}, {8, 11}} {
-		require.ErrorIs(t, l.SealNotShown(t.Context(), findings.SealedUpdates, w[0], w[1]), store.ErrWatermarkMoved, "%v", w)
+		require.ErrorIs(t, l.SealUnseen(t.Context(), findings.SealedUpdates, w[0], w[1], findings.SealNotShown), store.ErrWatermarkMoved, "%v", w)
 	}
 	_, err := l.SealUpdates(t.Context(), page(2, 8))
 	require.ErrorIs(t, err, store.ErrWatermarkMoved)
 	require.Empty(t, d.windows())
-	require.NoError(t, l.SealNotShown(t.Context(), findings.SealedUpdates, 5, 10))
+	require.NoError(t, l.SealUnseen(t.Context(), findings.SealedUpdates, 5, 10, findings.SealNotShown))
 
 	h, records := storedPage(t)
 	shown := h.at
@@ -456,7 +456,7 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	h.moved(h.l.DropLeftovers(t.Context(), h.at))
 	_, err = h.l.SealRecords(t.Context(), shown.ShownAfter, records)
 	require.ErrorIs(t, err, store.ErrPositionMoved)
-	require.ErrorIs(t, h.l.SealNotShown(t.Context(), findings.SealedTransactions, shown.ShownAfter, shown.ShownTo), store.ErrPositionMoved)
+	require.ErrorIs(t, h.l.SealUnseen(t.Context(), findings.SealedTransactions, shown.ShownAfter, shown.ShownTo, findings.SealNotShown), store.ErrPositionMoved)
 	require.Empty(t, h.Rows("SELECT from_exclusive FROM ledger.verifications"))
 	_, err = h.l.SealRecords(t.Context(), h.at.ShownAfter, records)
 	require.NoError(t, err)

@@ -1999,7 +1999,7 @@ type LedgerVerifications struct {
 	ToInclusive int64 `db:"to_inclusive"`
 	// When the window was last compared, or found to be no longer available (clock of the database).
 	VerifiedAt pgtype.Timestamptz `db:"verified_at"`
-	// equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes.
+	// equal: all rows were as in the source. different: some were not, and the window was not compared again since. not_shown: the source no longer had the window (pruned), so nothing was compared; the digest still shows later changes. pruned: the same of records of a network, because the updates that they follow from were pruned in this database.
 	Result string `db:"result"`
 	// How many differences were found: missing rows, additional rows, and columns with another value. 0 unless the result is different.
 	Differences int64 `db:"differences"`

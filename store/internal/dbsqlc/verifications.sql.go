@@ -144,7 +144,7 @@ func (q *Queries) VerificationSet(ctx context.Context, db DBTX, arg Verification
 
 const verificationSummary = `-- name: VerificationSummary :one
 SELECT coalesce(verified_offset(), 0)::bigint AS verified_offset, coalesce(verified_seq(), 0)::bigint AS verified_seq,
-    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
+    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result IN ('not_shown', 'pruned')) AS not_shown,
     count(*) AS windows
 FROM verifications v
 `
@@ -177,7 +177,7 @@ SELECT r.at::bigint AS from_exclusive,
 FROM (SELECT windows_reach($1, coalesce(
     (SELECT k.from_exclusive FROM verifications k WHERE k.stream = $1 AND k.from_exclusive = $2 AND k.from_exclusive > $3
        AND EXISTS (SELECT FROM verifications b WHERE b.stream = $1 AND b.from_exclusive = $3)),
-    $3), '{equal,different,not_shown}') AS at) r
+    $3), '{equal,different,not_shown,pruned}') AS at) r
 `
 
 type VerificationUnsealedParams struct {
