@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -120,6 +121,11 @@ func (h *harness) network(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, l.remove()) }()
 	}
+	bulk := filepath.Join(h.folder, "bulk")
+	if err := writeBulk(bulk, data); err != nil {
+		return fmt.Errorf("write bulk files: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(bulk)) }()
 	var s networkSamples
 	for i := range h.Runs {
 		h.say("round %d of %d", i+1, h.Runs)
@@ -142,9 +148,13 @@ func (h *harness) network(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("both ledgers: %w", err)
 		}
-		s.add(participant, data, p, n, both)
-		h.say("network: %.0f updates/s, %.0f beside the participant; participant: %.0f, %.0f beside the network",
-			last(s.updates.rate), last(s.besideUpdates.rate), last(s.participant.rate), last(s.besideParticipant.rate))
+		files, err := h.loadBulk(ctx, bulk, data)
+		if err != nil {
+			return fmt.Errorf("bulk files: %w", err)
+		}
+		s.add(participant, data, p, n, both, files)
+		h.say("network: %.0f updates/s, %.0f beside the participant, %.0f from bulk files; participant: %.0f, %.0f beside the network",
+			last(s.updates.rate), last(s.besideUpdates.rate), last(s.files.rate), last(s.participant.rate), last(s.besideParticipant.rate))
 	}
 	h.reportNetwork(data, &s)
 	return nil
@@ -153,14 +163,16 @@ func (h *harness) network(ctx context.Context) (err error) {
 // networkSamples are what the rounds measured. Rates of updates are those until all of them were visible.
 type networkSamples struct {
 	limits, updates, records, participant  samples
+	files                                  samples // bulk files, read from disk
 	both, besideUpdates, besideParticipant samples // the two ledgers at once
 }
 
-// add adds what a round measured of each ledger alone, and of both at once.
-func (s *networkSamples) add(participant, network *dataset, p, n, both run) {
+// add adds what a round measured of each ledger alone, of both at once, and of the network's from bulk files.
+func (s *networkSamples) add(participant, network *dataset, p, n, both, files run) {
 	until := func(visible time.Duration) run { return run{usage: usage{wall: visible}} }
 	s.updates.add(network.Elements, until(n.visible[0]))
 	s.records.add(network.Elements, n)
+	s.files.add(network.Elements, files)
 	s.participant.add(participant.Elements, until(p.visible[0]))
 	s.both.add(participant.Elements+network.Elements, both)
 	s.both.times = append(s.both.times, both.wall.Seconds()/(p.wall+n.wall).Seconds())
@@ -170,30 +182,32 @@ func (s *networkSamples) add(participant, network *dataset, p, n, both run) {
 	s.besideUpdates.ratio = append(s.besideUpdates.ratio, last(s.besideUpdates.rate)/last(s.updates.rate))
 	if len(s.limits.rate) > 0 {
 		s.updates.ratio = append(s.updates.ratio, last(s.updates.rate)/last(s.limits.rate))
+		s.files.ratio = append(s.files.ratio, last(s.files.rate)/last(s.limits.rate))
 	}
 }
 
 func (h *harness) reportNetwork(data *dataset, s *networkSamples) {
 	table := [][]string{{"", "updates/s", "to the limit", "to alone", "CPU s for 100,000", "PostgreSQL's", "peak MiB"}}
-	ratio := ""
+	ratio, ofFiles := "", ""
 	if len(s.limits.rate) > 0 {
 		table = append(table, cells("**the limit**: psql COPY, two connections, with the projection", thousands(median(s.limits.rate)), "1.00", "", "",
 			cell("%.2f", median(s.limits.server)), ""))
-		ratio = cell("%.2f", median(s.updates.ratio))
+		ratio, ofFiles = cell("%.2f", median(s.updates.ratio)), cell("%.2f", median(s.files.ratio))
 		h.target(target{what: "updates of a network to the limit", measured: median(s.updates.ratio), wanted: networkLeast, digits: 2})
 	}
 	seen := func(what string, s *samples, toLimit, toAlone string) {
 		table = append(table, cells(what, thousands(median(s.rate)), toLimit, toAlone, "", "", ""))
 	}
-	whole := func(what string, s *samples) {
-		table = append(table, cells(what, thousands(median(s.rate)), "", "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak))))
+	whole := func(what string, s *samples, toLimit string) {
+		table = append(table, cells(what, thousands(median(s.rate)), toLimit, "", cell("%.2f", median(s.cpu)), cell("%.2f", median(s.server)), cell("%.0f", median(s.peak))))
 	}
 	seen("until all updates are visible", &s.updates, ratio, "")
-	whole("and all records that follow from them", &s.records)
+	whole("and all records that follow from them", &s.records, "")
+	whole("from bulk files on disk, without the records", &s.files, ofFiles)
 	seen("a participant's, until all are visible", &s.participant, "", "")
 	seen("the network's beside the participant's", &s.besideUpdates, "", cell("%.2f", median(s.besideUpdates.ratio)))
 	seen("the participant's beside the network's", &s.besideParticipant, "", cell("%.2f", median(s.besideParticipant.ratio)))
-	whole("both together, with the records", &s.both)
+	whole("both together, with the records", &s.both, "")
 	h.add(section{title: "Updates of a network", table: table, notes: []string{
 		shapeOf(data) + " A service gives pages of 1,000, a participant pages of 2,000. With `--until-current` the records are derived when all updates are there.",
 		fmt.Sprintf("Both ledgers at once in one database take %.2f of the time that one takes after the other.", median(s.both.times)),

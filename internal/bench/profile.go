@@ -41,7 +41,16 @@ func (c *profiledRun) Run(ctx context.Context, logger *slog.Logger) error {
 
 type profiledBackfill struct {
 	Snapshot profiledSnapshot `cmd:"" default:"withargs"`
+	Network  profiledFiles    `cmd:""`
 	config.Log
+}
+
+type profiledFiles struct{ app.NetworkBackfill }
+
+// Run reads bulk files like `backfill network --files`.
+func (c *profiledFiles) Run(ctx context.Context, logger *slog.Logger) error {
+	_, err := app.RunNetworkFiles(ctx, c.NetworkBackfill, logger)
+	return err
 }
 
 type profiledSnapshot struct{ app.Backfill }
