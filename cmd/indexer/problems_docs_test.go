@@ -79,7 +79,7 @@ var documented = map[string]struct {
 	"participant/list.go":     {1, []string{"`ledger contracts`: the server refuses the token"}},
 	"participant/rights.go":   {1, []string{"user X lacks CanReadAs", "the participant does not let the user read", "the participant refuses user X"}},
 	"participant/snapshot.go": {3, []string{"`backfill`: the unfinished snapshot", "the server serves no snapshots", "the server refuses the token, gives none"}},
-	"participant/verdict.go": {16, []string{"a server's certificate is not trusted", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
+	"participant/verdict.go": {15, []string{"a server's certificate is not trusted", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
 		"the participant wants a token and none", "the participant is pruned up to offset P", "the ledger ends below the checkpoint", "reassignments are in flight"}},
 
 	"scan/bulk.go":          {2, []string{"a folder, or the database, has another network's", "the Scan service offers no bulk files"}},
@@ -89,7 +89,7 @@ var documented = map[string]struct {
 	"scan/several_agree.go": {1, []string{"no N of the Scan services agree"}},
 	"scan/snapshots.go":     {3, []string{"the Scan service has no snapshot there", "the server refuses the token, gives none"}},
 	"scan/updates.go":       {2, []string{"the Scan service does not serve the updates", "schema network holds the updates of another"}},
-	"scan/verdict.go": {8, []string{"the answer to a request is not JSON", "the Scan service refuses access", "one record of the transaction history is larger",
+	"scan/verdict.go": {7, []string{"the answer to a request is not JSON", "the Scan service refuses access", "one record of the transaction history is larger",
 		"a server's certificate is not trusted"}},
 
 	"store/access.go":                    {2, []string{"there is no such role", "a role can't be limited"}},
