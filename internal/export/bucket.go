@@ -254,8 +254,14 @@ func (b *bucket) upload(ctx context.Context, name string, content io.Reader) err
 	if !whole {
 		all, size = io.MultiReader(all, content), -1
 	}
-	_, err = b.client.PutObject(ctx, b.name, b.prefix+name, all, size, minio.PutObjectOptions{PartSize: partBytes})
+	_, err = b.client.PutObject(ctx, b.name, b.prefix+name, all, size, putOptions())
 	return err
+}
+
+// putOptions say how objects are sent. Without TLS the client would sign each block, as it never does with TLS. Where a server answers before
+// it has read all, two goroutines close what signs, and other uploads may be signed wrongly. The server sees by the MD5 what did not arrive whole.
+func putOptions() minio.PutObjectOptions {
+	return minio.PutObjectOptions{PartSize: partBytes, DisableContentSha256: true, SendContentMd5: true}
 }
 
 // failed explains the error of a request. It is a *ledger.Problem if another try does not help; the client has retried what may pass.

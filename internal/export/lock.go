@@ -132,7 +132,7 @@ func (b *bucket) pause(ctx context.Context) error {
 func (b *bucket) writeLock(ctx context.Context, seen string) (ok bool, err error) {
 	b.lock.writes++
 	until := time.Now().Add(b.lock.expire)
-	var options minio.PutObjectOptions
+	options := putOptions()
 	if seen == "" {
 		options.SetMatchETagExcept("*")
 	} else {
