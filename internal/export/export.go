@@ -328,11 +328,13 @@ func (e *Export) addViews(ctx context.Context, snapshot *store.ExportSnapshot, s
 	m.Files = slices.DeleteFunc(slices.Clone(m.Files), func(file File) bool {
 		return slices.ContainsFunc(views, func(r store.ExportRelation) bool { return r.Name == file.Relation })
 	})
-	files, err := e.writeRelations(ctx, snapshot, views, m.From, m.To)
-	if err != nil {
-		return false, err
+	if len(m.Files) == len(e.done[n].Files) { // else the files with fewer columns go first, so that no engine finds rows twice
+		files, err := e.writeRelations(ctx, snapshot, views, m.From, m.To)
+		if err != nil {
+			return false, err
+		}
+		m.Files = append(m.Files, files...)
 	}
-	m.Files = append(m.Files, files...)
 	if err := e.writeManifest(ctx, m); err != nil {
 		return false, err
 	}
