@@ -153,8 +153,6 @@ WITH lowered AS (
     WHERE f.stream = 'updates'
 ), active AS (
     DELETE FROM fill_active
-), seals AS (
-    DELETE FROM verifications WHERE stream = 'snapshot'
 )
 UPDATE fill_both f SET projected_from = @state_floor, lifetimes_to = NULL,
     digest = changed_digest(f, jsonb_build_object('projected_from', @state_floor::bigint, 'lifetimes_to', NULL));

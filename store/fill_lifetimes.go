@@ -174,6 +174,10 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 	if err := s.leader.store.db.Queries.FillStateKnown(ctx, tx, s.start); err != nil {
 		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
 	}
+	// Behind the floors, and in a statement of its own: one that waits for a sealer does not see what that has sealed meanwhile.
+	if err := writing.Unseal(ctx, tx, findings.SealedSnapshot, 0); err != nil {
+		return err
+	}
 	// Where that is the beginning of the ledger, a snapshot that waits is not needed any more.
 	if err := s.leader.show(ctx, tx, s.start); err != nil {
 		return err

@@ -374,8 +374,6 @@ WITH lowered AS (
     WHERE f.stream = 'updates'
 ), active AS (
     DELETE FROM fill_active
-), seals AS (
-    DELETE FROM verifications WHERE stream = 'snapshot'
 )
 UPDATE fill_both f SET projected_from = $1, lifetimes_to = NULL,
     digest = changed_digest(f, jsonb_build_object('projected_from', $1::bigint, 'lifetimes_to', NULL))
