@@ -208,8 +208,8 @@ func (s *creationSearch) read(ctx context.Context, at ledger.Offset) error {
 	s.after, s.to, s.created = at, lastOffset(page.updates, at), map[string]*ledger.Update{}
 	for i := range page.updates {
 		for k := range page.updates[i].Created {
-			if id := page.updates[i].Created[k].ContractID; s.created[id] == nil { // later ones bring it to another synchronizer
-				s.created[id] = &page.updates[i]
+			if c := &page.updates[i].Created[k]; c.Origin != ledger.OriginAssignment && s.created[c.ContractID] == nil {
+				s.created[c.ContractID] = &page.updates[i]
 			}
 		}
 	}
