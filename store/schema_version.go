@@ -83,7 +83,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 	return &ledger.Problem{
 		What: fmt.Sprintf("database user %s reads schema %s of database %s by SQL, and can't run this command", s.db.Conn.User, s.db.Config.Schemas.Views, s.Address()),
-		Do:   "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer", Err: err,
+		Do:   "ask in SQL (docs/sql.md), or run the command as the role that runs the indexer, or one with its rights", Err: err,
 	}
 }
 
