@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,9 +46,13 @@ func TryHold(ctx context.Context, db interface {
 	if tx, err = db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}); err != nil {
 		return nil, false, fmt.Errorf("begin the transaction that holds lock %s: %w", lock, err)
 	}
-	limits := fmt.Sprintf(`SELECT set_config(name, CASE name WHEN 'transaction_timeout' THEN '0' ELSE '%d' END, true) FROM pg_settings
-		WHERE name IN ('idle_in_transaction_session_timeout', 'transaction_timeout')`, idle.Milliseconds())
-	if _, err = tx.Exec(ctx, limits); err == nil {
+	// SET takes no snapshot, as a query would: an index that is being built concurrently at that moment would wait for the whole transaction.
+	_, err = tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
+	version, _, _ := strings.Cut(tx.Conn().PgConn().ParameterStatus("server_version"), ".")
+	if major, parseErr := strconv.Atoi(version); err == nil && parseErr == nil && major >= 17 {
+		_, err = tx.Exec(ctx, "SET LOCAL transaction_timeout = 0")
+	}
+	if err == nil {
 		_, err = tx.Exec(ctx, lock.Alone()+" NOWAIT")
 	}
 	if err == nil {
