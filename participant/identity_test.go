@@ -147,7 +147,7 @@ func TestAnotherParticipantAfterATailThatBrokeOffIsNotRead(t *testing.T) {
 	c := find(t, s.fake)
 	s.turn(pathUpdates, func(w http.ResponseWriter, r *http.Request) {
 		s.second.Store(true)
-		raw("")(w, r)
+		raw("HTTP/1.1 ")(w, r) // of nothing at all the request would be sent again
 	})
 	_, _, err := c.TailUpdates(t.Context(), 4, 50, time.Second)
 	_ = retryable(t, err)

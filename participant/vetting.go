@@ -133,9 +133,9 @@ func (c *Client) UpdateVettedPackages(
 	fail := func(err error) (*ledger.VettedPackages, ledger.VettedPackages, error) {
 		return nil, ledger.VettedPackages{}, fmt.Errorf("update the vetted packages: %w", err)
 	}
-	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingUpdate, Body: req, MaxBytes: smallBody})
+	a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingUpdate, Body: req, MaxBytes: smallBody, Changes: true})
 	if lacksPath(err) {
-		a, err = c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingOld, Body: req, MaxBytes: smallBody})
+		a, err = c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingOld, Body: req, MaxBytes: smallBody, Changes: true})
 	}
 	if err != nil {
 		return fail(c.explain(ctx, err, purpose{about: aboutVetting, need: participantAdmin}))

@@ -33,6 +33,9 @@ type Request struct {
 	AnswerTimeout time.Duration
 	LongPoll      bool // the server waits for news; see Config.MaxRequests
 	Binary        bool // the answer is bytes, of type application/octet-stream, and not JSON
+	// Changes says that the request changes something at the server. Others are sent again, at once and on a new connection,
+	// where the server closed a kept connection before it answered anything.
+	Changes bool
 }
 
 // Answer is a server's answer, as far as one came.
@@ -186,6 +189,9 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	asked.path = req.URL.Path
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if !r.Changes {
+		req.Header["Idempotency-Key"] = nil // not sent: it tells the transport that a POST may be sent again
 	}
 	req.Header.Set("Accept", contentOf(r).name)
 	req.Header.Set("User-Agent", "ledgerindexer")
