@@ -173,7 +173,7 @@ func TestReadersAskInSQL(t *testing.T) {
 			code, _, stderr = command(t, readers, run)
 			require.Equal(t, config.ExitProblem, code, stderr)
 			require.Contains(t, stderr, "database user "+role+" reads schema ledger")
-			require.Contains(t, stderr, "What to do: ask in SQL (docs/sql.md), or run the command as the role that runs the indexer.\n")
+			require.Contains(t, stderr, "What to do: ask in SQL (docs/sql.md), or run the command as the role that runs the indexer, or one with its rights.\n")
 		}
 	}
 }
