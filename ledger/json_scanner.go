@@ -183,7 +183,7 @@ func (s *jsonScanner) nameAt(place span) []byte {
 	return s.text[place.from:place.to]
 }
 
-// unquoted is a text without its quotes and escapes. Half of a surrogate pair becomes U+FFFD: that is what names are compared by.
+// unquoted returns a text without its quotes and escapes. Half of a surrogate pair becomes U+FFFD: that is what names are compared by.
 func unquoted(text []byte) []byte {
 	plain, _ := jsontext.AppendUnquote(nil, text) // the error is that of such halves
 	return plain

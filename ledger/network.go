@@ -44,7 +44,7 @@ func LastOfMigration(migrationID int64) Offset {
 	return Offset(migrationID<<networkTimeBits | mostNetworkTime)
 }
 
-// networkPlace is the position of a NetworkOffset, for errors.
+// networkPlace returns the position of a NetworkOffset, for errors.
 func networkPlace(o Offset) string {
 	migrationID, recordTime := o.NetworkPosition()
 	return fmt.Sprintf("migration %d, %s", migrationID, recordTime.Format("2006-01-02T15:04:05.000000Z"))

@@ -60,7 +60,7 @@ type EarlierRange struct {
 	Snapshot bool  // of the carried snapshot, which is at Range.From and Range.To
 }
 
-// Union is the scope that shows what each of two scopes of the same form shows.
+// Union returns the scope that shows what each of two scopes of the same form shows.
 func (s Scope) Union(other Scope) Scope {
 	all := func(list, other []string) []string {
 		if len(list) == 0 || len(other) == 0 {

@@ -99,7 +99,7 @@ var (
 const noTokens = "or read from a participant of release 3.5 or later, or narrow what is read with --templates (it becomes the " +
 	"scope of the database), or do without a snapshot: `indexer run --start genesis` where the participant is not pruned"
 
-// snapshotMayBeCut is the ruling for a snapshot of n entries if the server has never returned a longer list.
+// snapshotMayBeCut returns the ruling for a snapshot of n entries if the server has never returned a longer list.
 func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 	return ruling{act,
 		fmt.Sprintf("the server sent %d entries of the snapshot at offset %d and may have cut it there without saying so: it has no continuation "+
@@ -108,7 +108,7 @@ func snapshotMayBeCut(at ledger.Offset, n int) ruling {
 			"since it was pruned, try again when there are more than %d), ", n) + noTokens}
 }
 
-// tooMuch is the ruling for an answer above the byte limit; the error has the limit.
+// tooMuch returns the ruling for an answer above the byte limit; the error has the limit.
 func tooMuch(about subject) ruling {
 	r := ruling{verdict: act, what: "the answer is larger than what is read of one", do: "ask for less"}
 	switch about {
@@ -122,7 +122,7 @@ func tooMuch(about subject) ruling {
 	return r
 }
 
-// invalid is the ruling for a request that the server would refuse in every state. The cause is what the operator gave.
+// invalid returns the ruling for a request that the server would refuse in every state. The cause is what the operator gave.
 func invalid(about subject) ruling {
 	r := ruling{verdict: act, what: "the participant refuses the request as invalid"}
 	switch about {

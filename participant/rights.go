@@ -61,7 +61,7 @@ func (r right) String() string {
 	return "nothing but a valid token"
 }
 
-// use says what the right allows, as the end of the sentence "does not let the user …".
+// use returns what the right allows, as the end of the sentence "does not let the user …".
 func (r right) use() string {
 	const maxNamed = 3
 	switch {

@@ -216,7 +216,7 @@ func (c *Client) judgeUpdates(e *Error, after ledger.Offset) (ruling, bool) {
 	return ruling{}, false
 }
 
-// prunedUpdates is the ruling where the participant no longer has the updates right after an offset.
+// prunedUpdates returns the ruling where the participant no longer has the updates right after an offset.
 func prunedUpdates(after, upTo ledger.Offset) ruling {
 	return ruling{act, fmt.Sprintf("the participant is pruned up to offset %d, and updates after offset %d are needed", upTo, after), reseed}
 }

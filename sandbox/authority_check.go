@@ -125,7 +125,7 @@ func administrators(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// needs are the rights to read what the format asks for.
+// needs returns the rights to read what the format asks for.
 func (f *eventFormat) needs() (list []Right) {
 	if f == nil {
 		return nil
@@ -139,7 +139,7 @@ func (f *eventFormat) needs() (list []Right) {
 	return list
 }
 
-// needs are the rights to read what the format asks for.
+// needs returns the rights to read what the format asks for.
 func (f *updateFormat) needs() []Right {
 	if f == nil {
 		return nil
@@ -151,7 +151,7 @@ func (f *updateFormat) needs() []Right {
 	return list
 }
 
-// readAsEach are the rights to read for the parties, or for all where none is named.
+// readAsEach returns the rights to read for the parties, or for all where none is named.
 func readAsEach(parties []string) (list []Right) {
 	if len(parties) == 0 {
 		return []Right{CanReadAsAnyParty()}

@@ -185,7 +185,7 @@ func (g *generator) commandElsewhere(t *tx) {
 	g.finish(m)
 }
 
-// afterElsewhere is the party some places after one of them.
+// afterElsewhere returns the party some places after one of them.
 func (g *generator) afterElsewhere(party uint16, places int) uint16 {
 	return uint16(g.hosted + (int(party)-g.hosted+places)%remoteParties)
 }

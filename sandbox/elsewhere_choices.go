@@ -7,7 +7,7 @@ func interfaceAt(name string) string {
 	return "5d8b1dc9c9a3ef1d6a0eb2ab1ca4ce8a9a2f4a7e3e5b5b4d9bfcf5c3c9a1e001:Splice.Api.Token." + name
 }
 
-// choicesElsewhere are the choices of a movement that only parties hosted elsewhere make.
+// choicesElsewhere returns the choices of a movement that only parties hosted elsewhere make.
 func (v *networkView) choicesElsewhere(number int) []networkChoice {
 	m := &v.movements[number]
 	c := &v.contracts[v.firstOf(m)]
@@ -69,7 +69,7 @@ func (v *networkView) choicesElsewhere(number int) []networkChoice {
 	}
 }
 
-// beside is the contract that a movement creates beside amulets.
+// beside returns the contract that a movement creates beside amulets.
 func (v *view) beside(m *movement) int32 {
 	for _, e := range v.events[m.first : m.first+m.count] {
 		if e.choice < 0 && !v.contracts[e.contract].kind.holdsAmulet() {
@@ -91,7 +91,7 @@ func (v *networkView) extraArgs() record {
 	return record{"context": noMeta(), "meta": noMeta()}
 }
 
-// own is a choice that archives the contract that a movement begins with.
+// own returns a choice that archives the contract that a movement begins with.
 func (v *networkView) own(m *movement, choice, through string, argument, result record) networkChoice {
 	e := &v.events[m.first]
 	return networkChoice{
@@ -100,7 +100,7 @@ func (v *networkView) own(m *movement, choice, through string, argument, result 
 	}
 }
 
-// onFactory is a choice of the rules for parties that sign elsewhere, which is the token standard's factory too.
+// onFactory returns a choice of the rules for parties that sign elsewhere, which is the token standard's factory too.
 func (v *networkView) onFactory(choice, through string, actor uint16, argument, result record) networkChoice {
 	return networkChoice{
 		module: "Splice.ExternalPartyAmuletRules", entity: "ExternalPartyAmuletRules", choice: choice, through: through, contract: v.id(contractFactory),
@@ -108,7 +108,7 @@ func (v *networkView) onFactory(choice, through string, actor uint16, argument, 
 	}
 }
 
-// inV2 are the choices of a movement of the token standard as its version 2 has them: the first one makes that of version 1.
+// inV2 returns the choices of a movement of the token standard as its version 2 has them: the first one makes that of version 1.
 func (v *networkView) inV2(list []networkChoice) []networkChoice {
 	outer := list[0]
 	outer.is, outer.consuming, outer.through = false, false, interfaceAt("TransferInstructionV2:TransferInstruction")
@@ -116,7 +116,7 @@ func (v *networkView) inV2(list []networkChoice) []networkChoice {
 	return append([]networkChoice{outer}, list...)
 }
 
-// factoryV2 is a transfer by version 2 of the token standard's factory, between accounts.
+// factoryV2 returns a transfer by version 2 of the token standard's factory, between accounts.
 func (v *networkView) factoryV2(c networkChoice, sender, receiver uint16) networkChoice {
 	c.through = interfaceAt("TransferInstructionV2:TransferFactory")
 	argument := c.argument.(record)
@@ -127,7 +127,7 @@ func (v *networkView) factoryV2(c networkChoice, sender, receiver uint16) networ
 	return c
 }
 
-// locking are the choices that lock amulets for an allocation or a payment.
+// locking returns the choices that lock amulets for an allocation or a payment.
 func (v *networkView) locking(number int) []networkChoice {
 	m, t := &v.movements[number], v.transferOf(number)
 	made := v.beside(m)
@@ -155,7 +155,7 @@ func (v *networkView) locking(number int) []networkChoice {
 	return []networkChoice{pay, transfer}
 }
 
-// executed are the choices of the execution of an allocation. The results of some don't say who sends.
+// executed returns the choices of the execution of an allocation. The results of some don't say who sends.
 func (v *networkView) executed(number int) []networkChoice {
 	m, t := &v.movements[number], v.transferOf(number)
 	sender := int(t.sender)
@@ -170,7 +170,7 @@ func (v *networkView) executed(number int) []networkChoice {
 	return []networkChoice{execute, v.rulesTransfer(number, &t)}
 }
 
-// commanded are the choices of a transfer by command: that which makes the command, or those of the transfer.
+// commanded returns the choices of a transfer by command: that which makes the command, or those of the transfer.
 func (v *networkView) commanded(number int) []networkChoice {
 	m := &v.movements[number]
 	c := &v.contracts[v.firstOf(m)]
@@ -189,7 +189,7 @@ func (v *networkView) commanded(number int) []networkChoice {
 	return []networkChoice{command, v.send(m, &t, transfer), transfer}
 }
 
-// named are the choices of a payment of a subscription. What was locked goes to an app or, for a name, to the DSO, which burns it.
+// named returns the choices of a payment of a subscription. What was locked goes to an app or, for a name, to the DSO, which burns it.
 func (v *networkView) named(number int) []networkChoice {
 	m, t := &v.movements[number], v.transferOf(number)
 	user, state := v.parties[t.sender], v.id(v.events[m.first+nameState].contract)
@@ -212,7 +212,7 @@ func (v *networkView) named(number int) []networkChoice {
 	return []networkChoice{rules, collect, transfer}
 }
 
-// approval is a purchase of a preapproval or of a proposal of one, or its renewal. All that is sent is burned. Since 0.6.9 some cost nothing.
+// approval returns a purchase of a preapproval or of a proposal of one, or its renewal. All that is sent is burned. Since 0.6.9 some cost nothing.
 func (v *networkView) approval(number int) networkChoice {
 	m, t := &v.movements[number], v.transferOf(number)
 	paid, fees := t.deal.sent[0], []string{units(t.deal.outputFees[0])}
@@ -242,7 +242,7 @@ func (v *networkView) approval(number int) networkChoice {
 	return v.rules("AmuletRules_CreateTransferPreapproval", v.contracts[approved].parties[1], argument, result)
 }
 
-// roundChoice is the choice that brings a round to its next state.
+// roundChoice returns the choice that brings a round to its next state.
 func (v *networkView) roundChoice(m *movement) networkChoice {
 	e := &v.events[m.first]
 	c := &v.contracts[e.contract]

@@ -13,7 +13,7 @@ type loggedAccount struct {
 	sides           []any // of the transfers that explain it
 }
 
-// logs are the exercises by which the DSO, as version 2 of the token standard wants it, tells what a movement changed: one for each account.
+// logs returns the exercises by which the DSO, as version 2 of the token standard wants it, says what a movement changed: one for each account.
 // Who is first to lose something, or to get it, sends to all others. What is left then was minted or is burned.
 func (v *networkView) logs(m *movement) (list []networkChoice) {
 	accounts := v.accounts(m)
@@ -49,7 +49,7 @@ func (v *networkView) logs(m *movement) (list []networkChoice) {
 	return list
 }
 
-// accounts are those that a movement changes, in the order in which it does.
+// accounts returns the accounts that a movement changes, in the order in which it does.
 func (v *view) accounts(m *movement) (list []loggedAccount) {
 	for _, e := range v.events[m.first : m.first+m.count] {
 		c := &v.contracts[e.contract]

@@ -5,7 +5,7 @@ import "strconv"
 // record is a value of a data type, or a variant.
 type record = map[string]any
 
-// payloadElsewhere is the payload of a contract that only parties hosted elsewhere have.
+// payloadElsewhere returns the payload of a contract that only parties hosted elsewhere have.
 func (v *view) payloadElsewhere(number int32) record {
 	c := &v.contracts[number]
 	owner := v.parties[c.parties[1]]
@@ -83,7 +83,7 @@ var coupons = [allTemplates]struct{ rewarded, input string }{
 	templateDevelopmentFund:   {"beneficiary", "InputDevelopmentFundCoupon"},
 }
 
-// coupon is the payload of a coupon. What most are worth follows from the issuance of their round, and not from what they say.
+// coupon returns the payload of a coupon. What most are worth follows from the issuance of their round, and not from what they say.
 func (v *view) coupon(c *contract) record {
 	template := c.kind / 2
 	r := record{"dso": v.parties[v.dso], coupons[template].rewarded: v.parties[c.parties[1]]}
@@ -110,12 +110,12 @@ func (v *view) coupon(c *contract) record {
 
 const day int64 = 86_400_000_000 // microseconds
 
-// opensAt is when a round opens that is created at a time.
+// opensAt returns when a round opens that is created at a time.
 func opensAt(created int64) int64 { return created + roundMicros }
 
 func duration(micros int64) record { return record{"microseconds": strconv.FormatInt(micros, 10)} }
 
-// roundPayload is what an open round says, and still when it is summarized.
+// roundPayload returns what an open round says, and still when it is summarized.
 func (v *view) roundPayload(c *contract) record {
 	return record{
 		"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "amuletPrice": amuletPrice(c.amount),
@@ -123,19 +123,19 @@ func (v *view) roundPayload(c *contract) record {
 	}
 }
 
-// amuletPrice is the price in a round.
+// amuletPrice returns the price in a round.
 func amuletPrice(round int64) string { return units(unit/200 + round*unit/100_000) }
 
 func (v *view) instrument() record { return record{"admin": v.parties[v.dso], "id": amuletName} }
 
 func noMeta() record { return record{"values": record{}} }
 
-// accountOf is a party's account in version 2 of the token standard.
+// accountOf returns a party's account in version 2 of the token standard.
 func (v *view) accountOf(party uint16) record {
 	return record{"owner": v.parties[party], "provider": nil, "id": ""}
 }
 
-// allocation is what an allocation of version 1 specifies. The receiver executes it.
+// allocation returns what an allocation of version 1 specifies. The receiver executes it.
 func (v *view) allocation(c *contract) record {
 	at := v.updates[c.created].effective()
 	return record{
@@ -162,7 +162,7 @@ func (v *view) allocationV2(c *contract) record {
 	}
 }
 
-// subscription is what all contracts of a subscription say: to a name, of the DSO, or to what somebody else provides.
+// subscription returns what all contracts of a subscription say: to a name, of the DSO, or to what somebody else provides.
 func (v *view) subscription(number int32) record {
 	c := &v.contracts[number]
 	dso := v.parties[v.dso]

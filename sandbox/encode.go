@@ -52,7 +52,7 @@ func (w *world) appendParties(dst []byte, parties []uint16) []byte {
 	return append(dst, ']')
 }
 
-// effective is the ledger effective time of an update: a little before it was
+// effective returns the ledger effective time of an update: a little before it was
 // recorded.
 func (u *update) effective() int64 { return u.record - 300_000 - u.dealt%7*1000 }
 
@@ -241,7 +241,7 @@ var permissions = [...]string{
 	"PARTICIPANT_PERMISSION_CONFIRMATION", "PARTICIPANT_PERMISSION_OBSERVATION",
 }
 
-// variant is the served name of a topology event and the kind that analysts see.
+// variant returns the served name of a topology event and the kind that analysts see.
 // Onboarding is unknown before 3.5, which reports it as an addition.
 func (e *topologyEvent) variant(feat *features) (served, kind string) {
 	switch {

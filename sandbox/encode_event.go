@@ -15,7 +15,7 @@ func (v *view) appendEvent(dst []byte, u *update, index int, e *event, s *sight,
 	return append(dst, '}')
 }
 
-// representative is the package id that stands for the contract's: mostly the one
+// representative returns the package id that stands for the contract's: mostly the one
 // it was created with, sometimes another version of it.
 func (v *view) representative(number int32) string {
 	k := v.contracts[number].kind
@@ -220,7 +220,7 @@ func (v *view) appendMove(dst []byte, number int32, r *reassignment) []byte {
 	return appendInt(dst, int64(r.counter))
 }
 
-// exclusivity is the assignment exclusivity of a reassignment that has one.
+// exclusivity returns the assignment exclusivity of a reassignment that has one.
 func (v *view) exclusivity(r *reassignment) int64 { return v.updates[r.unassigned].record + 60_000_000 }
 
 func (v *view) appendUnassigned(dst []byte, number int32, s *sight) []byte {

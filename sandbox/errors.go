@@ -109,7 +109,7 @@ func prunedError(earliest int64, format string, args ...any) *cantonError {
 	return refuse(9, "PARTICIPANT_PRUNED_DATA_ACCESSED", format, args...).with("earliest_offset", strconv.FormatInt(earliest, 10))
 }
 
-// listOverflow is the answer to a list of more elements than the server allows: it
+// listOverflow returns the answer to a list of more elements than the server allows: it
 // has the category of contention, but an HTTP status of its own.
 func listOverflow(limit int) *cantonError {
 	e := refuse(2, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED",

@@ -105,7 +105,7 @@ func (v *view) sightOf(f *updateFilter, e *event) (s sight) {
 	return s
 }
 
-// informees are the parties that see an event in the LEDGER_EFFECTS shape.
+// informees returns the parties that see an event in the LEDGER_EFFECTS shape.
 func (v *view) informees(c *contract, e *event) (w partySet) {
 	switch {
 	case e.choice < 0 || c.kind.template().choices[e.choice].consuming:

@@ -165,7 +165,7 @@ func (g *generator) worth(c *contract) int64 {
 	return c.amount - holdingFee(c.amount, g.createdRound(c), g.round())
 }
 
-// usable is what a transfer has of an amulet.
+// usable returns what a transfer has of an amulet.
 func (g *generator) usable(q *terms, c *contract) int64 {
 	if q.free {
 		return c.amount

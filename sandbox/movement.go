@@ -73,13 +73,13 @@ const unit int64 = 1e10
 // roundMicros is how long a mining round lasts. Real ones last ten minutes.
 const roundMicros = 30_000_000
 
-// roundOf is the mining round in which an update is recorded.
+// roundOf returns the mining round in which an update is recorded.
 func roundOf(u *update) int64 { return (u.record - genesis) / roundMicros }
 
-// feeRate is what an amulet of a round loses with every round that follows.
+// feeRate returns what an amulet of a round loses with every round that follows.
 func feeRate(round int64) int64 { return 38_051_800 + round%7*100 }
 
-// holdingFee is what an amulet has lost when it is used in a round.
+// holdingFee returns what an amulet has lost when it is used in a round.
 func holdingFee(amount, created, round int64) int64 {
 	return min(amount, feeRate(created)*(round-created))
 }
@@ -166,7 +166,7 @@ func (w *world) termsOf(number int, kind movementKind, form form) terms {
 	return q
 }
 
-// elsewhere are the terms of a movement of parties that are hosted elsewhere.
+// elsewhere returns the terms of a movement of parties that are hosted elsewhere.
 func (q *terms) elsewhere(kind movementKind, form form) {
 	q.locked = [maxReceivers]bool{}
 	q.direct = false
@@ -202,7 +202,7 @@ func (q *terms) collect(c *contract) {
 	}
 }
 
-// portion is a part of an amount, with the tenth digit rounded half to even.
+// portion returns a part of an amount, with the tenth digit rounded half to even.
 func portion(amount, ratio int64) int64 {
 	high, low := bits.Mul64(uint64(amount), uint64(ratio))
 	whole, rest := bits.Div64(high, low, uint64(unit))
@@ -249,7 +249,7 @@ func (q terms) settle(available int64) deal {
 	return d
 }
 
-// rewarded is the sum of the rewards.
+// rewarded returns the sum of the rewards.
 func (q terms) rewarded() int64 {
 	return q.rewards[0] + q.rewards[1] + q.rewards[2] + q.grants[0] + q.grants[1]
 }

@@ -90,7 +90,7 @@ func (c compiler) choices(m *build.Module, of string, metadata build.Type, choic
 	return list
 }
 
-// libraries are the packages that come with the compiler.
+// libraries returns the packages that come with the compiler.
 func (c compiler) libraries() {
 	tuple := generic(build.Record("Tuple2", typeField("_1", build.Var("a")), typeField("_2", build.Var("b"))), "a", "b")
 	for i, name := range []string{"daml-prim-1", "daml-prim-2"} {
@@ -177,7 +177,7 @@ func (c compiler) interfaces() {
 	c.add(tokenAPI, build.Package{Name: "splice-api-token-holding-v1", Version: "1.0.0", Modules: []build.Module{tokens}})
 }
 
-// newer are fields that the later version of a package adds.
+// newer returns fields that the later version of a package adds.
 func newer(version int, fields ...build.Field) []build.Field {
 	if version == 0 {
 		return nil

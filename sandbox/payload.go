@@ -277,7 +277,7 @@ func (v *view) appendKey(dst []byte, number int32) []byte {
 	return append(dst, `"}`...)
 }
 
-// viewFails says whether the interface view of a contract can not be computed.
+// viewFails reports whether the interface view of a contract can not be computed.
 func (v *view) viewFails(number int32, iface int) bool {
 	return mix(v.seed^uint64(number)<<3^uint64(iface))%24 == 0
 }

@@ -20,7 +20,7 @@ func appendUnits(dst []byte, amount int64) []byte {
 
 func units(amount int64) string { return string(appendUnits(nil, amount)) }
 
-// round is the mining round in which a contract was created.
+// round returns the mining round in which a contract was created.
 func (v *view) round(c *contract) int64 { return roundOf(&v.updates[c.created]) }
 
 // appendAmulet appends the payload of an amulet, which a locked one holds.
@@ -111,7 +111,7 @@ type holdingView struct {
 	meta         []byte
 }
 
-// tokenHolding is the holding view of a contract; amulets' are as their payload has it.
+// tokenHolding returns the holding view of a contract; amulets' are as their payload has it.
 func (v *view) tokenHolding(number int32) holdingView {
 	c := &v.contracts[number]
 	r := derive(v.seed, domainView, uint64(number)<<3|ifaceTokenHolding)
@@ -142,7 +142,7 @@ func (v *view) tokenHolding(number int32) holdingView {
 	return h
 }
 
-// trimmedRate is the holding fee of a round as views have it.
+// trimmedRate returns the holding fee of a round as views have it.
 func trimmedRate(round int64) string { return strings.TrimRight(units(feeRate(round)), "0") }
 
 func (v *view) appendTokenHolding(dst []byte, number int32) []byte {

@@ -21,7 +21,7 @@ func (v *view) movementOf(index int, e *event) int {
 	return -1
 }
 
-// txKind is what metadata say of a movement. Mints and taps are creations, which say nothing.
+// txKind returns what metadata say of a movement. Mints and taps are creations, which say nothing.
 func (k movementKind) txKind() string {
 	switch k {
 	case moveUnlock:
@@ -41,7 +41,7 @@ func (k movementKind) txKind() string {
 // senderOf is who sends with a movement that an exercise begins: the owner of what it uses.
 func (v *view) senderOf(m *movement) uint16 { return v.contracts[v.firstOf(m)].parties[1] }
 
-// burnedBy is what a movement destroys of what it uses, and of rewards: fees.
+// burnedBy returns what a movement destroys of what it uses, and of rewards: fees.
 func (v *view) burnedBy(number int) int64 {
 	m := &v.movements[number]
 	burned := int64(0)
@@ -60,7 +60,7 @@ func (v *view) burnedBy(number int) int64 {
 	return burned
 }
 
-// reasonOf is the reason of a movement, as JSON; empty: none.
+// reasonOf returns the reason of a movement, as JSON; empty: none.
 func (v *view) reasonOf(number int) string {
 	if q := v.termsOf(number, v.movements[number].kind, v.movements[number].form); q.description >= 0 {
 		return texts[q.description]

@@ -100,7 +100,7 @@ func (s *Scan) preparedPage(q networkRequest) (items [][]byte) {
 	return items
 }
 
-// preparedRecords is records for a prepared history.
+// preparedRecords returns records for a prepared history.
 func (s *Scan) preparedRecords(q historyRequest) (records [][]byte, twice bool) {
 	step, at := 1, -1
 	if q.descending {

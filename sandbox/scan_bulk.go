@@ -33,7 +33,7 @@ type bulkFolder struct {
 	objects    [][]byte // compressed
 }
 
-// key is the key of an object.
+// key returns the key of an object.
 func (f *bulkFolder) key(n int) string {
 	return fmt.Sprintf("%s~%s/updates_%d.zstd", f.start, f.end, n)
 }

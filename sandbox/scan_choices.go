@@ -40,7 +40,7 @@ const (
 	contractReceiving // an allocation of version 2
 )
 
-// name is the template's.
+// name returns the template's name.
 func (c *networkChoice) name() (packageName, packageID, module, entity string) {
 	if c.template == nil {
 		return "splice-amulet", amuletPackages[0], c.module, c.entity
@@ -103,7 +103,7 @@ func (v *networkView) choicesOf(number int) []networkChoice {
 	return v.transferChoices(number, m, made)
 }
 
-// transferChoices are the choices of a transfer: the one of the rules, and what is around it.
+// transferChoices returns the choices of a transfer: the one of the rules, and what is around it.
 func (v *networkView) transferChoices(number int, m *movement, made []int32) []networkChoice {
 	t := v.transferOf(number)
 	transfer := v.rulesTransfer(number, &t)
@@ -150,7 +150,7 @@ func (v *networkView) transferChoices(number int, m *movement, made []int32) []n
 	return []networkChoice{transfer}
 }
 
-// preapproved are the choices of a transfer to a receiver that agreed beforehand: of three releases, and by the factory or not.
+// preapproved returns the choices of a transfer to a receiver that agreed beforehand: of three releases, and by the factory or not.
 func (v *networkView) preapproved(number int, t *transfer, transfer networkChoice) []networkChoice {
 	m := &v.movements[number]
 	list := []networkChoice{v.send(m, t, transfer), transfer}
@@ -164,7 +164,7 @@ func (v *networkView) preapproved(number int, t *transfer, transfer networkChoic
 	return list
 }
 
-// send is the choice of a transfer to a receiver that agreed beforehand, around the transfer itself or, by its newest release, without it.
+// send returns the choice of a transfer to a receiver that agreed beforehand, around the transfer itself or, by its newest release, without it.
 func (v *networkView) send(m *movement, t *transfer, transfer networkChoice) networkChoice {
 	argument := map[string]any{"sender": v.parties[t.sender], "amount": units(t.receivers[0].amount), "inputs": v.inputsOf(m), "context": map[string]any{}}
 	result := map[string]any{"result": transfer.result, "meta": v.meta("transfer", int(t.sender), "")}
@@ -181,12 +181,12 @@ func (v *networkView) send(m *movement, t *transfer, transfer networkChoice) net
 	}
 }
 
-// preapprovalOf is the contract by which a receiver agreed.
+// preapprovalOf returns the contract by which a receiver agreed.
 func (v *networkView) preapprovalOf(receiver uint16) string {
 	return v.id(contractPreapprovals + int32(receiver))
 }
 
-// rules is an exercise of the rules of amulets.
+// rules returns an exercise of the rules of amulets.
 func (v *networkView) rules(choice string, actor uint16, argument, result map[string]any) networkChoice {
 	return networkChoice{
 		module: "Splice.AmuletRules", entity: "AmuletRules", choice: choice, contract: v.id(contractRules), actor: actor,
@@ -194,7 +194,7 @@ func (v *networkView) rules(choice string, actor uint16, argument, result map[st
 	}
 }
 
-// instructed is the exercise of a transfer instruction that a movement begins with.
+// instructed returns the exercise of a transfer instruction that a movement begins with.
 func (v *networkView) instructed(m *movement, choice string, meta map[string]any, tag string, output map[string]any, change []string) networkChoice {
 	e := &v.events[m.first]
 	return networkChoice{
@@ -211,7 +211,7 @@ func outcome(tag string, output map[string]any, change []string, meta map[string
 	}
 }
 
-// factory is the exercise of the token standard's factory.
+// factory returns the exercise of the token standard's factory.
 func (v *networkView) factory(number int, t *transfer, receiver uint16, tag string, output map[string]any) networkChoice {
 	m := &v.movements[number]
 	amount := t.offered
@@ -290,7 +290,7 @@ func (v *networkView) summary(t *transfer, fees []string) map[string]any {
 	return s
 }
 
-// figure is an amount as Scan writes it in compact JSON: a zero with an exponent.
+// figure returns an amount as Scan writes it in compact JSON: a zero with an exponent.
 func figure(amount int64) string {
 	if amount == 0 {
 		return "0E-10"
@@ -298,7 +298,7 @@ func figure(amount int64) string {
 	return units(amount)
 }
 
-// traffic is a purchase of traffic: all that is sent is burned.
+// traffic returns a purchase of traffic: all that is sent is burned.
 func (v *networkView) traffic(number int) networkChoice {
 	m := &v.movements[number]
 	t := v.transferOf(number)
@@ -317,7 +317,7 @@ func (v *networkView) traffic(number int) networkChoice {
 		})
 }
 
-// made are the amulets that a movement creates, in order.
+// made returns the amulets that a movement creates, in order.
 func (v *view) made(m *movement) (list []int32) {
 	for _, e := range v.moved(m) {
 		if e.choice < 0 && v.contracts[e.contract].kind.holdsAmulet() {
@@ -327,7 +327,7 @@ func (v *view) made(m *movement) (list []int32) {
 	return list
 }
 
-// holdingsOf are the ids of the amulets that a movement archives.
+// holdingsOf returns the ids of the amulets that a movement archives.
 func (v *networkView) holdingsOf(m *movement) []string {
 	list := []string{}
 	for _, e := range v.moved(m) {
@@ -350,7 +350,7 @@ func (v *networkView) inputsOf(m *movement) []any {
 	return list
 }
 
-// meta are metadata of the token standard; what is empty, or a sender below 0, is left out.
+// meta returns metadata of the token standard; what is empty, or a sender below 0, is left out.
 func (v *networkView) meta(kind string, sender int, reasonJSON string) map[string]any {
 	values := map[string]any{}
 	if kind != "" {
@@ -379,7 +379,7 @@ func (v *networkView) values(i int, node *networkNode) (argument, result []byte)
 	return []byte(mustJSON(node.as.argument)), []byte(mustJSON(node.as.result))
 }
 
-// shownChoice is the choice of an event as the ledger has it.
+// shownChoice returns the choice of an event as the ledger has it.
 func (v *networkView) shownChoice(e *event) networkChoice {
 	t, ch := e.served.template(), e.served.template().choices[e.choice]
 	c := networkChoice{
@@ -391,7 +391,7 @@ func (v *networkView) shownChoice(e *event) networkChoice {
 	return c
 }
 
-// movementsOf are the numbers of the movements of update i.
+// movementsOf returns the numbers of the movements of update i.
 func (v *networkView) movementsOf(i int) (first, end int) {
 	return v.firstMovement(i), v.firstMovement(i + 1)
 }

@@ -33,7 +33,7 @@ type balanceChange struct {
 	initial, rate int64
 }
 
-// movementsNamed are the movements whose records have an event id.
+// movementsNamed returns the movements whose records have an event id.
 func (v *view) movementsNamed(id string) (list []int32) {
 	update, node, found := strings.Cut(strings.TrimPrefix(id, "#"), ":")
 	i, ok := v.updateNamed(update)
@@ -48,7 +48,7 @@ func (v *view) movementsNamed(id string) (list []int32) {
 	return list
 }
 
-// moved are the events of a movement that its record tells. A payment of a subscription is unlocked before, and one for a name is burned after.
+// moved returns the events of a movement that its record shows. A payment of a subscription is unlocked before, and one for a name is burned after.
 func (v *view) moved(m *movement) []event {
 	if m.kind == moveName {
 		return v.events[m.first+nameTransfer : m.first+nameTransfer+2]
@@ -115,7 +115,7 @@ func (v *view) transferOf(number int) transfer {
 // summarized reports whether a transfer is made by a choice whose result sums it up. The records of others have no round, and no inputs.
 func (q *terms) summarized(kind movementKind) bool { return !q.direct || kind == movePreapproved }
 
-// recordRound is the round that the record of a movement has.
+// recordRound returns the round that the record of a movement has.
 func (v *view) recordRound(number int) int64 {
 	m := &v.movements[number]
 	if q := v.termsOf(number, m.kind, m.form); m.kind.isTransfer() && !q.summarized(m.kind) {
@@ -146,7 +146,7 @@ func (t *transfer) change(c *contract, round int64, sign int64) {
 	t.changes[i].rate += sign * feeRate(round)
 }
 
-// typeOf is the record's transaction_type.
+// typeOf returns the record's transaction_type.
 func (k movementKind) typeOf() string {
 	switch k {
 	case moveMint:
@@ -166,7 +166,7 @@ func (k movementKind) typeOf() string {
 // hasRound reports whether records of the kind contain their round.
 func (k movementKind) hasRound() bool { return k != moveMint && k != moveWithdraw && k != moveReject }
 
-// abortKind is the record's abort_kind.
+// abortKind returns the record's abort_kind.
 func (k movementKind) abortKind() string {
 	if k == moveWithdraw {
 		return "withdraw"
@@ -174,7 +174,7 @@ func (k movementKind) abortKind() string {
 	return "reject"
 }
 
-// firstOf is the first contract of a movement: what a mint or tap created, and what was unlocked or expired. Of an offer
+// firstOf returns the first contract of a movement: what a mint or tap created, and what was unlocked or expired. Of an offer
 // that was settled it is the instruction.
 func (v *view) firstOf(m *movement) int32 { return v.events[m.first].contract }
 
@@ -200,7 +200,7 @@ func (v *view) oddity(number int, f recordForm) int {
 	return 0
 }
 
-// offset is the offset of an update in the ledger of the service's own participant.
+// offset returns the offset of an update in the ledger of the service's own participant.
 func (f *recordForm) offset(u *update) string {
 	n := uint64(u.dealt)
 	if f.order != 0 {

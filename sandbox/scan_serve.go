@@ -210,14 +210,14 @@ func (s *Scan) records(q historyRequest) (records [][]byte, twice bool) {
 	return records, twice
 }
 
-// form is how records are written: by the options and the service's order.
+// form returns how records are written: by the options and the service's order.
 func (s *Scan) form() recordForm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return recordForm{word: s.opts.Word, changes: s.opts.BalanceChanges, bare: s.opts.StrictInterface, odd: s.opts.OddShapes, order: s.order}
 }
 
-// eventID is the event id of a movement's record.
+// eventID returns the event id of a movement's record.
 func (v *view) eventID(m *movement) string {
 	return "#" + v.updateIDOf(int(m.update)) + ":" + strconv.Itoa(int(m.node))
 }

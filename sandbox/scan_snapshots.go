@@ -19,7 +19,7 @@ const (
 	pathNetworkACS     = "/v1/state/acs"
 )
 
-// migrationEnd is the index behind the last update of a migration.
+// migrationEnd returns the index after the last update of a migration.
 func (v *networkView) migrationEnd(migration int64) int { return v.after(migration, math.MaxInt64) }
 
 // snapshotBefore returns the time of the newest snapshot at or before a time in a migration. One is taken at each multiple of an

@@ -168,7 +168,7 @@ func (t *historyTruth) transfer(updateID string, x transfer, of, rounded func(Ro
 	}
 }
 
-// derivedID is the event id of the record that follows from a movement.
+// derivedID returns the event id of the record that follows from a movement.
 func (v *networkView) derivedID(m *movement) string {
 	nodes, _ := v.nodes(int(m.update))
 	for n := range nodes {

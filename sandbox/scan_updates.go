@@ -377,7 +377,7 @@ func (s *Scan) rewritten(v *networkView, i int, item []byte) ([]byte, bool) {
 	return s.changed(v, i, item)
 }
 
-// changed is an update as the options have it.
+// changed returns an update as the options have it.
 func (s *Scan) changed(v *networkView, i int, item []byte) ([]byte, bool) {
 	if s.opts.LieAbout > 0 && v.updates[i].offset == s.opts.LieAbout {
 		item = forgedWorkflow.ReplaceAll(item, []byte(`"workflow_id":"forged"`))

@@ -33,7 +33,7 @@ func (s *Server) latestPruned(w http.ResponseWriter, _ *http.Request) {
 	}{pruned, pruned})
 }
 
-// connected are the ids of the synchronizers that the participant is connected to.
+// connected returns the ids of the synchronizers that the participant is connected to.
 func (s *Server) connected() []string {
 	return slices.DeleteFunc(slices.Clone(s.history.names().synchronizers), func(id string) bool {
 		return slices.Contains(s.opts.Disconnected, id)

@@ -210,7 +210,7 @@ func (t *truth) snapshot(n int) {
 	}
 }
 
-// carriedFacts are what a snapshot's entry says: nothing of the update, but its
+// carriedFacts returns what a snapshot's entry says: nothing of the update, but its
 // workflow id.
 func (t *truth) carriedFacts(a *activation, update int32) facts {
 	return facts{

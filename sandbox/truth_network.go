@@ -32,7 +32,7 @@ func (s *Scan) NetworkTruthFromSnapshot(migration int64, at time.Time) map[strin
 	return s.networkTruth(migration, at.UnixMicro())
 }
 
-// networkTruth is the truth after the updates from a position on; migration 0: from the beginning.
+// networkTruth returns the truth after the updates from a position on; migration 0: from the beginning.
 func (s *Scan) networkTruth(migration, at int64) map[string][]Row {
 	v := s.network()
 	t := s.ledger.newTruth(Scope{Parties: []string{s.ledger.DSO()}, Shape: LedgerEffects, NoTopology: true})

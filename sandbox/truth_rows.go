@@ -212,7 +212,7 @@ func (t *truth) moved(on facts, n int32, offset int64, node int32, s *sight, ass
 	t.add("reassignments", r)
 }
 
-// activeRow is the active_contracts row of a contract that a created_events row
+// activeRow returns the active_contracts row of a contract that a created_events row
 // activated.
 func (t *truth) activeRow(n int32, created Row, synchronizer uint8, counter int32) Row {
 	r := Row{

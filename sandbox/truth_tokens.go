@@ -110,7 +110,7 @@ func (s *sum) number() json.Number {
 	return exactly(&s.total)
 }
 
-// holdingOf is what a contract holds, if its template and the scope let it be seen.
+// holdingOf returns what a contract holds, if its template and the scope let it be seen.
 func (t *tokenTruth) holdingOf(n int32) (h holdingView, ok bool) {
 	c := &t.contracts[n]
 	amulet := c.kind/2 == templateAmulet || c.kind/2 == templateLockedAmulet

@@ -80,7 +80,7 @@ func newPackageSet(uploaded []Package, others []string) *packageSet {
 	return set
 }
 
-// label is how errors name a package.
+// label returns how errors name a package.
 func (p *Package) label() string { return p.ID + " (" + p.Name + " v" + p.Version + ")" }
 
 // compareVersions compares versions number by number: 1.10.0 is after 1.9.0.

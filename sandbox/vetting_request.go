@@ -95,7 +95,7 @@ func (d *decoder) instant(raw []byte, path string) *time.Time {
 	return t
 }
 
-// malformed is the answer to a request that is JSON of the right types and can't be
+// malformed returns the answer to a request that is JSON of the right types and can't be
 // a message for the participant all the same.
 func malformed(reason string, args ...any) *cantonError {
 	e := refuse(8, "PROTO_DESERIALIZATION_FAILURE", "Deserialization of protobuf message failed")

@@ -415,7 +415,7 @@ func (u *Updates) derived(ctx context.Context) error {
 	})
 }
 
-// prunedTo is the offset up to which facts that are lost can't be read again, because they were pruned; 0: there are none.
+// prunedTo returns the offset up to which facts that are lost can't be read again, because they were pruned; 0: there are none.
 func (u *Updates) prunedTo(ctx context.Context) (ledger.Offset, error) {
 	begun, err := u.Database.FinishedSnapshot(ctx)
 	switch {

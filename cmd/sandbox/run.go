@@ -204,7 +204,7 @@ func (f *flags) describe(h sandbox.History) string {
 	return text
 }
 
-// partiesOf are the parties of a grown ledger; those of a recording are not known.
+// partiesOf returns the parties of a grown ledger; those of a recording are not known.
 func partiesOf(h sandbox.History) []string {
 	if l, ok := h.(*sandbox.Ledger); ok {
 		return l.Parties()

@@ -149,7 +149,7 @@ func (s *secure) keepTokens(ctx context.Context, a *sandbox.Authority, tick <-ch
 	}
 }
 
-// tlsConfig is nil where plain http is served.
+// tlsConfig returns nil where plain http is served.
 func (s *secure) tlsConfig() (*tls.Config, error) {
 	if s.TLSCert == "" {
 		return nil, nil

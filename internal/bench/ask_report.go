@@ -63,7 +63,7 @@ func (h *harness) reportAsked(ctx context.Context, list []*answered) error {
 	return nil
 }
 
-// times is how many times as long as its fastest form a question takes; 0 where it has no other form.
+// times returns how many times as long as its fastest form a question takes; 0 where it has no other form.
 func times(ms map[string]float64) float64 {
 	if ms[formFastest] == 0 {
 		return 0

@@ -163,7 +163,7 @@ func (h *harness) catchupRound(ctx context.Context, path string, l *limit, r *ca
 
 func last(values []float64) float64 { return values[len(values)-1] }
 
-// baseline is the rate at which the baseline reads the beginning of a ledger.
+// baseline returns the rate at which the baseline reads the beginning of a ledger.
 func (h *harness) baseline(ctx context.Context, path string, data *dataset) (perSecond float64, err error) {
 	server, err := startServer(ctx, serveOptions{Kind: serveUpdates, Data: path})
 	if err != nil {

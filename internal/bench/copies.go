@@ -94,7 +94,7 @@ func newCopies(data *dataset, n int, l later) *copies {
 	return c
 }
 
-// editAt is what changes at a place of an element; ok is false where nothing does.
+// editAt returns what changes at a place of an element; ok is false where nothing does.
 func (l later) editAt(text []byte, at int, kind editKind) (e edit, ok bool) {
 	e = edit{at: at, end: at, kind: kind}
 	switch kind {

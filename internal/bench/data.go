@@ -134,7 +134,7 @@ func openDataset(name string) (*dataset, error) {
 // Element implements sandbox.Elements, as the methods below do.
 func (d *dataset) Element(i int) []byte { return d.text[d.start(i):d.ends[i]] }
 
-// start is where element i begins in the text.
+// start returns where element i begins in the text.
 func (d *dataset) start(i int) int64 {
 	if i == 0 {
 		return 0

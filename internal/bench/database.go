@@ -25,7 +25,7 @@ type database struct {
 	pair       store.Schemas // which is measured
 }
 
-// of is the database with another pair of schemas in the place of the one that is measured.
+// of returns the database with another pair of schemas in the place of the one that is measured.
 func (d *database) of(pair store.Schemas) *database {
 	other := *d
 	other.pair = pair

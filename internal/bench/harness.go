@@ -104,7 +104,7 @@ func (h *harness) dataset(name string, build func(name string) error) (*dataset,
 	return d, path, err
 }
 
-// updates is a data set of updates.
+// updates returns a data set of updates.
 func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, string, error) {
 	effects := 0
 	if o.Shape == sandbox.LedgerEffects {
@@ -114,7 +114,7 @@ func (h *harness) updates(ctx context.Context, o updatesOptions) (*dataset, stri
 	return h.dataset(name, func(name string) error { return buildUpdates(ctx, name, o) })
 }
 
-// prepared is a new database with pairs of schemas, or with the one that is measured.
+// prepared returns a new database with pairs of schemas, or with the one that is measured.
 func (h *harness) prepared(ctx context.Context, pairs ...store.Schemas) (url string, err error) {
 	if url, err = h.db.fresh(ctx); err != nil {
 		return "", err
@@ -153,7 +153,7 @@ type source struct {
 	last int64            // offset of its last update; 0: nobody looks when that is visible
 }
 
-// flags are those of the indexer for a source that is served at a URL.
+// flags returns the indexer's flags for a source that is served at a URL.
 func (s *source) flags(url string) []string {
 	switch s.Kind {
 	case serveHistory:

@@ -61,7 +61,7 @@ func commit(ctx context.Context) string {
 	return id
 }
 
-// moduleVersion is the version of a module that this program is built with.
+// moduleVersion returns the version of a module that this program is built with.
 func moduleVersion(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -86,7 +86,7 @@ func memory() string {
 	return fmt.Sprintf("%d GiB", (kilobytes+1<<19)>>20)
 }
 
-// kernel is the name and release of the operating system.
+// kernel returns the name and release of the operating system.
 func kernel() string {
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		return runtime.GOOS + " " + strings.TrimSpace(string(release))

@@ -15,7 +15,7 @@ type stats struct {
 	Bytes    int64            // of the answers' bodies
 }
 
-// total is the number of requests.
+// total returns the number of requests.
 func (s stats) total() (n int64) {
 	for _, count := range s.Requests {
 		n += count

@@ -61,7 +61,7 @@ func (h *harness) madeAsked(ctx context.Context) (a *asked, err error) {
 	return a, nil
 }
 
-// rows are those that the database must have, by table.
+// rows returns the rows that the database must have, by table.
 func (a *asked) rows() map[string]int64 {
 	rows := map[string]int64{}
 	for table, n := range a.updates.Rows {

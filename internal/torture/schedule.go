@@ -81,7 +81,7 @@ func programFaults(random *rand.Rand, kill Kind) *schedule {
 	}}
 }
 
-// erasureFaults are those of commands that take less than a second.
+// erasureFaults returns the faults of commands that take less than a second.
 func erasureFaults(random *rand.Rand) *schedule {
 	return &schedule{random: random, longest: 600 * ms, choices: []choice{
 		{KillErasure, 8, 0, 0},

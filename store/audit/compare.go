@@ -54,7 +54,7 @@ func (s *Stored) ofOtherScope(ctx context.Context, tx pgx.Tx, page ledger.Page) 
 	return other != "", nil
 }
 
-// withoutPruned is the part of a page that was not pruned since it was decided to read it.
+// withoutPruned returns the part of a page that was not pruned since it was decided to read it.
 func (s *Stored) withoutPruned(ctx context.Context, tx pgx.Tx, page ledger.Page) (ledger.Page, error) {
 	extent, err := held.Read(ctx, s.db, tx)
 	if err != nil || page.From >= min(extent.PrunedTo, extent.HistoryFloor) {

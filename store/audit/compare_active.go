@@ -111,7 +111,7 @@ func (c *entryComparison) compare(ctx context.Context, entries []ledger.Contract
 	return c.compareEvents(ctx, rows)
 }
 
-// rows are those that the entries would have if they were carried; that is what they have in common with facts.
+// rows returns the rows that the entries would have if they were carried: what they have in common with facts.
 func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEntry) (*rows.Carried, error) {
 	wanted := names.NewWanted()
 	var known []*ledger.ContractEntry

@@ -20,7 +20,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// FinishedSnapshot is the snapshot whose rows are carried: that which indexing began with, or one of below that took its place; nil:
+// FinishedSnapshot returns the snapshot whose rows are carried: the one that indexing began with, or a lower one that took its place; nil:
 // there is none.
 func (s *Stored) FinishedSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	return held.CarriedSnapshot(ctx, s.db, s.db.Pool)
@@ -164,7 +164,7 @@ func (p *carriedPage) stored(rows *rows.Carried, relation string) (where string,
 	return amongPlaces, []any{places.offsets, places.nodeIDs}
 }
 
-// exactPlaces are where exact values of the rows can be. An assignment shares the place of its creation event, which may
+// exactPlaces returns where exact values of the rows can be. An assignment shares the place of its creation event, which may
 // be another page's, and is distinguished by the names of its fields.
 func exactPlaces(c *rows.Carried) (p places, ofAssignment []bool) {
 	p = creationPlaces(c)
@@ -268,7 +268,7 @@ func (s *Stored) carriedAt(ctx context.Context, tx pgx.Tx, at ledger.Offset, eac
 	return nil
 }
 
-// extra is the difference that carried rows are where no entry has them. counter is that of an active entry's creation
+// extra returns the difference of carried rows that no entry has. counter is that of an active entry's creation
 // event which an incomplete reassignment has too: it stays, as that.
 func (k carriedKey) extra(row string, counter *int64) findings.Difference {
 	d := findings.Difference{Kind: findings.Extra, Offset: ledger.Offset(k.offset), Row: row}

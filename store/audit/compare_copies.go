@@ -103,7 +103,7 @@ func (r *twoRows) report(table *tables.Table, columns []column, found func(findi
 	return new(dictionaries).reportRows(derivedDifference("", relation, r.name), columnNames(columns), wanted, stored, found)
 }
 
-// columnsOfCopies are the columns that a table and its copy should have alike.
+// columnsOfCopies returns the columns that a table and its copy should have alike.
 func (s *Stored) columnsOfCopies(ctx context.Context, tx pgx.Tx) (map[string][]column, error) {
 	columns, err := s.columnsOf(ctx, tx, tables.Dictionaries, tables.State)
 	for name, list := range columns {

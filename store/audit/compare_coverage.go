@@ -34,7 +34,7 @@ func (s *Stored) CompareCoverage(ctx context.Context, end *ledger.Offset, found 
 	return holes, err
 }
 
-// extentOrLost is how much the database holds. It is a *ledger.Problem where what says so is lost, and where the ledger ends before it.
+// extentOrLost returns how much the database holds. The error is a *ledger.Problem where what says so is lost, and where the ledger ends before it.
 func (s *Stored) extentOrLost(ctx context.Context, tx pgx.Tx, end *ledger.Offset) (held.Extent, error) {
 	lost, err := s.db.Queries.HeldLost(ctx, tx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Stored) compareCoverage(
 	return holes, nil
 }
 
-// derivedDifference is of a row of no offset.
+// derivedDifference returns a difference of a row that belongs to no offset.
 func derivedDifference(kind findings.Disagreement, relation, row string) findings.Difference {
 	return findings.Difference{Kind: kind, Relation: relation, Row: row, Derived: true}
 }

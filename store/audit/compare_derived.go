@@ -163,7 +163,7 @@ func referencesOf(names []string) dbsqlc.ReferenceColumnsParams {
 	return dbsqlc.ReferenceColumnsParams{Names: names, But: but}
 }
 
-// comparedOf is the condition on rows s of a table that leaves out those of a snapshot that waits: they are not looked at yet.
+// comparedOf returns the condition on rows s of a table that leaves out those of a snapshot that waits: they are not compared yet.
 func comparedOf(relation string) string {
 	for _, table := range tables.In(tables.Snapshot) {
 		if table.Name == relation {

@@ -20,7 +20,7 @@ func entryPieces(entries []ledger.ContractEntry) [][]ledger.ContractEntry {
 	return append(pieces, entries[first:])
 }
 
-// entryBytes is about how much an entry adds to a statement.
+// entryBytes returns about how much an entry adds to a statement.
 func entryBytes(e *ledger.ContractEntry) int {
 	if e.Unknown != nil {
 		return len(e.Unknown.Raw)
@@ -36,7 +36,7 @@ func entryBytes(e *ledger.ContractEntry) int {
 	return bytes
 }
 
-// creationOf is the creation event of an entry; nil where it has none.
+// creationOf returns the creation event of an entry; nil where it has none.
 func creationOf(e *ledger.ContractEntry) *ledger.CreatedEvent {
 	switch {
 	case e.Active != nil:
@@ -65,7 +65,7 @@ func (p *places) add(offset int64, nodeID int32) {
 const amongPlaces = `s.ledger_offset = ANY ($1::bigint[])
       AND (s.ledger_offset, s.node_id) IN (SELECT unnest($1::bigint[]), unnest($2::integer[]))`
 
-// creationPlaces are those of the creation events, once settled.
+// creationPlaces returns the places of the creation events, once settled.
 func creationPlaces(c *rows.Carried) (p places) {
 	for i := range c.Created {
 		p.add(c.Created[i].LedgerOffset, c.Created[i].NodeID)
@@ -80,7 +80,7 @@ func reassignmentPlaces(c *rows.Carried) (p places) {
 	return p
 }
 
-// only are the rows and columns that a condition holds for, as those of another table.
+// only returns the rows and columns that a condition holds for, as those of another table.
 func (t recordedTable) only(table tables.Table, columns func(string) bool, rows func(rowPlace) bool) recordedTable {
 	u := recordedTable{Table: table}
 	var kept []int

@@ -63,7 +63,7 @@ WHERE %[8]s`, n, named[0], strings.Join(wanted, ", "), strings.Join(stored, ", "
 		strings.Join(same, " AND "), strings.Join(differ, " OR "))
 }
 
-// pairedBy are the columns by which rows are put in pairs.
+// pairedBy returns the columns by which rows are put in pairs.
 func pairedBy(table *tables.Table) []string {
 	if table.Named != nil {
 		return table.Named
@@ -79,7 +79,7 @@ func ofTable(table *tables.Table) string {
 	return table.Of
 }
 
-// known is true of the rows s that have to follow.
+// known returns the condition that is true of the rows s that have to follow.
 func known(table *tables.Table) string {
 	if table.Unknown == "" {
 		return "true"
@@ -87,7 +87,7 @@ func known(table *tables.Table) string {
 	return "(" + table.Unknown + ") IS NOT TRUE"
 }
 
-// exactly is a column of a row as it is compared: numbers as text, which distinguishes 1.0 from 1.00, and text by its bytes.
+// exactly returns the expression by which a column is compared: numbers as text, which distinguishes 1.0 from 1.00, and text by its bytes.
 func (c column) exactly(row string) string {
 	switch name := row + "." + c.name; c.typeName {
 	case "numeric", "jsonb":
@@ -99,7 +99,7 @@ func (c column) exactly(row string) string {
 	}
 }
 
-// shown is a column of a row that differs, as text.
+// shown returns the expression that shows a column of a row that differs, as text.
 func (c column) shown(row string) string {
 	value := row + "." + c.name
 	if tables.References[c.name] == tables.PartyList {
@@ -118,7 +118,7 @@ func (f *following) report(table *tables.Table, wanted, stored []*string, found 
 	return f.names.reportRows(d, columnNames(f.columns[table.Name]), wanted, stored, found)
 }
 
-// name says which row it is that differs. PostgreSQL wrote the numbers, so they can be read.
+// name names the row that differs. PostgreSQL wrote the numbers, so they can be read.
 func (f *following) name(d *findings.Difference, table *tables.Table, row []*string) {
 	value := func(column string) *string { return row[columnNamed(f.columns[table.Name], column)] }
 	if table.Place != "" {

@@ -15,7 +15,7 @@ import (
 	"ledgerindexer/store/internal/rows"
 )
 
-// AnsweredLookups are contracts behind one, in the order of their ids, whose look-up was answered with found or not_found:
+// AnsweredLookups returns contracts after one, in the order of their ids, whose look-up was answered with found or not_found:
 // asking again should bring the same.
 func (s *Stored) AnsweredLookups(ctx context.Context, after string, limit int) (contractIDs []string, err error) {
 	contractIDs, err = s.db.Queries.LookupsAnswered(ctx, s.db.Pool, dbsqlc.LookupsAnsweredParams{After: after, AtMost: int64(limit)})

@@ -21,12 +21,12 @@ type dictionaries struct {
 	names   map[string]map[string]string // per kind of reference, by its number as text
 }
 
-// partiesSQL is the list of parties that a number stands for.
+// partiesSQL returns the expression for the list of parties that a number stands for.
 func partiesSQL(number string) string {
 	return "(SELECT p.parties FROM party_lists p WHERE p.party_list_ref = " + number + ")"
 }
 
-// listText is the list of parties that a number stands for, as text; the number, if it is not in the dictionary.
+// listText returns the expression for the list of parties that a number stands for, as text; for the number, if it is not in the dictionary.
 func listText(number string) string {
 	return fmt.Sprintf("coalesce(%s::text, %s::text)", partiesSQL(number), number)
 }
@@ -114,7 +114,7 @@ func (d *dictionaries) check(wanted *names.Wanted, found func(findings.Differenc
 	return nil
 }
 
-// name says what a column's value refers to; other columns' values, and NULL, stay as they are.
+// name returns what a column's value refers to. Other columns' values, and NULL, stay as they are.
 func (d *dictionaries) name(column string, value *string) *string {
 	kind, isRef := tables.References[column]
 	if !isRef || value == nil {

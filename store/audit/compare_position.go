@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// TransactionsStanding is how far the transaction history has been read, and the party that operates its network; empty: it is not known.
+// TransactionsStanding returns how far the transaction history has been read, and the party that operates its network; empty: it is not known.
 func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.TransactionsPosition, networkID string, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if at, err = held.TransactionsPosition(ctx, s.db, tx); err != nil {
@@ -25,7 +25,7 @@ func (s *Stored) TransactionsStanding(ctx context.Context) (at ledger.Transactio
 	return at, networkID, err
 }
 
-// Derivable is the seq after which the records that are shown can be compared with what they were read or derived from: those up to there follow
+// Derivable returns the seq after which the records that are shown can be compared with what they were read or derived from: those up to there follow
 // from updates that were pruned.
 func (s *Stored) Derivable(ctx context.Context) (after int64, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

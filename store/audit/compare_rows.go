@@ -68,10 +68,10 @@ func (p rowPlace) compare(q rowPlace) int {
 	return cmp.Or(cmp.Compare(p.offset, q.offset), cmp.Compare(p.sub, q.sub))
 }
 
-// behind is behind all rows at an offset or seq.
+// behind returns the place after all rows at an offset or seq.
 func behind(offset int64) rowPlace { return rowPlace{offset, math.MaxInt32} }
 
-// factColumns are the columns of every table of facts and of carried rows, in the table's order.
+// factColumns returns the columns of every table of facts and of carried rows, in the table's order.
 func (s *Stored) factColumns(ctx context.Context, db dbsqlc.DBTX) (map[string][]column, error) {
 	return s.columnsOf(ctx, db, tables.Facts, tables.Snapshot)
 }
@@ -128,7 +128,7 @@ func (r *recorder) record(rows rows.Table, known []column) error {
 	return nil
 }
 
-// text is a value as PostgreSQL takes it in, nil for NULL; of a binary value what is compared of it.
+// text returns a value as PostgreSQL reads it, nil for NULL; for a binary value what is compared of it.
 func (r *recorder) text(c column, value any) (*string, error) {
 	if c.typeName == "bytea" {
 		return digest(value.([]byte)), nil
@@ -185,7 +185,7 @@ func (t *recordedTable) subColumn() string {
 	return t.Key[1]
 }
 
-// digest is what is compared of a binary value; digestSQL does the same.
+// digest returns what is compared of a binary value; digestSQL does the same.
 func digest(value []byte) *string {
 	if value == nil {
 		return nil

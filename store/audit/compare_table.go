@@ -74,7 +74,7 @@ func cutPiece(rows []recordedRow) (piece, rest []recordedRow) {
 	return rows, nil
 }
 
-// betweenPlaces are the stored rows after the place in the first two arguments, up to the one in the next two.
+// betweenPlaces returns the condition that chooses the stored rows after the place in the first two arguments, up to the one in the next two.
 func (c *tableComparison) betweenPlaces() string {
 	sub := "0"
 	if column := c.table.subColumn(); column != "" {
@@ -128,7 +128,7 @@ SELECT false, ` + list(shownY) + ` FROM (TABLE stored EXCEPT ALL TABLE expected)
 ORDER BY ` + list(key)
 }
 
-// shownSQL is a column of a row that differs: of a list of parties the list.
+// shownSQL returns the expression that shows a column of a row that differs: for a list of parties the list.
 func shownSQL(value, name string, isList bool) string {
 	if !isList {
 		return value
@@ -136,7 +136,7 @@ func shownSQL(value, name string, isList bool) string {
 	return listText(value) + " AS " + name
 }
 
-// partySet is a list of parties in order; of them those that a condition on p holds for.
+// partySet returns the expression for a list of parties in order, with those that a condition on p holds for.
 func partySet(list, where string) string {
 	return fmt.Sprintf(`CASE WHEN %[1]s IS NOT NULL THEN ARRAY(SELECT p FROM unnest(%[1]s) p%[2]s ORDER BY p COLLATE "C") END`, list, where)
 }

@@ -61,7 +61,7 @@ type strays struct {
 	where string
 }
 
-// nowhere are facts outside of coverage, and carried rows where no snapshot is carried or an event has taken their place.
+// nowhere returns what chooses facts outside of coverage, and carried rows where no snapshot is carried or an event has taken their place.
 func (h *basis) nowhere() (list []strays) {
 	for _, table := range tables.In(tables.Facts) {
 		list = append(list, strays{table, "s.ledger_offset <= @floor AND NOT " + held.CoveredS}, strays{table, "s.ledger_offset > @watermark AND NOT " + held.CoveredS})
@@ -77,7 +77,7 @@ func (h *basis) nowhere() (list []strays) {
 	return list
 }
 
-// orphans are exact values without the row that they are of.
+// orphans returns what chooses exact values without the row that they are of.
 func (h *basis) orphans() (list []strays) {
 	for _, table := range tables.All() {
 		if table.Orphan != "" && (h.snapshot || table.Family != tables.Snapshot) {

@@ -19,7 +19,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// PlanRedaction says what a redaction would erase, without changing anything. For something unknown or active the error is a
+// PlanRedaction reports what a redaction would erase, without changing anything. For something unknown or active the error is a
 // *ledger.Problem.
 func (s *Stored) PlanRedaction(ctx context.Context, what Redaction) (report RedactionReport, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

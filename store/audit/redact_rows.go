@@ -153,7 +153,7 @@ func (s *Stored) refuseActive(ctx context.Context, tx pgx.Tx, contracts []string
 	return nil
 }
 
-// redactable are the tables that have content, each once.
+// redactable returns the tables that have content, each once.
 func redactable() (list []tables.Table) {
 	for _, table := range tables.All() {
 		if len(table.Content) > 0 {

@@ -124,7 +124,7 @@ func (r *Repairer) unsealSnapshot(ctx context.Context, tx pgx.Tx, s *snapshotSea
 	return nil
 }
 
-// resealSnapshot is resealRedacted of the snapshot. If something else has changed its rows meanwhile, it is compared again.
+// resealSnapshot is like resealRedacted, for the snapshot. If something else has changed its rows meanwhile, it is compared again.
 func (r *Repairer) resealSnapshot(ctx context.Context, s *snapshotSeal) error {
 	if s == nil || !s.marked {
 		return nil

@@ -48,7 +48,7 @@ type RedactedBefore struct {
 	Reason string    `json:"reason"`
 }
 
-// String says so, for people. The reason is as the operator gave it.
+// String returns the earlier redaction as a sentence. The reason is as the operator gave it.
 func (r *RedactedBefore) String() string {
 	return fmt.Sprintf("redacted at %s by %s: %s", r.At.UTC().Format(time.RFC3339), r.By, r.Reason)
 }

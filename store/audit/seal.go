@@ -39,7 +39,7 @@ func (s *Sealer) SealUpdates(ctx context.Context, page ledger.Page) (findings.Co
 	})
 }
 
-// SealRecords is SealUpdates for records of the transaction history: those that its service shows after a seq, in its order. The error is
+// SealRecords is like SealUpdates, for records of the transaction history: those that its service shows after a seq, in its order. The error is
 // store.ErrPositionMoved where another generation is shown than that of the seq, or where updates from which records after it follow have been pruned.
 func (s *Sealer) SealRecords(ctx context.Context, after int64, records []ledger.Transaction) (findings.Comparison, error) {
 	to := after + int64(len(records))
@@ -74,7 +74,7 @@ func (s *Sealer) seal(
 	return c, err
 }
 
-// unitOf is what numbers the rows of a stream.
+// unitOf returns what the rows of a stream are numbered by.
 func unitOf(stream string) string {
 	if stream == findings.SealedTransactions {
 		return "seq"
@@ -102,7 +102,7 @@ func (s *Stored) refuseGone(ctx context.Context, tx pgx.Tx, stream string, from,
 	return nil
 }
 
-// SnapshotRows is a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading them.
+// SnapshotRows returns a digest of all rows that the snapshot at an offset brought. Making it takes as long as reading them.
 func (s *Stored) SnapshotRows(ctx context.Context, at ledger.Offset) (digest findings.RowsDigest, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		if digest.Repairs, err = s.lastRepair(ctx, tx); err != nil {
@@ -256,7 +256,7 @@ func (w *writer) repaired(ctx context.Context, tx pgx.Tx, stream string, from, t
 	return writing.NoteRewrite(ctx, tx, stream, from, to, reason)
 }
 
-// reseal is repaired for a range whose rows are all known. The windows that lie in the range as a whole are sealed again with
+// reseal is like repaired, for a range whose rows are all known. The windows that lie in the range as a whole are sealed again with
 // what compare finds now.
 func (w *writer) reseal(
 	ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string, compare func(found func(findings.Difference) error) error,

@@ -77,7 +77,7 @@ func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at i
 	return w.ToInclusive, true, err
 }
 
-// firstSealed is where the next window of a stream is to begin, if at is before it; else it is at. Of history that was filled in
+// firstSealed returns where the next window of a stream is to begin, if at is before it; else at. Of history that was filled in
 // later some may be sealed and some not yet; nor is, after pruning, what is left of a window that was pruned in part. found is where the
 // next window begins.
 func (s *Stored) firstSealed(ctx context.Context, tx pgx.Tx, stream string, at, found int64) (int64, error) {

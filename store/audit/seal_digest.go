@@ -22,7 +22,7 @@ var sealedFamilies = map[string]tables.Family{
 	findings.SealedUpdates: tables.Facts, findings.SealedSnapshot: tables.Snapshot, findings.SealedTransactions: tables.Records,
 }
 
-// rowsDigest is a SHA-256 over all rows of a window: over the name of each table that has any, and over the SHA-256 of
+// rowsDigest returns a SHA-256 over all rows of a window: over the name of each table that has any, and over the SHA-256 of
 // each of its rows, in an order that depends on nothing but the rows. See rowDigestSQL.
 func (s *Stored) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from, to int64) ([]byte, error) {
 	columns, err := s.sealedColumns(ctx, tx, stream)
@@ -52,7 +52,7 @@ func (s *Stored) rowsDigest(ctx context.Context, tx pgx.Tx, stream string, from,
 	return whole.Sum(nil), nil
 }
 
-// sealedColumns are the columns of a stream's tables, in the order of their names.
+// sealedColumns returns the columns of a stream's tables, in the order of their names.
 func (s *Stored) sealedColumns(ctx context.Context, db dbsqlc.DBTX, stream string) (map[string][]column, error) {
 	columns, err := s.columnsOf(ctx, db, sealedFamilies[stream])
 	if err != nil {
@@ -79,7 +79,7 @@ func digestsSQL(table *tables.Table, columns []column) (string, error) {
 	return fmt.Sprintf("SELECT %s AS digest FROM %s s WHERE %s ORDER BY %s", row, table.Name, table.Rows(condition), order), nil
 }
 
-// rowDigestSQL is the SHA-256 of a row's canonical text: of each column that is not NULL, in the order of their names, its name
+// rowDigestSQL returns the expression for the SHA-256 of a row's canonical text: of each column that is not NULL, in the order of their names, its name
 // and its value in quotes. A column that a later release adds, and leaves NULL in the rows of before, changes nothing.
 func rowDigestSQL(relation string, columns []column) (string, error) {
 	var parts []string
@@ -102,12 +102,12 @@ func sealedName(c column) string {
 	return c.name
 }
 
-// named is NULL, which concat_ws leaves out, where the value is.
+// named returns an expression that is NULL, which concat_ws leaves out, where the value is.
 func named(name, value string) string {
 	return fmt.Sprintf("'%s=' || quote_literal(%s)", strings.ReplaceAll(name, "'", "''"), value)
 }
 
-// valueSQL is the text of a column's value, the same whatever is set for a session, a role or a database. In place of a
+// valueSQL returns the expression for a column's value as text, the same whatever is set for a session, a role or a database. In place of a
 // reference stands what it refers to; a number that refers to nothing stays.
 func valueSQL(c column) (string, error) {
 	name := "s." + pgx.Identifier{c.name}.Sanitize()
@@ -135,7 +135,7 @@ func valueSQL(c column) (string, error) {
 	return "", fmt.Errorf("the text of type %s may depend on settings", c.typeName)
 }
 
-// sealOf is the digest that a window's row holds: over the row itself, so that an altered result is noticed too, and over
+// sealOf returns the digest that a window's row holds: over the row itself, so that an altered result is noticed too, and over
 // the rows that it seals.
 func sealOf(w *dbsqlc.Verifications, rows []byte) []byte {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %s %d\n%x\n",

@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// NextWindow is what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
+// NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
 // window that has to be compared again comes first: one that begins at again or behind it and differed, or one that was
 // repaired in part since. size is how many updates or records make a window full. known is where a window begins before which
 // no hole is looked for; where none begins there, all are looked at.
@@ -35,7 +35,7 @@ func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, kno
 	return next, nil
 }
 
-// SnapshotWindow is the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
+// SnapshotWindow returns the window of the snapshot that is carried, where it is to be compared and sealed; nil: it is
 // sealed, or there is none, or history is being filled in. again is as for NextWindow: greater than 0 leaves out that it differed before.
 func (s *Stored) SnapshotWindow(ctx context.Context, again int64) (next *findings.Window, err error) {
 	begun, err := s.FinishedSnapshot(ctx)
@@ -76,7 +76,7 @@ func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, agai
 	return &findings.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
 }
 
-// unsealed is the first range up to a place that no window claims; nil: there is none.
+// unsealed returns the first range up to a place that no window claims; nil: there is none.
 func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*findings.Window, error) {
 	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor, Known: known})
 	if err != nil || row.FromExclusive >= upTo {

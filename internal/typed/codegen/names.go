@@ -81,7 +81,7 @@ func inName(r rune) rune {
 	return '_'
 }
 
-// line is a text without line breaks and other characters that are not to be seen.
+// line returns a text without line breaks and other characters that are not to be seen.
 func line(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

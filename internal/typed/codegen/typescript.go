@@ -56,5 +56,5 @@ func TypeScript(views []View) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// tsLine is a text within a comment, which it does not end.
+// tsLine returns a text within a comment, which it does not end.
 func tsLine(text string) string { return strings.ReplaceAll(line(text), "*/", "* /") }

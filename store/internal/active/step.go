@@ -19,7 +19,7 @@ type Key struct {
 	SynchronizerRef int32
 }
 
-// String is the key as one text. The number of the synchronizer has no space.
+// String returns the key as one text. The number of the synchronizer has no space.
 func (k Key) String() string { return strconv.Itoa(int(k.SynchronizerRef)) + " " + k.ContractID }
 
 // Event activates or deactivates a contract on a synchronizer, or uses it.
@@ -136,7 +136,7 @@ func (s *Step) take(e *Event, state *keyState) {
 	}
 }
 
-// Ended is the lifetime of an active contract that ends at an offset.
+// Ended returns the lifetime of an active contract that ends at an offset.
 func Ended(a *dbsqlc.ActiveContracts, at int64) dbsqlc.Lifetimes {
 	return dbsqlc.Lifetimes{
 		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ReassignmentCounter: a.ReassignmentCounter, ActivatedNodeID: a.ActivatedNodeID,
@@ -145,7 +145,7 @@ func Ended(a *dbsqlc.ActiveContracts, at int64) dbsqlc.Lifetimes {
 	}
 }
 
-// EventsOf are the events of updates that change the active set or use it, in order.
+// EventsOf returns the events of updates that change the active set or use it, in order.
 func EventsOf(updates []*ledger.Update, numbers names.Numbers) []Event {
 	count := 0
 	for _, u := range updates {
@@ -209,7 +209,7 @@ func appendEvents(events []Event, r names.Numbers, u *ledger.Update) []Event {
 	return events
 }
 
-// DeactivatedOffsets are the offsets that need a partition of lifetimes.
+// DeactivatedOffsets returns the offsets that need a partition of lifetimes.
 func (s *Step) DeactivatedOffsets() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for i := range s.Deactivations {
@@ -234,7 +234,7 @@ const (
 	kindUnassignment
 )
 
-// StoredEvents are events that were read back from the facts.
+// StoredEvents returns events that were read back from the facts.
 func StoredEvents(rows []dbsqlc.StepEvents) []Event {
 	events := make([]Event, len(rows))
 	for i := range rows {
@@ -255,7 +255,7 @@ func StoredEvents(rows []dbsqlc.StepEvents) []Event {
 	return events
 }
 
-// storedHolding is what a contract holds, as it was read back; nil where it is no holding.
+// storedHolding returns what a contract holds, as it was read back; nil where it is no holding.
 func storedHolding(row *dbsqlc.StepEvents) *names.Holding {
 	if !row.PositionID.Valid {
 		return nil

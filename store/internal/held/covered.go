@@ -14,7 +14,7 @@ import (
 // Ranges are those that coverage claims, in order; ranges may touch.
 type Ranges []ledger.Range
 
-// Covered is what is covered, as far as it begins below an offset.
+// Covered returns what is covered, as far as it begins below an offset.
 func Covered(ctx context.Context, d *session.Database, db dbsqlc.DBTX, upTo int64) (Ranges, error) {
 	rows, err := d.Queries.CoverageBelow(ctx, db, dbsqlc.CoverageBelowParams{Stream: tables.StreamUpdates, UpTo: upTo})
 	if err != nil {
@@ -38,7 +38,7 @@ func (c Ranges) Has(at int64) bool {
 	return i < len(c) && ledger.Offset(at) > c[i].From
 }
 
-// Missing are the parts of a range that are not covered, in order.
+// Missing returns the parts of a range that are not covered, in order.
 func (c Ranges) Missing(r ledger.Range) (parts []ledger.Range) {
 	at := r.From
 	for _, covered := range c {

@@ -51,7 +51,7 @@ func Read(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (Extent, err
 	}, nil
 }
 
-// Watermark is the offset up to which everything is stored and shown; ok is false if nothing was started.
+// Watermark returns the offset up to which everything is stored and shown; ok is false if nothing was started.
 func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at ledger.Offset, ok bool, err error) {
 	row, err := d.Queries.CheckpointGet(ctx, db, tables.StreamUpdates)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -69,7 +69,7 @@ func Watermark(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (at led
 	return ledger.Offset(*row.LedgerOffset), true, nil
 }
 
-// TransactionsPosition is how far the transaction history has been read.
+// TransactionsPosition returns how far the transaction history has been read.
 func TransactionsPosition(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (ledger.TransactionsPosition, error) {
 	row, err := d.Queries.TransactionsPositionGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -85,7 +85,7 @@ func TransactionsPosition(ctx context.Context, d *session.Database, db dbsqlc.DB
 	return ledger.TransactionsPosition(row), nil
 }
 
-// CarriedSnapshot is the snapshot whose rows are carried; nil: there is none.
+// CarriedSnapshot returns the snapshot whose rows are carried; nil: there is none.
 func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
 	row, err := d.Queries.SnapshotFinished(ctx, db)
 	progress, err := Snapshot(row.Snapshots, err)
@@ -95,7 +95,7 @@ func CarriedSnapshot(ctx context.Context, d *session.Database, db dbsqlc.DBTX) (
 	return progress, nil
 }
 
-// Snapshot is what a query returned of a snapshot; nil: no row.
+// Snapshot returns what a query returned of a snapshot; nil: no row.
 func Snapshot(row dbsqlc.Snapshots, err error) (*ledger.SnapshotProgress, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
@@ -107,7 +107,7 @@ func Snapshot(row dbsqlc.Snapshots, err error) (*ledger.SnapshotProgress, error)
 	return &progress, nil
 }
 
-// SnapshotProgress is what a row says of a snapshot.
+// SnapshotProgress returns what a row says of a snapshot.
 func SnapshotProgress(row dbsqlc.Snapshots) ledger.SnapshotProgress {
 	return ledger.SnapshotProgress{
 		At:      ledger.Offset(row.SnapshotOffset),

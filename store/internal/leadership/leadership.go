@@ -101,17 +101,17 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	return t, true, nil
 }
 
-// Role is the one that the term is of.
+// Role returns the role of the term.
 func (t *Term) Role() session.Role { return t.role }
 
-// Epoch is the number of the term; a later term of the role has a greater one.
+// Epoch returns the number of the term; a later term of the role has a greater one.
 func (t *Term) Epoch() int64 { return t.epoch }
 
-// Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
+// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
 // then says why.
 func (t *Term) Lost() <-chan struct{} { return t.held.Done() }
 
-// Err says why the role was lost; nil while it is held.
+// Err returns why the role was lost; nil while it is held.
 func (t *Term) Err() error { return context.Cause(t.held) }
 
 // Close gives the role up, after the transactions under way have ended.
@@ -146,7 +146,7 @@ func (t *Term) keepLock(ctx context.Context) {
 	}
 }
 
-// watchEpoch says that the role is lost where a repair has ended the term: the lock is still held, and is given up by Close. An error is that
+// watchEpoch marks the role as lost where a repair has ended the term: the lock is still held, and is given up by Close. An error is that
 // of a connection; each write reads the epoch itself.
 func (t *Term) watchEpoch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pingEvery)
@@ -257,7 +257,7 @@ func (t *Term) Write(ctx context.Context, fn func(context.Context, pgx.Tx) error
 	return t.WriteWithin(ctx, WriteTimeout, fn)
 }
 
-// WriteInTurn is Write for one of several that are written at the same time and stored in their order; a turn of nil is that of one
+// WriteInTurn is like Write, for one of several that are written at the same time and stored in their order; a turn of nil is that of one
 // that is alone. Their transactions begin in this order too: else one could wait, with its transaction open, for one that can't begin,
 // because a repair that has queued between them waits for the open one.
 func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(context.Context, pgx.Tx) error) error {
@@ -273,19 +273,19 @@ func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(contex
 	})
 }
 
-// WriteWithin is Write with another limit.
+// WriteWithin is like Write, with another time limit.
 func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(context.Context, pgx.Tx) error) error {
 	return t.Transact(ctx, limit, "BEGIN", fn)
 }
 
-// WriteAhead is Write for rows that count for nothing before a later transaction of this term: names, and facts above the watermark. It does
+// WriteAhead is like Write, for rows that count for nothing before a later transaction of this term: names, and facts above the watermark. It does
 // not wait for the disk, because the commit of that later transaction does, with all that was committed before it. What the database loses
 // in a crash ends the term (see writerPool).
 func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	return t.Transact(ctx, WriteTimeout, "BEGIN; SET LOCAL synchronous_commit = off", fn)
 }
 
-// Transact is WriteWithin for a transaction that begins with these statements.
+// Transact is like WriteWithin, for a transaction that begins with these statements.
 func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, fn func(context.Context, pgx.Tx) error) (err error) {
 	ctx, end := t.within(ctx, limit)
 	defer func() { err = end(err) }()

@@ -23,7 +23,7 @@ type TemplateKey struct {
 	hasRepresentative bool
 }
 
-// NewTemplateKey is the key of a template; representative is nil where there is none.
+// NewTemplateKey returns the key of a template; representative is nil where there is none.
 func NewTemplateKey(templateID, packageName string, representative *string) TemplateKey {
 	key := TemplateKey{TemplateID: templateID, PackageName: packageName}
 	if representative != nil {
@@ -37,7 +37,7 @@ func (k TemplateKey) compare(other TemplateKey) int {
 		cmp.Compare(k.representative, other.representative))
 }
 
-// OptionalRepresentative is the representative package's id; nil where there is none.
+// OptionalRepresentative returns the representative package's id; nil where there is none.
 func (k TemplateKey) OptionalRepresentative() *string {
 	if !k.hasRepresentative {
 		return nil
@@ -45,7 +45,7 @@ func (k TemplateKey) OptionalRepresentative() *string {
 	return &k.representative
 }
 
-// String is the key for people.
+// String returns the key for people.
 func (k TemplateKey) String() string {
 	text := k.TemplateID + " of " + k.PackageName
 	if k.hasRepresentative {
@@ -86,7 +86,7 @@ type TemplateInterface struct {
 // WriteFunc runs fn in a transaction that commits where fn returns nil.
 type WriteFunc func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error
 
-// New is empty; it reads from a database, and adds names in transactions of their own.
+// New returns an empty dictionary, which reads from a database, and adds names in transactions of their own.
 func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
 	return &Dictionary{
 		queries: queries, db: db, write: write, lists: &listNumbers{queries: queries, db: db, write: write},
@@ -196,7 +196,7 @@ type Numbers struct {
 	Lists         []*int32 // of parties
 }
 
-// Template is the number of a template that was collected; of others 0.
+// Template returns the number of a template that was collected; 0 for others.
 func (r Numbers) Template(templateID, packageName string, representative *string) int32 {
 	place, has := r.Wanted.Templates.find(templateID, NewTemplateKey(templateID, packageName, representative))
 	if !has {
@@ -205,10 +205,10 @@ func (r Numbers) Template(templateID, packageName string, representative *string
 	return r.Templates[place]
 }
 
-// Synchronizer is the number of a synchronizer that was collected; of others 0.
+// Synchronizer returns the number of a synchronizer that was collected; 0 for others.
 func (r Numbers) Synchronizer(id string) int32 { return *r.OptionalSynchronizer(&id) }
 
-// OptionalSynchronizer is Synchronizer; nil for nil.
+// OptionalSynchronizer is like Synchronizer; it returns nil for nil.
 func (r Numbers) OptionalSynchronizer(id *string) *int32 {
 	if id == nil {
 		return nil
@@ -230,7 +230,7 @@ type CreatedNumbers struct {
 	Holding                           *Holding
 }
 
-// Created is what there is of a creation event that was collected.
+// Created returns what is known of a creation event that was collected.
 func (r Numbers) Created(c *ledger.CreatedEvent) CreatedNumbers {
 	place, has := r.Wanted.creationsOf[c]
 	if !has {
@@ -357,7 +357,7 @@ func (d *Dictionary) lookUp(wanted *Wanted) (found Numbers, complete bool) {
 	return Numbers{Wanted: wanted, Templates: templates, Synchronizers: synchronizers}, known && alsoKnown
 }
 
-// numbersOf are the numbers of names, by their places. complete is false where one is not known.
+// numbersOf returns the numbers of names, by their places. complete is false where one is not known.
 func numbersOf[K comparable](names []K, known map[K]int32) (numbers []int32, complete bool) {
 	numbers = make([]int32, len(names))
 	for i, name := range names {

@@ -86,7 +86,7 @@ func (n *Wanted) Parties(list []string) ListPlace {
 	return place
 }
 
-// Parties is the number of a list of parties that was collected; nil for nil.
+// Parties returns the number of a list of parties that was collected; nil for nil.
 func (r Numbers) Parties(list []string) *int32 {
 	if list == nil {
 		return nil
@@ -100,7 +100,7 @@ func (r Numbers) Parties(list []string) *int32 {
 	return r.at(place)
 }
 
-// at is the number of the list at a place; nil where that is Nobody.
+// at returns the number of the list at a place; nil where that is Nobody.
 func (r Numbers) at(place ListPlace) *int32 {
 	if place == Nobody {
 		return nil
@@ -225,7 +225,7 @@ func Add(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, wanted *Wanted) (add
 	return added, err
 }
 
-// Places are the places of all lists that were collected.
+// Places returns the places of all lists that were collected.
 func (n *Wanted) Places() []int {
 	places := make([]int, len(n.Lists))
 	for i := range places {
@@ -234,7 +234,7 @@ func (n *Wanted) Places() []int {
 	return places
 }
 
-// placedLists are lists as statements take them.
+// placedLists returns lists as statements take them.
 func placedLists(lists []List, places []int) (placed struct {
 	Places []int32
 	Lists  []string
@@ -246,7 +246,7 @@ func placedLists(lists []List, places []int) (placed struct {
 	return placed
 }
 
-// ArrayText is an array of texts as PostgreSQL writes it.
+// ArrayText returns an array of texts as PostgreSQL writes it.
 func ArrayText(list []string) string {
 	var b strings.Builder
 	b.WriteByte('{')

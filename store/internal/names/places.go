@@ -33,7 +33,7 @@ func (p *Places[K]) add(text string, name K) Place {
 	return place
 }
 
-// find is the place of a name, if it was collected.
+// find returns the place of a name, if it was collected.
 func (p *Places[K]) find(text string, name K) (place Place, has bool) {
 	if place, guessed := p.at[unsafe.StringData(text)]; guessed && p.Keys[place] == name {
 		return place, true

@@ -27,7 +27,7 @@ type Position struct {
 // PositionID is the number of a position.
 type PositionID [16]byte
 
-// ID is the position's number, which follows from what it is as in the database's function position_of.
+// ID returns the position's number, which follows from what it is as in the database's function position_of.
 func (p *Position) ID() PositionID {
 	var space [keySpace]byte
 	text := space[:0]
@@ -56,7 +56,7 @@ type Holding struct {
 	LockedUntil pgtype.Timestamptz // not valid: no lock, no known end, or not readable
 }
 
-// Columns are the columns of a row of the active set; of nil, which is no holding, they are NULL.
+// Columns returns the columns of a row of the active set; they are NULL for nil, which is no holding.
 func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locked *bool, lockedUntil pgtype.Timestamptz) {
 	if h == nil {
 		return position, nil, nil, lockedUntil
@@ -82,7 +82,7 @@ type shownPosition struct {
 	stakeholders int32
 }
 
-// shownPositions are the positions that were collected, each with the stakeholders of its contracts.
+// shownPositions returns the positions that were collected, each with the stakeholders of its contracts.
 func (r Numbers) shownPositions() map[shownPosition]struct{} {
 	shown := make(map[shownPosition]struct{}, len(r.Wanted.Positions))
 	for _, e := range r.Wanted.creations {
@@ -161,7 +161,7 @@ func (p *positions) add(ctx context.Context, numbers Numbers) error {
 	return nil
 }
 
-// unknown are the positions that are not remembered to be stored.
+// unknown returns the positions that are not remembered to be stored.
 func (p *positions) unknown(wanted map[shownPosition]struct{}) []shownPosition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +183,7 @@ func (p *positions) keep(list []shownPosition) {
 	}
 }
 
-// positionColumns are positions as statements take them.
+// positionColumns returns positions as statements take them.
 func positionColumns(list []shownPosition) (ids []pgtype.UUID, refs []int32) {
 	for _, shown := range list {
 		ids, refs = append(ids, pgtype.UUID{Bytes: shown.position, Valid: true}), append(refs, shown.stakeholders)

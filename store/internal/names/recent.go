@@ -9,7 +9,7 @@ type recent[K comparable, V any] struct {
 	younger, older map[K]V
 }
 
-// get is what is remembered of a key.
+// get returns what is remembered of a key.
 func (r *recent[K, V]) get(key K) (value V, known bool) {
 	if value, known = r.younger[key]; known {
 		return value, true

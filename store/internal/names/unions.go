@@ -12,7 +12,7 @@ import (
 // Audience are lists of the parties that may see something, each once.
 type Audience []ListPlace
 
-// With is the audience with other lists; Nobody is none.
+// With returns the audience with other lists; Nobody adds none.
 func (a Audience) With(lists ...ListPlace) Audience {
 	for _, list := range lists {
 		if list != Nobody && !slices.Contains(a, list) {
@@ -109,7 +109,7 @@ func (n *Wanted) covers(list, other ListPlace) bool {
 	return true
 }
 
-// SeenBy are the numbers of the lists of the parties that may see an update that was collected, the first ones not nil.
+// SeenBy returns the numbers of the lists of the parties that may see an update that was collected, the first ones not nil.
 func (r Numbers) SeenBy(u *ledger.Update) (first, second, others *int32) {
 	seen, has := r.Wanted.seenBy[u]
 	if !has {

@@ -19,7 +19,7 @@ type Cut struct {
 // Whole reports whether nothing of the partition stays.
 func (c *Cut) Whole() bool { return c.To <= c.Floor+1 }
 
-// stays are the offsets that stay.
+// stays returns the offsets that stay.
 func (c *Cut) stays() span { return span{c.Floor + 1, c.To} }
 
 // Begin makes the partition that will take the place, with what lies above the floor up to an offset, unless nothing stays.

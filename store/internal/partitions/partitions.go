@@ -120,7 +120,7 @@ func (p *Set) Forget() {
 	p.loaded = false
 }
 
-// attached is what is known to be attached; loaded is false where nothing is known.
+// attached returns what is known to be attached; loaded is false where nothing is known.
 func (p *Set) attached(relation string) (spans []span, loaded bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +162,7 @@ func needed(offsets []int64, offset, smallest int64) []int64 {
 	return offsets
 }
 
-// nextPartition is the partition to make for offset, which no span holds: as wide as the number of partitions asks
+// nextPartition returns the partition to make for offset, which no span holds: as wide as the number of partitions asks
 // for, the first ones being of a width, aligned to its width, and cut where others begin or end.
 func nextPartition(spans []span, offset, width int64) span {
 	for range len(spans) / WidthStep {
@@ -207,7 +207,7 @@ const (
 	attachTries       = 30
 )
 
-// partitionColumn is the column whose ranges a table is partitioned by.
+// partitionColumn returns the column whose ranges a table is partitioned by.
 func partitionColumn(relation string) (string, error) {
 	for _, table := range tables.All() {
 		if table.Name == relation && table.Partitioned {

@@ -59,7 +59,7 @@ func appendDecimal(to []byte, d ledger.Decimal) []byte {
 	return to
 }
 
-// numericDigitOf is the number that at most four decimal digits are.
+// numericDigitOf returns the number that at most four decimal digits stand for.
 func numericDigitOf(digits string) (n uint16) {
 	for i := range len(digits) {
 		n = 10*n + uint16(digits[i]-'0')

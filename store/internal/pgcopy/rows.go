@@ -13,15 +13,15 @@ type Rows struct {
 	count int
 }
 
-// Of are the rows of a list, which must not change as long as they are used.
+// Of returns the rows of a list, which must not change as long as they are used.
 func Of[T any](list []T) Rows {
 	return Rows{row: reflect.TypeFor[T](), first: unsafe.Pointer(unsafe.SliceData(list)), count: len(list)}
 }
 
-// Count is how many rows there are.
+// Count returns how many rows there are.
 func (r Rows) Count() int { return r.count }
 
-// Columns are the columns' names, in the order of a row's values.
+// Columns returns the columns' names, in the order of a row's values.
 func (r Rows) Columns() []string {
 	names := make([]string, r.row.NumField())
 	for i := range names {
@@ -30,7 +30,7 @@ func (r Rows) Columns() []string {
 	return names
 }
 
-// Values are the values of each row.
+// Values returns the values of each row.
 func (r Rows) Values() iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
 		for i := range r.count {
@@ -46,7 +46,7 @@ func (r Rows) Values() iter.Seq[[]any] {
 	}
 }
 
-// Numbers are each row's value of a column, which has to be of type bigint and NOT NULL.
+// Numbers returns each row's value of a column, which has to be of type bigint and NOT NULL.
 func (r Rows) Numbers(column string) iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for i := range r.row.NumField() {

@@ -62,7 +62,7 @@ var encodings = map[typePair]encoding{
 	{reflect.TypeFor[pgtype.UUID](), pgtype.UUIDOID}:               of(appendUUID),
 }
 
-// columnsOf are the columns of rows of a type, which have these types in the database.
+// columnsOf returns the columns of rows of a type, which have these types in the database.
 func columnsOf(row reflect.Type, types []uint32) []column {
 	columns := make([]column, len(types))
 	for i, typ := range types {

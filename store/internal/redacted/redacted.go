@@ -93,7 +93,7 @@ func (s *Set) Pages(pages []ledger.Page) []ledger.Page {
 	return pages
 }
 
-// Page is Pages of one.
+// Page is like Pages, for one page.
 func (s *Set) Page(page ledger.Page) ledger.Page {
 	if s == nil {
 		return page
@@ -221,7 +221,7 @@ func (s *Set) Records(u *ledger.MovedUpdate) []ledger.Transaction {
 	return list
 }
 
-// Said are the event ids of the records that exercises of redacted contracts make.
+// Said returns the event ids of the records that exercises of redacted contracts make.
 func (s *Set) Said(u *ledger.MovedUpdate) (eventIDs []string) {
 	for i := range u.Exercises {
 		if e := &u.Exercises[i]; s.Has(Contract, e.ContractID) {
@@ -263,7 +263,7 @@ func (s *Set) instructed(t *ledger.Transaction) bool {
 		t.Transfer != nil && t.Transfer.InstructionCID != nil && s.contracts[*t.Transfer.InstructionCID]
 }
 
-// updateOf is the update id in an event id, as in the database's function update_id_of; empty: the id has another form.
+// updateOf returns the update id in an event id, as the database's function update_id_of does; empty: the id has another form.
 func updateOf(eventID string) string {
 	head, isID := strings.CutPrefix(strings.TrimRight(eventID, "0123456789"), "#")
 	head, isTrimmed := strings.CutSuffix(head, ":")

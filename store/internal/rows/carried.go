@@ -32,7 +32,7 @@ type incompleteCreation struct {
 	exact          Exact
 }
 
-// NewCarried are no rows yet, with the room of those of another page, if there is any.
+// NewCarried returns an empty set of rows, with the room of another page's, if there is any.
 func NewCarried(progress ledger.SnapshotProgress) *Carried {
 	// Unknown entries are numbered by their place in the snapshot, which no page shares with another.
 	c := &Carried{at: progress.At, unknownBefore: int32(progress.Entries)}
@@ -181,7 +181,7 @@ func (c *Carried) creation(
 	return carried, views
 }
 
-// entryExtra is what this version does not know of an entry around its events: {"entry": …, "variant": …}.
+// entryExtra returns what this version does not know of an entry around its events: {"entry": …, "variant": …}.
 func entryExtra(e *ledger.ContractEntry) ledger.JSON {
 	var variant ledger.JSON
 	switch {
@@ -262,7 +262,7 @@ func (c *Carried) Tables() []Table {
 	}
 }
 
-// exactRows are the exact values, with the snapshot that they are of.
+// exactRows returns the exact values, with the snapshot that they are of.
 func (c *Carried) exactRows() []dbsqlc.CarriedExactPayloads {
 	list := make([]dbsqlc.CarriedExactPayloads, len(c.Exact.Rows))
 	for i, r := range c.Exact.Rows {

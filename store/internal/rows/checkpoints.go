@@ -107,7 +107,7 @@ func (c *Checkpoints) add(said checkpointTime) {
 	c.bytes += len(extra)
 }
 
-// CheckpointFields are the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a time.
+// CheckpointFields returns the names under which checkpoint_exact_payloads keeps what a checkpoint says besides, and a time.
 func CheckpointFields(synchronizerID string) [2]string {
 	return [2]string{"checkpoint_extra " + synchronizerID, "checkpoint_time " + synchronizerID}
 }

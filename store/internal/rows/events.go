@@ -15,7 +15,7 @@ const (
 	KindUnassigned = "unassigned"
 )
 
-// createdRow is what a creation event says, except for where and when it was created.
+// createdRow returns what a creation event says, except for where and when it was created.
 func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)
@@ -38,7 +38,7 @@ func carriedCreation(row *dbsqlc.Created) dbsqlc.CarriedCreated {
 	}
 }
 
-// interfaceViewRow is what a creation event says of an interface view, by its place in the list.
+// interfaceViewRow returns what a creation event says of an interface view, by its place in the list.
 func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.InterfaceViews {
 	v := &c.InterfaceViews[i]
 	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
@@ -59,7 +59,7 @@ func carriedInterfaceView(row *dbsqlc.InterfaceViews) dbsqlc.CarriedInterfaceVie
 	}
 }
 
-// assignedRow is what an assignment says, at the place of the creation event inside it. The server states its witnesses once, there.
+// assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its witnesses once, there.
 func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) dbsqlc.Reassignments {
 	return dbsqlc.Reassignments{
 		LedgerOffset: int64(at.offset), NodeID: *at.nodeID, Kind: KindAssigned, ContractID: e.ContractID,

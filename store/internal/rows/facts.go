@@ -102,7 +102,7 @@ var factsPool sync.Pool
 // mostKeptRows is how many rows a list may have room for that is kept. Batches have some thousand.
 const mostKeptRows = 10_000
 
-// NewFacts are no rows yet, with the room of those of another batch, if there is any.
+// NewFacts returns an empty set of rows, with the room of another batch's, if there is any.
 func NewFacts() Facts {
 	if f, ok := factsPool.Get().(*Facts); ok {
 		return *f
@@ -116,7 +116,7 @@ func (f *Facts) Release() {
 	*f = Facts{}
 }
 
-// emptied is the room of a list, without what was in it.
+// emptied returns a list without what was in it, and with its room.
 func emptied[T any](list []T) []T {
 	if cap(list) > mostKeptRows {
 		return nil
@@ -222,7 +222,7 @@ func (f *Facts) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchroni
 	})
 }
 
-// Timestamp is a time as a column takes it.
+// Timestamp returns a time as a column takes it.
 func Timestamp(t ledger.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t.Time, Valid: t.Valid}
 }

@@ -58,7 +58,7 @@ type holdingReader struct {
 // What is locked, and what is not, for rows to point at.
 var lockedOrNot = map[bool]*bool{true: new(true), false: new(false)}
 
-// stored is a value as its column has it: in place of what jsonb refuses there is an object without any of the members that are read.
+// stored returns a value as its column has it: in place of what jsonb refuses there is an object without any of the members that are read.
 func (h *holdingReader) stored(value ledger.JSON) []byte {
 	if !h.plain && jsonbRefuses(value) != "" {
 		return nil
@@ -119,7 +119,7 @@ func (h *holdingReader) readViews() (found bool) {
 	return found
 }
 
-// end is when a lock expires: at a time, or some time after the creation, whichever is earlier.
+// end returns when a lock expires: at a time, or some time after the creation, whichever is earlier.
 func (h *holdingReader) end(lock []byte) (at pgtype.Timestamptz) {
 	found := members(lock, [4]string{"expiresAt", "expiresAfter"})
 	at = timeOf(found[0])
@@ -134,7 +134,7 @@ func (h *holdingReader) end(lock []byte) (at pgtype.Timestamptz) {
 
 // The operators of jsonb, on the text of JSON that jsonb takes. No value at all is NULL.
 
-// kindOf is the first character of a value, which decides its kind; 0: there is no value.
+// kindOf returns the first character of a value, which decides its kind; 0: there is no value.
 func kindOf(value []byte) byte {
 	if value = skipSpace(value); len(value) == 0 {
 		return 0
@@ -142,10 +142,10 @@ func kindOf(value []byte) byte {
 	return value[0]
 }
 
-// member is a member of an object; nil where there is none.
+// member returns a member of an object; nil where there is none.
 func member(object []byte, name string) []byte { return members(object, [4]string{name})[0] }
 
-// members are members of an object, each the last one of its name; nil where there is none. An empty name is none.
+// members returns members of an object, each the last one of its name; nil where there is none. An empty name is none.
 func members(object []byte, wanted [4]string) (found [4][]byte) {
 	if kindOf(object) != '{' {
 		return found
@@ -169,7 +169,7 @@ func members(object []byte, wanted [4]string) (found [4][]byte) {
 	return found
 }
 
-// textOf is the text that a value is; nil where it is something else.
+// textOf returns the text that a value is; nil where it is something else.
 func textOf(value []byte) []byte {
 	if kindOf(value) != '"' {
 		return nil
@@ -187,7 +187,7 @@ func textOf(value []byte) []byte {
 // mostDecimal is the most characters that a decimal may have.
 const mostDecimal = 100
 
-// decimalOf is the decimal that a text, or a number, is; empty where it is none.
+// decimalOf returns the decimal in a text or a number; empty where there is none.
 func decimalOf(value []byte) ledger.Decimal {
 	text := decimalText(value)
 	if len(text) > mostDecimal {
@@ -200,7 +200,7 @@ func decimalOf(value []byte) ledger.Decimal {
 	return decimal
 }
 
-// decimalText is a text, or a number as jsonb prints it; empty where the value is something else, or too long for a decimal.
+// decimalText returns a text, or a number as jsonb prints it; empty where the value is something else, or too long for a decimal.
 func decimalText(value []byte) string {
 	switch kind := kindOf(value); {
 	case kind == '"':
@@ -214,7 +214,7 @@ func decimalText(value []byte) string {
 	return ""
 }
 
-// timeOf is the time that a text is, as ledger.as_timestamptz has it.
+// timeOf returns the time in a text, as ledger.as_timestamptz does.
 func timeOf(value []byte) (at pgtype.Timestamptz) {
 	text := string(textOf(value))
 	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > len("2006-01-02T15:04:05.000000Z") || text[13] != ':' || text[19] == ',' || strings.HasPrefix(text, "0000") {
@@ -227,7 +227,7 @@ func timeOf(value []byte) (at pgtype.Timestamptz) {
 // mostMicroseconds is the longest duration that is added to a time: 285 years.
 const mostMicroseconds = 9_000_000_000_000_000
 
-// durationOf is the duration that a text, or a number, is in microseconds, as the database's function duration_of has it.
+// durationOf returns the duration in a text or a number, in microseconds, as the database's function duration_of does.
 func durationOf(value []byte) (d time.Duration, ok bool) {
 	text := decimalText(value)
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -237,7 +237,7 @@ func durationOf(value []byte) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Microsecond, true
 }
 
-// numberText is a JSON number as jsonb prints it: without an exponent, and without the sign of a zero. Empty: it is too long.
+// numberText returns a JSON number as jsonb prints it: without an exponent, and without the sign of a zero. Empty: it is too long.
 func numberText(number string) string {
 	mantissa, exponentText, hasExponent := strings.Cut(strings.ToLower(number), "e")
 	digits, negative := strings.CutPrefix(mantissa, "-")
@@ -275,7 +275,7 @@ func skipSpace(text []byte) []byte {
 	return text
 }
 
-// stringEnd is behind the closing quote of the string that a text begins with.
+// stringEnd returns the position after the closing quote of the string that a text begins with.
 func stringEnd(text []byte) int {
 	for i := 1; ; {
 		quote := i + bytes.IndexByte(text[i:], '"')
@@ -287,7 +287,7 @@ func stringEnd(text []byte) int {
 	}
 }
 
-// valueEnd is behind the value that a text begins with.
+// valueEnd returns the position after the value that a text begins with.
 func valueEnd(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); {

@@ -30,7 +30,7 @@ func LookupRow(r names.Numbers, lookup *ledger.Lookup) (row dbsqlc.LookupSavePar
 	return row, exact
 }
 
-// Storable is an outcome as the database can hold it.
+// Storable returns an outcome as the database can hold it.
 func Storable(lookup ledger.Lookup) ledger.Lookup {
 	if lookup.Contract != nil {
 		if err := checkContract(lookup.Contract); err != nil {
@@ -70,10 +70,10 @@ func CheckTexts(texts ...string) error {
 	return nil
 }
 
-// StorableText is a text for people, as the database can hold it.
+// StorableText returns a text for people, as the database can hold it.
 func StorableText(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
 }
 
-// TextHolds says whether a text can be in the database at all.
+// TextHolds reports whether the database can hold a text at all.
 func TextHolds(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }

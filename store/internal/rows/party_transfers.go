@@ -16,7 +16,7 @@ type partyTransferRows struct {
 	once   []dbsqlc.PartyTransfers
 }
 
-// of are the rows that belong to transfers and their receivers, which come in the same order: those of the view
+// of returns the rows that belong to transfers and their receivers, which come in the same order: those of the
 // view transfer_parties, computed where the rows are at hand. They are sorted as the table's index is, which fills it faster.
 func (p *partyTransferRows) of(transfers []dbsqlc.Transfers, receivers []dbsqlc.TransferReceivers) []dbsqlc.PartyTransfers {
 	rows := slices.Grow(p.rows, len(transfers)+len(receivers))
@@ -55,7 +55,7 @@ func (p *partyTransferRows) emptied() partyTransferRows {
 	return partyTransferRows{emptied(p.rows), emptied(p.sorted), emptied(p.once)}
 }
 
-// byPartyAndDate is the order of the table's index.
+// byPartyAndDate compares rows in the order of the table's index.
 func byPartyAndDate(a, b *dbsqlc.PartyTransfers) int {
 	if order := strings.Compare(a.Party, b.Party); order != 0 {
 		return order

@@ -30,7 +30,7 @@ type Records struct {
 // recordsPool are the lists of rows of batches that were written.
 var recordsPool sync.Pool
 
-// NewRecords are no rows yet, with the room of those of another batch, if there is any.
+// NewRecords returns an empty set of rows, with the room of another batch's, if there is any.
 func NewRecords() Records {
 	if r, ok := recordsPool.Get().(*Records); ok {
 		return *r
@@ -71,7 +71,7 @@ func (r *Records) exactValues() []dbsqlc.RecordExactPayloads {
 	return values
 }
 
-// PartyTransfers are the rows of table party_transfers that follow from these, in the order of its index.
+// PartyTransfers returns the rows of table party_transfers that follow from these, in the order of its index.
 func (r *Records) PartyTransfers() []dbsqlc.PartyTransfers {
 	return r.ofParties.of(r.transfers, r.receivers)
 }
@@ -117,7 +117,7 @@ func (x recordExact) of(list string, index int) recordExact {
 	return x
 }
 
-// path is that of a field, which is hardly ever needed.
+// path returns the path of a field, which is hardly ever needed.
 func (x recordExact) path(field string) string {
 	field = strings.Replace(field, "*", x.word, 1)
 	switch {
@@ -233,7 +233,7 @@ func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	}
 }
 
-// lengthOf is the length of a list that was sent.
+// lengthOf returns the length of a list that was sent.
 func lengthOf[T any](list []T) *int32 {
 	if list == nil {
 		return nil
@@ -249,7 +249,7 @@ func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.Own
 	}
 }
 
-// Rounds are the greatest round of a record of a known kind, and the least one of a transfer that came without balance changes,
+// Rounds returns the greatest round of a record of a known kind, and the least one of a transfer that came without balance changes,
 // or of a record of an unknown kind, which may be one; the least number, where such a record, or any transfer, came without its
 // round, in which it counts. They are nil where there is none.
 func (r *Records) Rounds() (newest, firstIncomplete *int64) {

@@ -11,5 +11,5 @@ type Table struct {
 	pgcopy.Rows
 }
 
-// TableOf are rows for a table.
+// TableOf returns rows for a table.
 func TableOf[T any](relation string, rows []T) Table { return Table{relation, pgcopy.Of(rows)} }

@@ -40,7 +40,7 @@ type Config struct {
 // Commands are command lines.
 type Commands struct{ Run, Backfill string }
 
-// Begin says what to do where nothing is stored yet.
+// Begin returns what to do where nothing is stored yet.
 func (c Commands) Begin() string { return fmt.Sprintf("run `%s` or `%s` first", c.Run, c.Backfill) }
 
 // Database is a way to the database, and what all work on it shares. It is safe for concurrent use.
@@ -115,7 +115,7 @@ const (
 // Close closes the connections. Terms of leaders have to be closed before.
 func (d *Database) Close() { d.Pool.Close() }
 
-// Ping says whether the database answers.
+// Ping returns an error if the database does not answer.
 func (d *Database) Ping(ctx context.Context) error {
 	if err := d.Pool.Ping(ctx); err != nil {
 		return fmt.Errorf("database %s: %w", d.Address(), err)

@@ -64,7 +64,7 @@ var refusalsByText = []struct {
 	{"permission denied", refusalSchema},
 }
 
-// refusalOf is why the database refused; empty: it did not, or what is in the way may pass by itself.
+// refusalOf returns why the database refused; empty: it did not, or what is in the way may pass by itself.
 func refusalOf(err error) (why refusal) {
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) {
@@ -126,7 +126,7 @@ var cures = map[refusal]string{
 	refusalRows: "what it holds does not fit this program: if nobody changed the schema of the tables, report it with this message",
 }
 
-// Cure says what to do about a refusal to connect or to be used; empty: err is none.
+// Cure returns what to do about a refusal to connect or to be used; empty: err is none.
 func Cure(err error) string { return cures[refusalOf(err)] }
 
 // patience is how long a process that was connected before waits to be let in again.
@@ -146,7 +146,7 @@ func (r *refusals) end() {
 	r.letIn, r.since = true, time.Time{}
 }
 
-// mayPass says whether another refusal is to be waited out.
+// mayPass reports whether another refusal is to be waited out.
 func (r *refusals) mayPass(patience time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,16 +25,16 @@ const (
 	LockIndexes Lock = "turn_indexes"
 )
 
-// Lead is the lock of the process that has the role.
+// Lead returns the lock of the process that has the role.
 func (r Role) Lead() Lock { return Lock("lead_" + string(r)) }
 
-// Turn is the lock in whose queue the writers of the role, which share it, and repairs wait for their turn.
+// Turn returns the lock in whose queue the writers of the role, which share it, and repairs wait for their turn.
 func (r Role) Turn() Lock { return Lock("turn_" + string(r)) }
 
-// Alone is the statement that waits for the lock, and holds it until the transaction ends.
+// Alone returns the statement that waits for the lock, and holds it until the transaction ends.
 func (l Lock) Alone() string { return "LOCK TABLE " + string(l) + " IN EXCLUSIVE MODE" }
 
-// Shared is Alone for a lock that others may share.
+// Shared is like Alone, for a lock that others may share.
 func (l Lock) Shared() string { return "LOCK TABLE " + string(l) + " IN SHARE MODE" }
 
 // TryHold takes a lock and returns the transaction that holds it, in which the session may be idle for a time; 0: without a limit. A
@@ -90,7 +90,7 @@ func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, o
 	}
 }
 
-// sayHolders says which sessions have a lock.
+// sayHolders logs which sessions have a lock.
 func (d *Database) sayHolders(ctx context.Context, lock Lock) error {
 	holders, err := d.Queries.LockHolders(ctx, d.Pool, string(lock))
 	if err != nil {

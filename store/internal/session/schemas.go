@@ -48,7 +48,7 @@ func (s Schemas) OrDefault() Schemas {
 	return s
 }
 
-// SearchPath is where sessions look names up: those of temporary tables last, so that none stands in for one of ours.
+// SearchPath returns where sessions look names up: the schema of temporary tables last, so that none stands in for one of ours.
 func (s Schemas) SearchPath() string { return s.Tables + ", " + s.Views + ", pg_temp" }
 
 // VersionTable lies beside the tables whose version it holds.

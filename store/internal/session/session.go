@@ -23,7 +23,7 @@ func (d *Database) Connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Co
 	return conn, nil
 }
 
-// Settled is a configuration whose connections are given their settings by a statement: a pooler refuses those that it does not
+// Settled returns a configuration whose connections are given their settings by a statement: a pooler refuses those that it does not
 // know where they come with the connection. A connection that has lost them by its next statement is refused.
 func (d *Database) Settled(config *pgx.ConnConfig) *pgx.ConnConfig {
 	config = config.Copy()

@@ -63,7 +63,7 @@ func (d *DB) Rows(query string, args ...any) []string {
 	return list
 }
 
-// Row is the only row of a query.
+// Row returns the only row of a query.
 func (d *DB) Row(query string, args ...any) string {
 	d.T.Helper()
 	list := d.Rows(query, args...)
@@ -78,7 +78,7 @@ func (d *DB) Exec(query string, args ...any) {
 	require.NoError(d.T, err)
 }
 
-// Write is exec of what is to count as written by the program: each row of a table that is kept twice is given its digest and its copy.
+// Write is like Exec, for what is to count as written by the program: each row of a table that is kept twice is given its digest and its copy.
 func (d *DB) Write(query string, args ...any) {
 	d.T.Helper()
 	d.Exec(query, args...)
@@ -161,13 +161,13 @@ func (d *DB) Coverage() []string {
 	return d.Rows("SELECT from_exclusive, to_inclusive FROM indexer.coverage ORDER BY 1")
 }
 
-// Watermark is where the updates are shown to.
+// Watermark returns the offset up to which updates are shown.
 func (d *DB) Watermark() string {
 	d.T.Helper()
 	return d.Row("SELECT ledger_offset FROM indexer.checkpoints WHERE stream = 'updates'")
 }
 
-// Batch is records behind those of the generation that is read, as the reader of the history would have them written.
+// Batch returns records that follow those of the generation that is read, as the reader of the history would have them written.
 func (d *DB) Batch(at ledger.TransactionsPosition, records []ledger.Transaction) ledger.TransactionsBatch {
 	d.T.Helper()
 	all := d.Rows("SELECT event_id FROM indexer.transactions WHERE seq > $1 AND seq <= $2 ORDER BY seq", at.ReadAfter, at.LastSeq)
@@ -190,7 +190,7 @@ func (d *DB) Batch(at ledger.TransactionsPosition, records []ledger.Transaction)
 	return batch
 }
 
-// Columns are those of a table of schema indexer, with their types.
+// Columns returns the columns of a table of schema indexer, with their types.
 func (d *DB) Columns(relation string) map[string]string {
 	d.T.Helper()
 	columns := map[string]string{}
@@ -202,13 +202,13 @@ func (d *DB) Columns(relation string) map[string]string {
 	return columns
 }
 
-// Floors are the history floor and the state floor.
+// Floors returns the history floor and the state floor.
 func (d *DB) Floors() string {
 	d.T.Helper()
 	return d.Row("SELECT ledger.oldest_offset() || ' ' || coalesce(ledger.state_floor()::text, 'NULL')")
 }
 
-// Dump is what is stored: the rows of the tables as text, without times of the writer's clock, and without what can't be
+// Dump returns what is stored: the rows of the tables as text, without times of the writer's clock, and without what can't be
 // counted again.
 func (d *DB) Dump(tables ...string) map[string][]string {
 	d.T.Helper()

@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Tap is a record of a tap. The text is its event id, and behind a slash its amount, where two records differ in that.
+// Tap returns a record of a tap. The text is its event id, and after a slash its amount, where two records differ in that.
 func Tap(text string) ledger.Transaction {
 	id, amount, ok := strings.Cut(text, "/")
 	if !ok {
@@ -22,7 +22,7 @@ func Tap(text string) ledger.Transaction {
 	}
 }
 
-// RecordsOf are the taps of Tap.
+// RecordsOf returns the taps that Tap makes of texts.
 func RecordsOf(texts []string) []ledger.Transaction {
 	list := make([]ledger.Transaction, len(texts))
 	for i, text := range texts {
@@ -31,7 +31,7 @@ func RecordsOf(texts []string) []ledger.Transaction {
 	return list
 }
 
-// BatchOf is records that stand behind none of their event ids.
+// BatchOf returns a batch of records, with the cursor of the last one.
 func BatchOf(records []ledger.Transaction) ledger.TransactionsBatch {
 	batch := ledger.TransactionsBatch{Records: records}
 	for i := range records {
@@ -40,7 +40,7 @@ func BatchOf(records []ledger.Transaction) ledger.TransactionsBatch {
 	return batch
 }
 
-// Transfer is a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
+// Transfer returns a record of a transfer with balance changes, of an amount and a rate for each party; none: an empty list.
 func Transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction {
 	return ledger.Transaction{
 		EventID: "#1220aa:0", Kind: ledger.TransactionTransfer, Date: Time("2025-01-02T03:04:05Z"), Round: round, Word: "amulet",
@@ -50,17 +50,17 @@ func Transfer(round *int64, changes ...ledger.BalanceChange) ledger.Transaction 
 	}
 }
 
-// Change is a change of a balance.
+// Change returns a change of a balance.
 func Change(party string, amount, rate ledger.Decimal) ledger.BalanceChange {
 	return ledger.BalanceChange{Party: party, InitialAmount: amount, HoldingFeesRate: rate}
 }
 
-// Receiver is one of a transfer.
+// Receiver returns a receiver of a transfer.
 func Receiver(party string, amount ledger.Decimal, fee *ledger.Decimal) ledger.Receiver {
 	return ledger.Receiver{Party: party, Amount: amount, Fee: fee}
 }
 
-// Payment is a record of a transfer at a time of 2025-01-02.
+// Payment returns a record of a transfer at a time of 2025-01-02.
 func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.Receiver) ledger.Transaction {
 	record := Transfer(Ptr(int64(5)), Change(sender, "1", "0"))
 	record.EventID, record.Date = id, Time("2025-01-02T"+clock+"Z")
@@ -69,7 +69,7 @@ func Payment(id, clock, sender string, fee *ledger.Decimal, receivers ...ledger.
 	return record
 }
 
-// Payments are n transfers of one round, each with a balance change.
+// Payments returns n transfers of one round, each with a balance change.
 func Payments(round int64, n int) (records []ledger.Transaction) {
 	for i := range n {
 		id := fmt.Sprintf("#%d-%d:0", round, i)
@@ -123,7 +123,7 @@ const TransactionsPage = `{"transactions": [
 	{"event_id": "#1220b0:1", "date": "soon", "round": "soon", "airdrop": {"to": "\u0000"}}
 ]}`
 
-// EveryTransaction are records that have a row in each table of the history, and no value that a column can't hold.
+// EveryTransaction returns records that have a row in each table of the history, and no value that a column can't hold.
 func EveryTransaction(t testing.TB) []ledger.Transaction {
 	t.Helper()
 	page, err := ledger.DecodeTransactions([]byte(TransactionsPage))

@@ -7,21 +7,21 @@ import (
 // HoldingV1 is an interface of holdings.
 const HoldingV1 = "pkg-v1:Splice.Api.Token.HoldingV1:Holding"
 
-// SnapshotCreation is a creation event as a snapshot has it.
+// SnapshotCreation returns a creation event as a snapshot has it.
 func SnapshotCreation(offset ledger.Offset, nodeID int32, contractID string) ledger.CreatedEvent {
 	c := Creation(nodeID, contractID)
 	c.Offset, c.Origin = offset, ledger.OriginSnapshot
 	return c
 }
 
-// ActiveEntry is of a contract that is active.
+// ActiveEntry returns the entry of a contract that is active.
 func ActiveEntry(offset ledger.Offset, nodeID int32, contractID, synchronizer string, counter int64) ledger.ContractEntry {
 	return ledger.ContractEntry{WorkflowID: Ptr("flow"), Active: &ledger.ActiveContract{
 		Created: SnapshotCreation(offset, nodeID, contractID), SynchronizerID: synchronizer, ReassignmentCounter: counter,
 	}}
 }
 
-// UnassignedEntry is of a contract that has left a synchronizer.
+// UnassignedEntry returns the entry of a contract that has left a synchronizer.
 func UnassignedEntry(at, created ledger.Offset, contractID, source, target string) ledger.ContractEntry {
 	return ledger.ContractEntry{Unassigned: &ledger.IncompleteUnassigned{
 		Created: SnapshotCreation(created, 0, contractID),
@@ -32,7 +32,7 @@ func UnassignedEntry(at, created ledger.Offset, contractID, source, target strin
 	}}
 }
 
-// AssignedEntry is of a contract that arrives, and was not assigned everywhere yet.
+// AssignedEntry returns the entry of a contract that arrives, and was not assigned everywhere yet.
 func AssignedEntry(at ledger.Offset, contractID, source, target string) ledger.ContractEntry {
 	return ledger.ContractEntry{Assigned: &ledger.IncompleteAssigned{
 		Created: SnapshotCreation(at, 0, contractID),

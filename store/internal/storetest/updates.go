@@ -20,7 +20,7 @@ const Template = "pkg-1:Main:Asset"
 // Ptr points to a value.
 func Ptr[T any](v T) *T { return &v }
 
-// Time is a time of the ledger; a text that is none panics.
+// Time returns a time of the ledger; it panics on a text that is none.
 func Time(text string) ledger.Time {
 	t, err := ledger.ParseTime(text)
 	if err != nil {
@@ -29,7 +29,7 @@ func Time(text string) ledger.Time {
 	return t
 }
 
-// NewUpdate is a transaction without events.
+// NewUpdate returns a transaction without events.
 func NewUpdate(offset ledger.Offset, synchronizer string) ledger.Update {
 	return ledger.Update{
 		Offset: offset, Kind: ledger.KindTransaction, ID: fmt.Sprint("update-", offset), SynchronizerID: &synchronizer,
@@ -37,7 +37,7 @@ func NewUpdate(offset ledger.Offset, synchronizer string) ledger.Update {
 	}
 }
 
-// Creation is of a contract, by the template Template.
+// Creation returns the creation of a contract, by the template Template.
 func Creation(nodeID int32, contractID string) ledger.CreatedEvent {
 	return ledger.CreatedEvent{
 		NodeID: nodeID, Origin: ledger.OriginTransaction, ContractID: contractID, TemplateID: Template, PackageName: "asset",
@@ -46,12 +46,12 @@ func Creation(nodeID int32, contractID string) ledger.CreatedEvent {
 	}
 }
 
-// Archival is of a contract, by the same template of another package.
+// Archival returns the archival of a contract, by the same template of another package.
 func Archival(nodeID int32, contractID string) ledger.ArchivedEvent {
 	return ledger.ArchivedEvent{NodeID: nodeID, ContractID: contractID, TemplateID: "pkg-2:Main:Asset", PackageName: "asset"}
 }
 
-// Exercise is of a choice that transfers a contract.
+// Exercise returns an exercise of a choice that transfers a contract.
 func Exercise(nodeID int32, contractID string, consuming bool, acsDelta *bool) ledger.ExercisedEvent {
 	return ledger.ExercisedEvent{
 		NodeID: nodeID, ContractID: contractID, TemplateID: Template, PackageName: "asset", Choice: "Transfer", Consuming: consuming,
@@ -80,14 +80,14 @@ func Unassign(u *ledger.Update, nodeID int32, contractID, source, target string,
 	})
 }
 
-// OneCreation is a page with one update that creates one contract.
+// OneCreation returns a page with one update that creates one contract.
 func OneCreation(from, to ledger.Offset) []ledger.Page {
 	u := NewUpdate(to, "sync::1")
 	u.Created = []ledger.CreatedEvent{Creation(0, fmt.Sprint("contract-", to))}
 	return []ledger.Page{{From: from, To: to, Updates: []ledger.Update{u}}}
 }
 
-// EveryKind is a page whose updates have a row in each fact table.
+// EveryKind returns a page whose updates have a row in each fact table.
 func EveryKind(from ledger.Offset) []ledger.Page {
 	transaction := NewUpdate(from+1, "sync::1")
 	c := Creation(0, fmt.Sprint("contract-", from))

@@ -44,7 +44,7 @@ const (
 	ofSeenLookup = "EXISTS (SELECT FROM lookups l WHERE l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)"
 )
 
-// seenByList is the condition that a list of parties in one of these columns has one of the role's. The planner takes <> 0 as true of
+// seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner takes <> 0 as true of
 // almost all rows, and so joins as it does for a role that sees all: what it takes as rare it would look up row by row.
 func seenByList(columns ...string) string {
 	conditions := make([]string, len(columns))
@@ -57,7 +57,7 @@ func seenByList(columns ...string) string {
 // ofRow is a column of a row s.
 var ofRow = regexp.MustCompile(`\bs\.`)
 
-// Policy is Seen as the condition of a policy, where a row goes by its table's name. Empty: the table needs none.
+// Policy returns Seen as the condition of a policy, where a row goes by its table's name. Empty: the table needs none.
 func (t *Table) Policy() string {
 	if t.Seen == "" || t.Seen == Everyone {
 		return ""

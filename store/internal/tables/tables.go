@@ -109,7 +109,7 @@ type Table struct {
 	Named                []string
 }
 
-// Rows is a condition on rows s of the table that chooses, among the family's, those of a condition.
+// Rows returns a condition on rows s of the table that chooses, among the family's, those of a condition.
 func (t *Table) Rows(condition string) string {
 	if t.Which == "" {
 		return condition
@@ -117,7 +117,7 @@ func (t *Table) Rows(condition string) string {
 	return t.Which + " AND (" + condition + ")"
 }
 
-// Delete is the statement that deletes, among the family's, the rows s of a condition.
+// Delete returns the statement that deletes, among the family's, the rows s of a condition.
 func (t *Table) Delete(condition string) string {
 	return "DELETE FROM " + t.Name + " s WHERE " + t.Rows(condition)
 }
