@@ -14,7 +14,8 @@ import (
 // The names of the background tasks, in the database, metrics and log.
 const (
 	TaskLookups                  = "lookups"
-	TaskPackages                 = "packages"
+	TaskPackages                 = "packages" // that are vetted
+	TaskTypes                    = "types"    // of packages
 	TaskVerification             = "verification"
 	TaskPruning                  = "pruning"
 	TaskTransactionsVerification = "transactions_verification"

@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// TaskTypes is the name of the task that reads packages.
-	TaskTypes = "types"
-
 	// The database is asked which packages are wanted after commits, at most this often,
 	typesEvery = time.Second
 	// and this often where nothing is committed.

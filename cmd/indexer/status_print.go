@@ -169,6 +169,10 @@ func printTasks(line sayLine, r *status.Report) {
 		line("packages", "%d vetted on %d synchronizers, read %s", p.Vetted, p.Synchronizers, p.SucceededAt.Format(time.RFC3339))
 	}
 	printFailure(line, p.Task)
+	if p.Types != nil && p.Types.Failing {
+		line("types", "packages can't be read for their types")
+		printFailure(line, p.Types)
+	}
 }
 
 // printVerified prints how far everything was verified, and what differs.

@@ -36,3 +36,13 @@ func TestStatusInTheWordsOfANetwork(t *testing.T) {
 	require.Contains(t, participant, "2.5 updates/s, 2.5 offsets/s\n")
 	require.NotContains(t, participant, "migration")
 }
+
+// Why packages can't be read for their types is said, as for each other task.
+func TestStatusSaysWhyTypesAreNotRead(t *testing.T) {
+	t.Parallel()
+	r := &status.Report{}
+	r.Packages.Types = &status.Task{Failing: true, FailedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Failure: "the participant has no packages"}
+	var out strings.Builder
+	require.NoError(t, printStatus(&out, r, false))
+	require.Contains(t, squeezed(out.String()), "failed 2026-01-02T03:04:05Z: the participant has no packages")
+}

@@ -35,6 +35,7 @@ func (r *Report) Public() *Report {
 	public := *r
 	public.ParticipantID = "" // that of the party that administers it
 	public.UpdatesTask, public.Lookups.Task, public.Packages.Task = r.UpdatesTask.public(), r.Lookups.Task.public(), r.Packages.Task.public()
+	public.Packages.Types = r.Packages.Types.public()
 	public.Streams = slices.Clone(r.Streams)
 	for i := range public.Streams {
 		s := &public.Streams[i]

@@ -61,10 +61,11 @@ type Lookups struct {
 	*Task
 }
 
-// Packages counts packages, and says how the task that reads them fares.
+// Packages counts packages, and says how the tasks fare that read which are vetted, and what they say of types.
 type Packages struct {
 	store.Packages
 	*Task
+	Types *Task `json:"types_task,omitempty"`
 }
 
 // Verified is up to where the stored rows were compared with their source again, and equal.
@@ -130,7 +131,7 @@ func New(db *store.Store, from store.Status) *Report {
 		Database: db.Address(), ParticipantID: from.ParticipantID, Streams: []Stream{}, Unknown: from.Unknown, backfill: db.Commands().Backfill,
 	}
 	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
-	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages)}
+	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages), taskOf(from.Tasks, ingest.TaskTypes)}
 	if !from.Leader.Since.IsZero() {
 		r.Leader, r.LeaderSince = from.Leader.Holder, from.Leader.Since
 	}

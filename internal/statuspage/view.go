@@ -302,6 +302,9 @@ func facts(l LedgerData) (list []fact) {
 	if p := l.Packages; p.Vetted > 0 || p.Task != nil {
 		add("Packages", "%s vetted on %s synchronizers%s", terminal.Count(p.Vetted), terminal.Count(p.Synchronizers), failing(p.Task))
 	}
+	if t := l.Packages.Types; t != nil && t.Failing {
+		add("Types of packages", "can't be read%s", failing(t))
+	}
 	if l.Size != nil {
 		size := terminal.Bytes(l.Size.Ledger)
 		if l.GrowthDay != nil {
