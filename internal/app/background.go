@@ -20,10 +20,17 @@ type background struct {
 	committed chan struct{} // of capacity 1: a batch was committed
 	named     chan struct{} // likewise, for the task that reads packages
 	running   sync.WaitGroup
+	tasks     []string // their names
 }
 
 func newBackground() *background {
 	return &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
+}
+
+// start starts a task.
+func (b *background) start(task string, run func()) {
+	b.tasks = append(b.tasks, task)
+	b.running.Go(run)
 }
 
 // startTasks implements origin: it starts the tasks that are configured; they end with ctx.
@@ -37,8 +44,8 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 			Read: u.vettedPackages, Sink: leader, Every: u.cfg.PackagesInterval, Logger: u.logger,
 			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead,
 		}
-		b.running.Go(func() { packages.Run(ctx) })
-		b.running.Go(func() { u.readTypes(ctx, leader, b.named) })
+		b.start(ingest.TaskPackages, func() { packages.Run(ctx) })
+		b.start(ingest.TaskTypes, func() { u.readTypes(ctx, leader, b.named) })
 	}
 	u.startPruning(ctx, b, leader)
 	u.startSealing(ctx, b, leader, past)
@@ -49,7 +56,7 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
 	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.committed, x.logger, x.watchTask(ingest.TaskLookups)
 	task.Saved = func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) }
-	b.running.Go(func() { task.Run(ctx) })
+	b.start(ingest.TaskLookups, func() { task.Run(ctx) })
 }
 
 // startSealing starts to compare the stored updates with their source again, if that is configured.
@@ -57,7 +64,7 @@ func (x *indexer) startSealing(ctx context.Context, b *background, leader *store
 	if x.cfg.VerifyRate == 0 {
 		return
 	}
-	b.running.Go(func() {
+	b.start(ingest.TaskVerification, func() {
 		x.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {
 			s.AddUpdates(from, audit.New(x.store), audit.NewSealer(x.store, leader.Leader))
 		})

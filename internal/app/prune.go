@@ -99,7 +99,7 @@ func (x *indexer) startPruning(ctx context.Context, b *background, leader *store
 	if x.cfg.Retain == 0 {
 		return
 	}
-	b.running.Go(func() { ingest.RunEvery(ctx, x.report(ingest.TaskPruning, leader.Leader), pruneEvery, x.prune) })
+	b.start(ingest.TaskPruning, func() { ingest.RunEvery(ctx, x.report(ingest.TaskPruning, leader.Leader), pruneEvery, x.prune) })
 }
 
 // prune prunes what is older than --retain, unless more rows would have to be copied than go: then the next time there is more that

@@ -210,10 +210,12 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 	err = loop.Run(ctx)
 	endTasks()
 	endRecording()
-	if tasks != nil && waitOrAbandon(tasks.running.Wait) != nil {
-		u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
+	if tasks != nil {
+		if waitOrAbandon(tasks.running.Wait) != nil {
+			u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
+		}
+		u.metrics.TasksEnded(tasks.tasks...)
 	}
-	u.metrics.TasksEnded(ingest.TaskLookups, ingest.TaskPackages, ingest.TaskTypes, ingest.TaskPruning, ingest.TaskVerification)
 	return err == nil, err
 }
 
