@@ -18,22 +18,6 @@ SELECT r.redaction, r.kind, r.id, r.of_update, r.redacted_at, r.redacted_by, r.r
 -- name: RedactionCounts :one
 SELECT count(*) FILTER (WHERE r.kind = 'contract') AS contracts, count(*) FILTER (WHERE r.kind = 'update') AS updates FROM redactions r;
 
--- name: RedactionEvents :many
--- Where the events of contracts are, facts and carried rows, and their look-ups.
-SELECT c.ledger_offset, c.node_id FROM created c WHERE c.contract_id = ANY (@contract_ids::text[])
-UNION
-SELECT a.ledger_offset, a.node_id FROM archived a WHERE a.contract_id = ANY (@contract_ids::text[])
-UNION
-SELECT e.ledger_offset, e.node_id FROM exercised e WHERE e.contract_id = ANY (@contract_ids::text[])
-UNION
-SELECT r.ledger_offset, r.node_id FROM reassignments r WHERE r.contract_id = ANY (@contract_ids::text[])
-UNION
-SELECT c.ledger_offset, c.node_id FROM carried_created c WHERE c.contract_id = ANY (@contract_ids::text[])
-UNION
-SELECT r.ledger_offset, r.node_id FROM carried_reassignments r WHERE r.contract_id = ANY (@contract_ids::text[])
-UNION
-SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY (@contract_ids::text[]);
-
 -- name: RedactionUnknown :many
 -- Elements of unknown kinds that name one of some contracts, facts and carried rows. In jsonb's text an id is as in JSON.
 SELECT u.ledger_offset, u.ordinal FROM unknown_elements u

@@ -201,6 +201,28 @@ func TestActivityIsReplayed(t *testing.T) {
 	}
 }
 
+// Events of contracts are told, so that a redaction finds all of a contract's. They are among those of ledger.events and `indexer contract`.
+func TestEventsOfContractsAreTold(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	history, err := os.ReadFile("../queries/contract_history.sql")
+	require.NoError(t, err)
+	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
+		byNode := slices.Equal(table.Key, []string{"ledger_offset", "node_id"})
+		require.Equal(t, byNode && d.Columns(table.Name)["contract_id"] != "", table.Contract, table.Name)
+		if !table.Contract {
+			continue
+		}
+		require.Equal(t, "true", d.Row(`SELECT EXISTS (SELECT FROM pg_rewrite r JOIN pg_depend p ON p.classid = 'pg_rewrite'::regclass AND p.objid = r.oid
+			WHERE r.ev_class = 'ledger.events'::regclass AND p.refobjid = ('indexer.' || $1::text)::regclass)`, table.Name), table.Name)
+		require.Regexp(t, `\bFROM `+strings.Replace(table.Name, "carried_", "shown_", 1)+`\b`, string(history), table.Name)
+		if table.Family == tables.Facts { // whoever sees an event sees what belongs to it
+			require.Regexp(t, `\bFROM `+table.Name+`\b`, tables.Get(tables.Facts, "exact_payloads").Seen)
+			require.Regexp(t, `\bFROM `+table.Name+`\b`, tables.Get(tables.State, "redactions").Seen)
+		}
+	}
+}
+
 // Which carried rows wait is said of each table of them, and so is which facts they stand for; their keys tell the rows of two
 // snapshots apart.
 func TestSnapshotTablesHaveTheirCounterparts(t *testing.T) {

@@ -58,12 +58,8 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 	if err := s.refuseActive(ctx, tx, t.report.Contracts, what, unknown); err != nil {
 		return nil, err
 	}
-	events, err := q.RedactionEvents(ctx, tx, t.report.Contracts)
-	if err != nil {
+	if err := t.findEvents(ctx, tx); err != nil {
 		return nil, fmt.Errorf("look for the events of the contracts: %w", err)
-	}
-	for _, e := range events {
-		t.events.add(e.LedgerOffset, e.NodeID)
 	}
 	unread, err := q.RedactionUnknown(ctx, tx, t.report.Contracts)
 	if err != nil {
@@ -91,6 +87,22 @@ func (s *Stored) toRedact(ctx context.Context, tx pgx.Tx, what Redaction) (*toRe
 		"unknown_offsets": elements.offsets, "unknown_ordinals": elements.nodeIDs, "seqs": t.seqs, "times": redacted.TimeFields,
 	}
 	return t, s.findSealed(ctx, tx, t, slices.Concat(offsets, t.events.offsets, elements.offsets))
+}
+
+// findEvents finds where the events of the contracts are, facts and carried rows, and their look-ups.
+func (t *toRedact) findEvents(ctx context.Context, tx pgx.Tx) error {
+	found := []string{"SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY ($1::text[])"}
+	for _, table := range tables.In(tables.Facts, tables.Snapshot) {
+		if table.Contract {
+			found = append(found, "SELECT s.ledger_offset, s.node_id FROM "+table.Name+" s WHERE s.contract_id = ANY ($1::text[])")
+		}
+	}
+	var offset int64
+	var nodeID int32
+	return pg.Each(ctx, tx, strings.Join(found, " UNION "), []any{t.report.Contracts}, []any{&offset, &nodeID}, func() error {
+		t.events.add(offset, nodeID)
+		return nil
+	})
 }
 
 // findSealed finds the sealed windows in which something is about to be erased. Only places that are covered belong to updates.

@@ -133,48 +133,6 @@ func (q *Queries) RedactionCreated(ctx context.Context, db DBTX, ledgerOffsets [
 	return items, nil
 }
 
-const redactionEvents = `-- name: RedactionEvents :many
-SELECT c.ledger_offset, c.node_id FROM created c WHERE c.contract_id = ANY ($1::text[])
-UNION
-SELECT a.ledger_offset, a.node_id FROM archived a WHERE a.contract_id = ANY ($1::text[])
-UNION
-SELECT e.ledger_offset, e.node_id FROM exercised e WHERE e.contract_id = ANY ($1::text[])
-UNION
-SELECT r.ledger_offset, r.node_id FROM reassignments r WHERE r.contract_id = ANY ($1::text[])
-UNION
-SELECT c.ledger_offset, c.node_id FROM carried_created c WHERE c.contract_id = ANY ($1::text[])
-UNION
-SELECT r.ledger_offset, r.node_id FROM carried_reassignments r WHERE r.contract_id = ANY ($1::text[])
-UNION
-SELECT l.ledger_offset, l.node_id FROM lookups l WHERE l.contract_id = ANY ($1::text[])
-`
-
-type RedactionEventsRow struct {
-	LedgerOffset int64 `db:"ledger_offset"`
-	NodeID       int32 `db:"node_id"`
-}
-
-// Where the events of contracts are, facts and carried rows, and their look-ups.
-func (q *Queries) RedactionEvents(ctx context.Context, db DBTX, contractIds []string) ([]RedactionEventsRow, error) {
-	rows, err := db.Query(ctx, redactionEvents, contractIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []RedactionEventsRow
-	for rows.Next() {
-		var i RedactionEventsRow
-		if err := rows.Scan(&i.LedgerOffset, &i.NodeID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const redactionHold = `-- name: RedactionHold :exec
 WITH held AS (
     SELECT h.position_id, h.owner, h.instrument, h.instrument_admin, h.admin_signed,

@@ -93,6 +93,9 @@ type Table struct {
 	// Of facts. Element: there is one row for each element of an update. Activity: the rows may activate and deactivate contracts.
 	Element, Activity bool
 
+	// Of facts and a snapshot. Contract: each row is an event of the contract that it names (contract_id).
+	Contract bool
+
 	// Of a snapshot. SnapshotOffset is the column that says which one. Fact is the table of facts that holds the same events.
 	SnapshotOffset, Fact string
 
