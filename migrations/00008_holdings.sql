@@ -156,7 +156,7 @@ CREATE TABLE positions (
 CREATE INDEX positions_owner ON positions USING hash (owner);
 -- Without them a condition on both is expected to find next to nothing, and what follows is joined in nested loops.
 CREATE STATISTICS positions_instruments (mcv) ON instrument, instrument_admin FROM positions;
-COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.';
+COMMENT ON TABLE positions IS 'Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and removed by redactions only. One that no contract has does no harm.';
 
 -- What each contract holds ---------------------------------------------------------------------------------------
 

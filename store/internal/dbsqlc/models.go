@@ -2385,7 +2385,7 @@ type PositionStakeholders struct {
 	StakeholdersRef int32       `db:"stakeholders_ref"`
 }
 
-// Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and never removed. One that no contract has does no harm.
+// Who holds what, without how much: what contracts that are holdings are added up by. Written before the contracts, like the dictionaries, and removed by redactions only. One that no contract has does no harm.
 type Positions struct {
 	PositionID      pgtype.UUID `db:"position_id"`
 	Owner           *string     `db:"owner"`
