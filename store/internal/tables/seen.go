@@ -31,6 +31,7 @@ const (
 		" OR EXISTS (SELECT FROM exercised e WHERE e.ledger_offset = s.ledger_offset AND e.node_id = s.node_id)"
 	ofSeenEvent = ofSeenCreation + " OR " + ofSeenEnd +
 		" OR EXISTS (SELECT FROM reassignments r WHERE r.ledger_offset = s.ledger_offset AND r.node_id = s.node_id)" +
+		" OR EXISTS (SELECT FROM topology_events t WHERE t.ledger_offset = s.ledger_offset AND t.node_id = s.node_id)" +
 		" OR s.node_id IS NULL AND s.seq IS NULL AND EXISTS (SELECT FROM updates u WHERE u.ledger_offset = s.ledger_offset)"
 
 	// A contract that was found is seen by its stakeholders. One that was not is seen by whoever sees the event that it was looked up for.
