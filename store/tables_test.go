@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/redacted"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/storetest"
 	"ledgerindexer/store/internal/tables"
@@ -363,6 +365,23 @@ func fillContent(v reflect.Value) {
 			fillContent(value)
 		}
 	}
+}
+
+// The times that are kept as exact values are those that a redaction leaves, because they are no content.
+func TestTimesAreNoContent(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("internal/rows/*.go")
+	require.NoError(t, err)
+	var kept []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, call := range regexp.MustCompile(`\.Time\([^,"]+, "(\w+)"`).FindAllStringSubmatch(string(text), -1) {
+			kept = append(kept, call[1])
+		}
+	}
+	slices.Sort(kept)
+	require.ElementsMatch(t, redacted.TimeFields, slices.Compact(kept))
 }
 
 // Whatever can hold content of contracts is erased when these are redacted: columns of JSON and bytes, of every table, but for those that say

@@ -61,16 +61,7 @@ func readiness(t *testing.T, j *journal) (status int, body string) {
 
 func ask(t *testing.T, j *journal, path string) (status int, body string) {
 	t.Helper()
-	address := j.wait(t, "listening")["address"].(string)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
-	require.NoError(t, err)
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return response.StatusCode, string(text)
+	return getFrom(t, j.wait(t, "listening")["address"].(string), path)
 }
 
 // Both streams, or the history alone, from every kind of service: what the database holds is what the models say.
