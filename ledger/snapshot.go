@@ -19,7 +19,7 @@ type ContractEntry struct {
 
 // ActiveContract is a contract that is active on a synchronizer.
 type ActiveContract struct {
-	// Gone: it is not active. Only an incomplete reassignment, which comes behind it, needs its creation event. Only an export says so.
+	// Gone: it is not active. Only an incomplete reassignment, which comes after it, needs its creation event. Only an export says so.
 	Gone                bool
 	Created             CreatedEvent
 	SynchronizerID      string

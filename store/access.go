@@ -174,7 +174,7 @@ FROM reasons x JOIN pg_roles r ON r.oid = x.oid
 WHERE x.reason IS NOT NULL
 ORDER BY x.place, r.rolname <> $1, r.rolname, x.reason LIMIT 1`
 
-// whyUnlimited says why a role would see more than its parties may; empty: it would not.
+// whyUnlimited returns why a role would see more than its parties may; empty: it would not.
 func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why string, err error) {
 	pair := s.db.Config.Schemas
 	schemas, err := s.readSchemas(ctx, tx)

@@ -24,7 +24,7 @@ func (s *Store) activeContracts() activeSet {
 	return activeSet{"active_contracts", s.db.Queries.ActiveContractsUse, ""}
 }
 
-// fillActive is the set of filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+// fillActive returns the set of filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
 func (s *Store) fillActive() activeSet {
 	use := func(ctx context.Context, db dbsqlc.DBTX, used dbsqlc.ActiveContractsUseParams) error {
 		return s.db.Queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
@@ -90,7 +90,7 @@ func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set activeSet, s *active.
 			columnOf(s.Deactivations, func(e *active.Deactivation) int64 { return e.DeactivatedOffset }),
 			columnOf(s.Deactivations, func(e *active.Deactivation) int64 { return e.LookupOffset }),
 			columnOf(s.Deactivations, func(e *active.Deactivation) int32 { return e.LookupNodeID }),
-			columnOf(s.Deactivations, func(e *active.Deactivation) string { return e.Key.ContractID })) // the largest is the last one: they go behind one another
+			columnOf(s.Deactivations, func(e *active.Deactivation) string { return e.Key.ContractID })) // the largest is the last one: they go one after the other
 		if err != nil {
 			return fmt.Errorf("deactivate %d contracts: %w", len(s.Deactivations), err)
 		}
@@ -101,7 +101,7 @@ func (l *Leader) apply(ctx context.Context, tx pgx.Tx, set activeSet, s *active.
 	return writing.CopyRows(ctx, tx, set.table, s.Activations)
 }
 
-// columnOf is a column of rows, as statements take it.
+// columnOf returns a column of rows, as statements take it.
 func columnOf[R, T any](rows []R, value func(*R) T) []T {
 	list := make([]T, len(rows))
 	for i := range rows {

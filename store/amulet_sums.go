@@ -22,7 +22,7 @@ type AmuletSums struct {
 	FirstID    string        `json:"first_update_id,omitempty"`
 }
 
-// add adds the sums of the updates behind.
+// add adds the sums of the updates that follow.
 func (a *AmuletSums) add(b AmuletSums) {
 	a.To = b.To
 	a.Updates, a.Unbalanced, a.Unproved = a.Updates+b.Updates, a.Unbalanced+b.Unbalanced, a.Unproved+b.Unproved
@@ -89,7 +89,7 @@ func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, er
 	return more, err
 }
 
-// nextSums adds the sums of some updates behind those that were added up before; of all again where they begin below.
+// nextSums adds the sums of some updates after those that were added up before; of all again where they begin below.
 func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sums AmuletSums, watermark ledger.Offset, err error) {
 	floor, watermark, err := s.movedBounds(ctx, tx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Store) nextSums(ctx context.Context, tx pgx.Tx, before AmuletSums) (sum
 	return sums, watermark, nil
 }
 
-// checkedSums are those that CheckAmuletSums has recorded; the zero value: none.
+// checkedSums returns the sums that CheckAmuletSums has recorded; the zero value: none.
 func (s *Store) checkedSums(ctx context.Context, db dbsqlc.DBTX) (AmuletSums, error) {
 	row, err := s.db.Queries.AmuletChecksGet(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {

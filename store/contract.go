@@ -29,7 +29,7 @@ type ContractHistory struct {
 	Lookup    *ContractLookup // nil: it was never asked for
 }
 
-// Known says whether the database holds anything of the contract.
+// Known reports whether the database holds anything of the contract.
 func (h *ContractHistory) Known() bool { return len(h.Events)+len(h.Active) > 0 || h.Lookup != nil }
 
 // The kinds of ContractEvent.

@@ -34,7 +34,7 @@ const (
 	ExportTime    ExportType = "time"    // microseconds since 2000, UTC
 	ExportTexts   ExportType = "texts"   // an array of texts
 	ExportDate    ExportType = "date"    // days since 2000
-	ExportDecimal ExportType = "decimal" // its text: at most 38 digits, Scale of them behind the point
+	ExportDecimal ExportType = "decimal" // its text: at most 38 digits, Scale of them after the point
 )
 
 // ExportColumn is a column of a relation that is exported.
@@ -272,7 +272,7 @@ func (e *ExportSnapshot) Seals(ctx context.Context, from, to ledger.Offset) (sea
 	return seals, nil
 }
 
-// exportTypes are the types of columns, and what is put behind a column's name to get it in its form.
+// exportTypes are the types of columns, and what is put after a column's name to get it in its form.
 var exportTypes = map[uint32]struct {
 	form ExportType
 	cast string

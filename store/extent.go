@@ -39,7 +39,7 @@ func (s *Store) Begun(ctx context.Context) (updates, history bool, err error) {
 	return unfinished != nil, history, err
 }
 
-// Bounds are what the database claims to hold of the updates; started is false where nothing was indexed.
+// Bounds returns what the database claims to hold of the updates; started is false where nothing was indexed.
 func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		extent, err := held.Read(ctx, s.db, tx)
@@ -53,7 +53,7 @@ func (s *Store) Bounds(ctx context.Context) (bounds ledger.Bounds, started bool,
 	return bounds, started, err
 }
 
-// Watermark is the offset up to which everything is stored and shown; ok is false where nothing was started.
+// Watermark returns the offset up to which everything is stored and shown; ok is false where nothing was started.
 func (s *Store) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
 	return held.Watermark(ctx, s.db, s.db.Pool)
 }

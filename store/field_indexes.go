@@ -410,7 +410,7 @@ func fieldIndexName(table, path, hash string) string {
 	return name[:min(len(name), 63-len(end))] + end
 }
 
-// fieldPartName is the name of the index of a partition, or of carried rows.
+// fieldPartName returns the name of the index of a partition, or of carried rows.
 func fieldPartName(table, hash string) string { return table + "_field_" + hash }
 
 func quotedName(name string) string { return pgx.Identifier{name}.Sanitize() }

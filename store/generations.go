@@ -178,7 +178,7 @@ func (l *TransactionsWriter) dropLeftoversOf(ctx context.Context, table *tables.
 	return nil
 }
 
-// leftover is a condition on the rows s of a table that are of no generation that is shown ($1, $2) or read ($3).
+// leftover returns a condition on the rows s of a table that are of no generation that is shown ($1, $2) or read ($3).
 func leftover(table *tables.Table) string {
 	if table.OfRecords() {
 		return "s.seq <= $1 OR s.seq > $2 AND s.seq <= $3"

@@ -18,7 +18,7 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Connections is how many connections one process holds at most: four to read, and for each of the streams that it writes
+// Connections returns how many connections one process holds at most: four to read, and for each of the streams that it writes
 // six to write and one for its lock.
 func Connections(streams int) int { return 4 + (leadership.WriterConnections+1)*streams }
 

@@ -38,17 +38,17 @@ func (s *Store) lead(ctx context.Context, role Role) (leader *Leader, ok bool, e
 	return &Leader{store: s, term: term}, true, nil
 }
 
-// Epoch is the term of this leader; a later leader of the role has a greater one.
+// Epoch returns the number of this leader's term; a later leader of the role has a greater one.
 func (l *Leader) Epoch() int64 { return l.term.Epoch() }
 
-// Term is the term that the leader has the role for, for package audit.
+// Term returns the term that the leader has the role for, for package audit.
 func (l *Leader) Term() *leadership.Term { return l.term }
 
-// Lost is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
+// Lost returns a channel that is closed when the role is lost, because its lock connection ended, or because a write found its epoch over. Err
 // then says why.
 func (l *Leader) Lost() <-chan struct{} { return l.term.Lost() }
 
-// Err says why the role was lost; nil while it is held.
+// Err returns why the role was lost; nil while it is held.
 func (l *Leader) Err() error { return l.term.Err() }
 
 // Close gives the role up, after the transactions under way have ended.

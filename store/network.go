@@ -25,7 +25,7 @@ func (s *Store) CheckNetwork(ctx context.Context, networkID string) error {
 	return nil
 }
 
-// Network is the one whose transaction history the database holds, or is meant for; empty: not known.
+// Network returns the network whose transaction history the database holds, or is meant for; empty: not known.
 func (s *Store) Network(ctx context.Context) (string, error) {
 	stored, err := s.db.Queries.NetworkGet(ctx, s.db.Pool)
 	if err != nil {

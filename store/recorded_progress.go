@@ -63,7 +63,7 @@ func (s *Store) progress(ctx context.Context, db dbsqlc.DBTX) ([]RecordedProgres
 	return list, nil
 }
 
-// durationOf is an interval, which has neither months nor days unless it was made of them; NULL: 0.
+// durationOf returns an interval as a duration. It has neither months nor days unless it was made of them; NULL: 0.
 func durationOf(i pgtype.Interval) time.Duration {
 	return time.Duration(i.Days)*24*time.Hour + time.Duration(i.Microseconds)*time.Microsecond
 }

@@ -87,7 +87,7 @@ func (s *Store) refused(ctx context.Context, err error) error {
 	}
 }
 
-// otherPairs says with which flags the ledgers of this database are to be found, where there are some in other schemas; else it is empty.
+// otherPairs returns with which flags the ledgers of this database are to be found, where there are some in other schemas; else it is empty.
 func (s *Store) otherPairs(ctx context.Context) (string, error) {
 	names, err := s.db.Queries.InspectPairs(ctx, s.db.Pool)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Store) checkViews(ctx context.Context) error {
 	}
 }
 
-// SchemaVersion is the version of the schema that this program needs.
+// SchemaVersion returns the version of the schema that this program needs.
 func SchemaVersion() (int64, error) {
 	entries, err := fs.ReadDir(migrations.For(session.DefaultSchemas.Views, nil), ".")
 	if err != nil {

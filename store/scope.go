@@ -13,7 +13,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// Scope is the scope in force; ok is false where nothing was indexed yet. A scope that this
+// Scope returns the scope in force; ok is false where nothing was indexed yet. A scope that this
 // version does not understand fully is a *ledger.Problem.
 func (s *Store) Scope(ctx context.Context) (scope ledger.Scope, ok bool, err error) {
 	scope, ok, err = s.scopeInForce(ctx, s.db.Pool)
@@ -108,7 +108,7 @@ func (l *UpdatesWriter) settleScope(ctx context.Context, tx pgx.Tx, watermark in
 	return writing.LeaveScope(ctx, tx, l.term.Partitions, watermark)
 }
 
-// refuseSnapshotOnly refuses to take something away from a snapshot at an offset behind which nothing is stored: there is no earlier offset
+// refuseSnapshotOnly refuses to take something away from a snapshot at an offset after which nothing is stored: there is no earlier offset
 // at which it was active.
 func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Extent, at ledger.Offset, scope ledger.Scope) error {
 	carried, stored, err := s.carriedScope(ctx, tx)
@@ -134,7 +134,7 @@ func (s *Store) refuseSnapshotOnlyNow(ctx context.Context, tx pgx.Tx, extent *Ex
 	return s.refuseSnapshotOnly(ctx, tx, extent, at, now)
 }
 
-// carriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
+// carriedScope returns the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
 func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, ledger.Scope, error) {
 	row, err := s.db.Queries.SnapshotFinished(ctx, db)
 	progress, err := held.Snapshot(row.Snapshots, err)
@@ -148,7 +148,7 @@ func (s *Store) carriedScope(ctx context.Context, db dbsqlc.DBTX) (*ledger.Snaps
 	return progress, scope, err
 }
 
-// CarriedScope is the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
+// CarriedScope returns the snapshot whose rows are carried, with the scope in which it was read; nil: there is none.
 func (s *Store) CarriedScope(ctx context.Context) (*ledger.SnapshotProgress, ledger.Scope, error) {
 	return s.carriedScope(ctx, s.db.Pool)
 }

@@ -73,7 +73,7 @@ func (l *UpdatesWriter) startSnapshot(ctx context.Context, tx pgx.Tx, participan
 	return l.dropLateIndexes(ctx, tx)
 }
 
-// lowerSnapshot is the snapshot that is to lower the state floor; nil where there is none.
+// lowerSnapshot returns the snapshot that is to lower the state floor; nil where there is none.
 func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.SnapshotProgress, error) {
 	progress, err := held.Snapshot(s.db.Queries.WaitingSnapshot(ctx, db))
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.Snap
 	return progress, nil
 }
 
-// finishedSnapshot is the snapshot where the database holds just that one, and nothing behind it yet; else nil.
+// finishedSnapshot returns the snapshot where the database holds just that one, and nothing after it yet; else nil.
 func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
 	row, err := l.store.db.Queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -132,7 +132,7 @@ func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 	}
 }
 
-// WriteSnapshotPage stores a page's rows and the token behind it in one transaction, and returns the new progress.
+// WriteSnapshotPage stores a page's rows and the token that follows it in one transaction, and returns the new progress.
 // Before the last page indexes are built, which takes the longer the more entries there are; it closes the snapshot and puts the
 // watermark of the updates stream at its offset. progress must be what the last call returned: where another process has moved it,
 // ErrWatermarkMoved is returned. After any error the outcome is unknown: call BeginSnapshot again.
@@ -239,7 +239,7 @@ func (l *Leader) advanceSnapshot(ctx context.Context, tx pgx.Tx, from, to ledger
 	return nil
 }
 
-// LatestSnapshot is the snapshot that was begun and not finished, or the one that was finished and has nothing behind
+// LatestSnapshot returns the snapshot that was begun and not finished, or the one that was finished and has nothing after
 // it yet; nil where there is none.
 func (l *UpdatesWriter) LatestSnapshot(ctx context.Context) (*ledger.SnapshotProgress, error) {
 	unfinished, err := l.store.UnfinishedSnapshot(ctx)

@@ -31,7 +31,7 @@ type lateIndex struct{ name, definition string }
 const readerPatience = time.Second
 
 // dropLateIndexes drops them, before the first rows of a snapshot. If a session that has read the empty tables keeps a
-// transaction open they stay, and the snapshot takes longer. What comes behind it in the transaction waits no longer for locks, either.
+// transaction open they stay, and the snapshot takes longer. What comes after it in the transaction waits no longer for locks, either.
 func (l *UpdatesWriter) dropLateIndexes(ctx context.Context, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		if err := pg.WaitAtMost(ctx, tx, readerPatience); err != nil {

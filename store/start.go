@@ -62,7 +62,7 @@ func (s *Store) ParticipantID(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// Watermark is where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
+// Watermark returns where the updates stream resumes. ok is false where nothing was started: Start or a snapshot has to
 // come first.
 func (l *UpdatesWriter) Watermark(ctx context.Context) (at ledger.Offset, ok bool, err error) {
 	return held.Watermark(ctx, l.store.db, l.term.Pool)

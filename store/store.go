@@ -52,7 +52,7 @@ var (
 	ErrPooled = session.ErrPooled
 )
 
-// Cure says what to do about a refusal to connect or to be used; empty: err is none.
+// Cure returns what to do about a refusal to connect or to be used; empty: err is none.
 func Cure(err error) string { return session.Cure(err) }
 
 // IsDatabaseError reports whether the database refused, or could not be reached or did not answer to the end.
@@ -74,7 +74,7 @@ func Open(cfg Config) (*Store, error) {
 // Close releases the connections. Leaders have to be closed before.
 func (s *Store) Close() { s.db.Close() }
 
-// Ping says whether the database answers.
+// Ping returns an error if the database does not answer.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
 // Commands returns how messages call the programs that fill these schemas.
@@ -83,13 +83,13 @@ func (s *Store) Commands() Commands { return s.db.Config.Commands }
 // Address names the database for people, without user and password.
 func (s *Store) Address() string { return s.db.Address() }
 
-// Database is the way to the database, for package audit.
+// Database returns the way to the database, for package audit.
 func (s *Store) Database() *session.Database { return s.db }
 
 // Commands are how messages call the programs that fill these schemas.
 type Commands = session.Commands
 
-// textOf is a text, empty for NULL.
+// textOf returns a text, empty for NULL.
 func textOf(text *string) string {
 	if text == nil {
 		return ""

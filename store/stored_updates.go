@@ -12,7 +12,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// LastUpdate is the last stored update at or below an offset. at is 0 where there is none, and the id is empty where none
+// LastUpdate returns the last stored update at or below an offset. at is 0 where there is none, and the id is empty where none
 // could be read of an update of an unknown kind.
 func (s *Store) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error) {
 	row, err := s.db.Queries.UpdateLast(ctx, s.db.Pool, int64(upTo))
@@ -30,7 +30,7 @@ func (l *Leader) LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.
 	return l.store.LastUpdate(ctx, upTo)
 }
 
-// RecordTime is that of the last stored update at or below an offset that has one; zero where none has.
+// RecordTime returns the record time of the last stored update at or below an offset that has one; zero where none has.
 func (s *Store) RecordTime(ctx context.Context, upTo ledger.Offset) (time.Time, error) {
 	return s.recordTime(ctx, s.db.Pool, upTo)
 }

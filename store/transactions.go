@@ -14,7 +14,7 @@ import (
 // transactionsWindow is how many of the last records recognise where the history was read to.
 const transactionsWindow = 1000
 
-// TransactionsPosition is how far the transaction history has been read, with the last records of the generation that is read, the
+// TransactionsPosition returns how far the transaction history has been read, with the last records of the generation that is read, the
 // oldest first. Those that can't be derived again are left out: the service does not have them any more.
 func (s *Store) TransactionsPosition(ctx context.Context) (position ledger.TransactionsPosition, window []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
@@ -32,7 +32,7 @@ func (s *Store) TransactionsPosition(ctx context.Context) (position ledger.Trans
 	return position, window, err
 }
 
-// TransactionsHead is the position alone, whatever records are missing behind it.
+// TransactionsHead returns the position alone, whatever records are missing after it.
 func (s *Store) TransactionsHead(ctx context.Context) (ledger.TransactionsPosition, error) {
 	return held.TransactionsPosition(ctx, s.db, s.db.Pool)
 }
@@ -61,7 +61,7 @@ func (s *Store) transactionsMarks(ctx context.Context, db dbsqlc.DBTX, at ledger
 	return marks, nil
 }
 
-// TransactionsMarks are the last records up to a seq of the generation that is shown, the oldest first: enough to read on behind them. Those that
+// TransactionsMarks returns the last records up to a seq of the generation that is shown, the oldest first: enough to read on after them. Those that
 // can't be derived again are left out.
 func (s *Store) TransactionsMarks(ctx context.Context, upTo int64) (marks []ledger.TransactionsMark, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

@@ -89,7 +89,7 @@ func (l *TransactionsWriter) writeRecords(ctx context.Context, tx pgx.Tx, at led
 }
 
 // addToBalances adds the balance changes of records to the running totals of their generation, and notes the rounds for which balances
-// are known. What comes behind it in the transaction is planned as look-ups by index, too.
+// are known. What comes after it in the transaction is planned as look-ups by index, too.
 func (l *TransactionsWriter) addToBalances(ctx context.Context, tx pgx.Tx, list *rows.Records, at ledger.TransactionsPosition) error {
 	started, q := time.Now(), l.store.db.Queries
 	if len(list.BalanceChanges) > 0 {

@@ -78,7 +78,7 @@ func (s *Store) CheckTypedSchema(name string) error {
 	return nil
 }
 
-// ViewsSchema is the schema of what analysts read.
+// ViewsSchema returns the schema of what analysts read.
 func (s *Store) ViewsSchema() string { return s.db.Config.Schemas.Views }
 
 // TypedViews lists the views that were made in a schema, by name; with an empty name, in any.

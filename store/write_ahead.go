@@ -53,7 +53,7 @@ func (l *UpdatesWriter) WriteAhead(ctx context.Context, scope ledger.Scope, page
 	return nil
 }
 
-// StoredAhead are the ranges behind the watermark that are stored and not shown yet, in order, those that touch merged into
+// StoredAhead returns the ranges above the watermark that are stored and not shown yet, in order, those that touch merged into
 // one. There is none where nothing was started.
 func (l *UpdatesWriter) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 	return l.store.ahead(ctx, l.term.Pool)
@@ -67,7 +67,7 @@ func (s *Store) StoredAhead(ctx context.Context) ([]ledger.Range, error) {
 func (s *Store) ahead(ctx context.Context, db dbsqlc.DBTX) ([]ledger.Range, error) {
 	rows, err := s.db.Queries.CoverageAhead(ctx, db, StreamUpdates)
 	if err != nil {
-		return nil, s.db.Unusable(fmt.Errorf("read what is covered behind the watermark: %w", err))
+		return nil, s.db.Unusable(fmt.Errorf("read what is covered above the watermark: %w", err))
 	}
 	var ranges []ledger.Range
 	for _, row := range rows {

@@ -72,7 +72,7 @@ func (s *Stored) compareCarried(
 	return nil
 }
 
-// carriedPage is what a snapshot has behind a place.
+// carriedPage is what a snapshot has after a place.
 type carriedPage struct {
 	progress ledger.SnapshotProgress // at its beginning
 	entries  []ledger.ContractEntry

@@ -16,7 +16,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// RefillSnapshot makes the carried rows of the entries of a page, which begins behind a number of entries of the carried snapshot, those of
+// RefillSnapshot makes the carried rows of the entries of a page, which begins after a number of entries of the carried snapshot, those of
 // the page, with what follows from them: where these contracts are active. The last page says in which scope the snapshot was read.
 // It comes after all updates above the snapshot are complete for the scope in force, so that what ended a contract is known. A page may come
 // again; a run that ended begins with the first one.

@@ -43,7 +43,7 @@ func (s *Stored) CompareSeals(ctx context.Context, step func(done, of int64), fo
 	return nil
 }
 
-// compareSeal compares the first window that begins at a place or behind it, and says where it ends; more is false where
+// compareSeal compares the first window that begins at a place or after it, and says where it ends; more is false where
 // there is none.
 func (s *Stored) compareSeal(ctx context.Context, tx pgx.Tx, stream string, at int64, found func(findings.Difference) error) (end int64, more bool, err error) {
 	list, err := s.db.Queries.VerificationFrom(ctx, tx, dbsqlc.VerificationFromParams{Stream: stream, FromExclusive: at})

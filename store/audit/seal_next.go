@@ -14,7 +14,7 @@ import (
 )
 
 // NextWindow returns what is to be compared and sealed next of the updates or the transaction history; nil: everything is. A
-// window that has to be compared again comes first: one that begins at again or behind it and differed, or one that was
+// window that has to be compared again comes first: one that begins at again or after it and differed, or one that was
 // repaired in part since. size is how many updates or records make a window full. known is where a window begins before which
 // no hole is looked for; where none begins there, all are looked at.
 func (s *Stored) NextWindow(ctx context.Context, stream string, size, again, known int64) (next *findings.Window, err error) {

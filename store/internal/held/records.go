@@ -56,8 +56,8 @@ func Underivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, after
 	return n, err
 }
 
-// beforeDerivable returns the seq after one and up to another behind which the records stand that follow from the updates that are left. found is false
-// if none of the first ones is stored, or only as other rules had it.
+// beforeDerivable returns the seq after which, among those after one up to another, the records begin that follow from the updates that are left.
+// found is false if none of the first ones is stored, or only as other rules had it.
 func beforeDerivable(ctx context.Context, d *session.Database, db dbsqlc.DBTX, extent Extent, after, to int64) (before int64, found bool, err error) {
 	ids, err := firstDerivable(ctx, d, db, extent)
 	if err != nil || len(ids) == 0 {

@@ -27,7 +27,7 @@ func Turn(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// listKey identifies a list of parties. It is a digest, in which each party stands behind its length: lists are long.
+// listKey identifies a list of parties. It is a digest, in which each party stands after its length: lists are long.
 type listKey [sha256.Size]byte
 
 // keySpace is enough for what most keys are a digest of: they are made without an allocation.

@@ -76,7 +76,7 @@ type encoder struct {
 	buffer  *[bufferSize]byte
 	encoded []byte // in the buffer, as long as that is large enough
 	read    int    // how much of it was read
-	err     error  // io.EOF behind the last row
+	err     error  // io.EOF after the last row
 }
 
 // bufferSize is enough for encoded rows: a message to the server, and some of the row after it.

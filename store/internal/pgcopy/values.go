@@ -97,7 +97,7 @@ func appendBool(to []byte, truth bool) []byte {
 	return to
 }
 
-// appendBytes appends bytes behind others that go before them; nil is no value.
+// appendBytes appends a value of two parts; a value of nil is NULL, whatever is before it.
 func appendBytes(to, value []byte, before ...byte) []byte {
 	if value == nil {
 		return appendLength(to, null)

@@ -105,7 +105,7 @@ func jsonbRefuses(value []byte) string {
 	return ""
 }
 
-// scanString reads on from the first byte inside a string to behind its closing quote.
+// scanString reads on from the first byte inside a string to the one after its closing quote.
 func scanString(value []byte, i int) (end int, reason string) {
 	quote := i
 	for {

@@ -154,7 +154,7 @@ func members(object []byte, wanted [4]string) (found [4][]byte) {
 	for len(rest) > 0 && rest[0] == '"' {
 		end := stringEnd(rest)
 		key := textOf(rest[:end])
-		rest = skipSpace(skipSpace(rest[end:])[1:]) // behind the colon
+		rest = skipSpace(skipSpace(rest[end:])[1:]) // after the colon
 		end = valueEnd(rest)
 		for i, name := range wanted {
 			if name != "" && string(key) == name {

@@ -9,7 +9,7 @@ import (
 	"ledgerindexer/store/internal/leadership"
 )
 
-// SnapshotWriter writes a snapshot, and updates behind it.
+// SnapshotWriter writes a snapshot, and updates after it.
 type SnapshotWriter interface {
 	BeginSnapshot(ctx context.Context, participantID string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error)
 	WriteSnapshotPage(

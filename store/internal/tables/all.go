@@ -44,7 +44,7 @@ const (
 		"SELECT FROM coverage v WHERE v.from_exclusive < s.activated_offset AND v.to_inclusive >= s.activated_offset)"
 )
 
-// totalsAside is true of totals of a reading of the history that is not shown: its records begin behind the seq that names it.
+// totalsAside is true of totals of a reading of the history that is not shown: its records begin after the seq that names it.
 const totalsAside = "set_aside(s.generation + 1) OR s.generation = (SELECT h.read_after FROM transactions_position h WHERE h.read_after > h.shown_after)"
 
 func key(columns ...string) []string { return columns }
