@@ -98,14 +98,13 @@ WITH views AS (
 )
 SELECT (SELECT count(*) FROM views) + (SELECT count(*) FROM reassignments) + (SELECT count(*) FROM unknown) + (SELECT count(*) FROM exact) AS removed;
 
--- name: LookupsForgetCreated :exec
--- Removes look-ups of contracts whose creation is stored now, with or without an answer.
+-- name: LookupsForgetCreated :one
+-- Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
 WITH gone AS (
     DELETE FROM lookups l USING (SELECT unnest(@contract_ids::text[]) AS contract_id) c
     WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM lookup_exact_payloads x USING gone g
-WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
+SELECT coalesce(array_agg(g.ledger_offset), '{}')::bigint[] AS ledger_offsets, coalesce(array_agg(g.node_id), '{}')::integer[] AS node_ids FROM gone g;
 
 -- name: FillLifetimesBegin :execrows
 -- Begins to compute lifetimes from an offset on.

@@ -10,9 +10,16 @@ WHERE EXISTS (SELECT FROM created c WHERE c.contract_id = w.contract_id AND c.le
    OR EXISTS (SELECT FROM shown_created c WHERE c.contract_id = w.contract_id);
 
 -- name: LookupsWant :exec
--- Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up.
+-- Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up. After a reset those are missing of
+-- contracts whose creation it removed. Who fills in history meanwhile sees the creation until the reset is committed, and adds none of them.
 INSERT INTO lookups (contract_id, ledger_offset, node_id)
 SELECT m.contract_id, m.ledger_offset, m.node_id FROM missing_lookups(@from_exclusive, @to_inclusive) m;
+
+-- name: LookupExactForget :exec
+-- Removes the exact values of answers that are gone.
+DELETE FROM lookup_exact_payloads x
+USING (SELECT unnest(@ledger_offsets::bigint[]) AS ledger_offset, unnest(@node_ids::integer[]) AS node_id) g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id;
 
 -- name: LookupsForget :exec
 DELETE FROM lookups WHERE status = 'wanted' AND contract_id = ANY (@contract_ids::text[]);

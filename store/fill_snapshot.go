@@ -170,8 +170,5 @@ func (l *BackfillWriter) show(ctx context.Context, tx pgx.Tx, at int64) error {
 	if err := l.store.db.Queries.SnapshotsKeep(ctx, tx, at); err != nil {
 		return fmt.Errorf("forget the other snapshots: %w", err)
 	}
-	if err := l.store.db.Queries.LookupsForgetCarried(ctx, tx); err != nil {
-		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
-	}
-	return nil
+	return writing.ForgetCarriedLookups(ctx, tx)
 }

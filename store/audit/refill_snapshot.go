@@ -134,8 +134,8 @@ func (r *Refiller) endSnapshot(ctx context.Context, tx pgx.Tx, scope ledger.Scop
 	if err != nil {
 		return fmt.Errorf("record in which scope the snapshot was read: %w", err)
 	}
-	if err := q.LookupsForgetCarried(ctx, tx); err != nil {
-		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
+	if err := writing.ForgetCarriedLookups(ctx, tx); err != nil {
+		return err
 	}
 	return writing.ForgetScopes(ctx, tx)
 }

@@ -443,17 +443,23 @@ func (q *Queries) FloorLower(ctx context.Context, db DBTX, stream string) error 
 	return err
 }
 
-const lookupsForgetCreated = `-- name: LookupsForgetCreated :exec
+const lookupsForgetCreated = `-- name: LookupsForgetCreated :one
 WITH gone AS (
     DELETE FROM lookups l USING (SELECT unnest($1::text[]) AS contract_id) c
     WHERE l.contract_id = c.contract_id RETURNING l.ledger_offset, l.node_id
 )
-DELETE FROM lookup_exact_payloads x USING gone g
-WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
+SELECT coalesce(array_agg(g.ledger_offset), '{}')::bigint[] AS ledger_offsets, coalesce(array_agg(g.node_id), '{}')::integer[] AS node_ids FROM gone g
 `
 
-// Removes look-ups of contracts whose creation is stored now, with or without an answer.
-func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) error {
-	_, err := db.Exec(ctx, lookupsForgetCreated, contractIds)
-	return err
+type LookupsForgetCreatedRow struct {
+	LedgerOffsets []int64 `db:"ledger_offsets"`
+	NodeIds       []int32 `db:"node_ids"`
+}
+
+// Removes look-ups of contracts whose creation is stored now, with or without an answer, and returns their places.
+func (q *Queries) LookupsForgetCreated(ctx context.Context, db DBTX, contractIds []string) (LookupsForgetCreatedRow, error) {
+	row := db.QueryRow(ctx, lookupsForgetCreated, contractIds)
+	var i LookupsForgetCreatedRow
+	err := row.Scan(&i.LedgerOffsets, &i.NodeIds)
+	return i, err
 }

@@ -11,6 +11,23 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const lookupExactForget = `-- name: LookupExactForget :exec
+DELETE FROM lookup_exact_payloads x
+USING (SELECT unnest($1::bigint[]) AS ledger_offset, unnest($2::integer[]) AS node_id) g
+WHERE x.ledger_offset = g.ledger_offset AND x.node_id = g.node_id
+`
+
+type LookupExactForgetParams struct {
+	LedgerOffsets []int64 `db:"ledger_offsets"`
+	NodeIds       []int32 `db:"node_ids"`
+}
+
+// Removes the exact values of answers that are gone.
+func (q *Queries) LookupExactForget(ctx context.Context, db DBTX, arg LookupExactForgetParams) error {
+	_, err := db.Exec(ctx, lookupExactForget, arg.LedgerOffsets, arg.NodeIds)
+	return err
+}
+
 const lookupSave = `-- name: LookupSave :one
 UPDATE lookups SET status = $1, reason = $2, looked_up_at = $3, template_ref = $4,
     created_at = $5, payload = $6, contract_key = $7, contract_key_hash = $8,
@@ -133,7 +150,8 @@ type LookupsWantParams struct {
 	ToInclusive   int64 `db:"to_inclusive"`
 }
 
-// Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up.
+// Adds look-ups for the events of a range whose contract has neither a stored creation nor a look-up. After a reset those are missing of
+// contracts whose creation it removed. Who fills in history meanwhile sees the creation until the reset is committed, and adds none of them.
 func (q *Queries) LookupsWant(ctx context.Context, db DBTX, arg LookupsWantParams) error {
 	_, err := db.Exec(ctx, lookupsWant, arg.FromExclusive, arg.ToInclusive)
 	return err

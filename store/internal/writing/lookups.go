@@ -3,6 +3,7 @@ package writing
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,4 +30,40 @@ func SaveLookup(ctx context.Context, tx pgx.Tx, r names.Numbers, lookup *ledger.
 		}
 	}
 	return true, CopyRows(ctx, tx, "lookup_exact_payloads", values)
+}
+
+// ForgetLookups removes the look-ups of contracts whose creation is stored, with their answers.
+func ForgetLookups(ctx context.Context, tx pgx.Tx, contracts []string) error {
+	if len(contracts) == 0 {
+		return nil
+	}
+	gone, err := queries.LookupsForgetCreated(ctx, tx, contracts)
+	if err == nil {
+		err = forgetExact(ctx, tx, dbsqlc.LookupExactForgetParams(gone))
+	}
+	if err != nil {
+		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
+	}
+	return nil
+}
+
+// ForgetCarriedLookups removes the look-ups of contracts whose creation is carried, with their answers.
+func ForgetCarriedLookups(ctx context.Context, tx pgx.Tx) error {
+	gone, err := queries.LookupsForgetCarried(ctx, tx)
+	if err == nil {
+		err = forgetExact(ctx, tx, dbsqlc.LookupExactForgetParams(gone))
+	}
+	if err != nil {
+		return fmt.Errorf("forget the look-ups of contracts that the snapshot brings: %w", err)
+	}
+	return nil
+}
+
+// forgetExact removes the exact values of look-ups that were removed. It is a statement of its own: the one that removed the look-ups may have
+// waited for one to be answered, and does not see the values of that answer.
+func forgetExact(ctx context.Context, tx pgx.Tx, gone dbsqlc.LookupExactForgetParams) error {
+	if len(gone.LedgerOffsets) == 0 {
+		return nil
+	}
+	return queries.LookupExactForget(ctx, tx, gone)
 }

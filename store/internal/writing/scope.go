@@ -79,14 +79,3 @@ func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64
 		next.AfterOffset, next.AfterNode = list[len(list)-1].ActivatedOffset, list[len(list)-1].ActivatedNodeID
 	}
 }
-
-// ForgetLookups removes the look-ups of contracts whose creation is stored, with their answers.
-func ForgetLookups(ctx context.Context, tx pgx.Tx, contracts []string) error {
-	if len(contracts) == 0 {
-		return nil
-	}
-	if err := queries.LookupsForgetCreated(ctx, tx, contracts); err != nil {
-		return fmt.Errorf("forget the look-ups of %d contracts: %w", len(contracts), err)
-	}
-	return nil
-}
