@@ -378,6 +378,31 @@ func TestASnapshotIsSealedBesideFillingIn(t *testing.T) {
 	}
 }
 
+// A snapshot that is sealed while the process that lowers the state floor waits for the sealer does not stay sealed either.
+func TestASnapshotIsSealedBesideALowerStateFloor(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	d.seeded(storetest.ActiveEntry(50, 0, "stays", "sync::1", 0))
+	l := d.leadBackfill(d.store())
+	require.NoError(t, l.Fill(ctx, storetest.Scope, life(0, 100, 50, []string{"stays"}, nil)))
+	at, _, done, err := l.FillState(ctx)
+	require.NoError(t, err)
+	require.False(t, done)
+	require.EqualValues(t, 100, at)
+	sealer := d.Begin("SELECT FROM indexer.floors WHERE stream = 'updates' FOR SHARE") // as Sealer.SealSnapshot does first
+	lowered := make(chan error, 1)
+	go func() { _, _, _, err := l.FillState(ctx); lowered <- err }()
+	d.WaitForLock("%FillStateKnown%")
+	_, err = sealer.Exec(ctx, `INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest)
+		VALUES ($1, 0, 100, now(), 'equal', 0, sha256(''))`, findings.SealedSnapshot)
+	require.NoError(t, err)
+	require.NoError(t, sealer.Commit(ctx))
+	require.NoError(t, <-lowered)
+	require.Equal(t, "0 0", d.Floors())
+	require.Empty(t, d.Rows("SELECT stream FROM indexer.verifications"))
+}
+
 func TestWhatIsUnfilled(t *testing.T) {
 	t.Parallel()
 	c := held.Ranges{{From: 10, To: 20}, {From: 20, To: 25}, {From: 40, To: 50}}
