@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -169,6 +170,47 @@ func TestALockHoldsNothingElseUp(t *testing.T) {
 	d.started()
 	d.WaitFor(`SELECT a.state = 'idle in transaction' AND a.backend_xid IS NULL AND a.backend_xmin IS NULL AND a.application_name = 'ledgerindexer updates lock'
 		FROM indexer.lock_holders('indexer.lead_updates') h JOIN pg_stat_activity a USING (pid) WHERE a.query = '-- ping'`)
+}
+
+// Who takes a lock looks nothing up in the catalog in the transaction that then holds it: an index that is being built concurrently meanwhile would wait
+// for that as long as the lock is held.
+func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	s := d.store()
+	d.Exec("CREATE TABLE public.indexed (n integer)")
+	conn, err := s.db.Connect(ctx, leadership.LockConfig(s.db, RoleUpdates))
+	require.NoError(t, err)
+	defer pg.Close(ctx, conn)
+	builder := d.Connect()
+	// Functions, because views could not be looked up while that table is locked.
+	const waits = `SELECT EXISTS (SELECT FROM pg_stat_get_activity(NULL) a JOIN pg_database d ON d.oid = a.datid
+		WHERE d.datname = current_database() AND a.wait_event_type = 'Lock' AND a.wait_event = $1 AND a.query LIKE $2)`
+	catalog := d.Begin("LOCK TABLE pg_catalog.pg_rewrite IN ACCESS EXCLUSIVE MODE")
+	type taken struct {
+		lock pgx.Tx
+		ok   bool
+		err  error
+	}
+	took, built := make(chan taken, 1), make(chan error, 1)
+	go func() {
+		lock, ok, err := session.TryHold(ctx, conn, RoleUpdates.Lead(), 0)
+		took <- taken{lock, ok, err}
+	}()
+	d.WaitFor(waits, "relation", "%lead_updates%")
+	go func() {
+		_, err := builder.Exec(ctx, "CREATE INDEX CONCURRENTLY indexed_n ON public.indexed (n)")
+		built <- err
+	}()
+	d.WaitFor(waits, "virtualxid", "CREATE INDEX CONCURRENTLY%")
+	require.NoError(t, catalog.Rollback(ctx))
+	held := <-took
+	require.NoError(t, held.err)
+	require.True(t, held.ok)
+	d.WaitFor("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('public.indexed_n')")
+	require.NoError(t, <-built)
+	require.NoError(t, held.lock.Rollback(ctx))
 }
 
 // A paused leader may hold a transaction open, in the middle of a batch or between two statements. Its successor ends

@@ -68,6 +68,10 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 			pg.Close(ctx, conn)
 		}
 	}()
+	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn) // before the lock's transaction, which takes no snapshot
+	if err != nil {
+		return nil, false, fmt.Errorf("ask for the session that is to hold the lock of role %s: %w", role, db.Unusable(err))
+	}
 	lock, locked, err := session.TryHold(ctx, conn, role.Lead(), lockIdleLimit)
 	if err != nil || !locked {
 		return nil, false, db.Unusable(err)
@@ -79,10 +83,6 @@ func Take(ctx context.Context, db *session.Database, role session.Role) (term *T
 	erased, err := redacted.Read(ctx, db.Queries, db.Pool) // after the epoch was raised: what is redacted from now on ends the term
 	if err != nil {
 		return nil, false, db.Unusable(err)
-	}
-	lockSession, err := db.Queries.LeadershipLockSession(ctx, conn)
-	if err != nil {
-		return nil, false, fmt.Errorf("ask for the session that holds the lock of role %s: %w", role, err)
 	}
 	pool, err := writerPool(db, role, epoch, lockSession)
 	if err != nil {

@@ -34,6 +34,11 @@ func (r Role) Turn() Lock { return Lock("turn_" + string(r)) }
 // Alone returns the statement that waits for the lock, and holds it until the transaction ends.
 func (l Lock) Alone() string { return "LOCK TABLE " + string(l) + " IN EXCLUSIVE MODE" }
 
+// seen returns a transaction that looks everything up in the catalog that Alone needs, so that the session knows it. It waits for no holder of the lock.
+func (l Lock) seen() string {
+	return "BEGIN; LOCK TABLE " + string(l) + " IN ACCESS SHARE MODE; COMMIT"
+}
+
 // Shared is like Alone, for a lock that others may share.
 func (l Lock) Shared() string { return "LOCK TABLE " + string(l) + " IN SHARE MODE" }
 
@@ -43,13 +48,14 @@ func (l Lock) Shared() string { return "LOCK TABLE " + string(l) + " IN SHARE MO
 func TryHold(ctx context.Context, db interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }, lock Lock, idle time.Duration) (tx pgx.Tx, ok bool, err error) {
-	if tx, err = db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}); err != nil {
+	// A look-up in the catalog takes a snapshot for a moment, and an index that is being built concurrently just then would wait for the whole
+	// transaction, as long as the lock is held. So they are made in a transaction before. SET takes no snapshot, as a query would.
+	begin := lock.seen() + "; BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = " + strconv.FormatInt(idle.Milliseconds(), 10)
+	if tx, err = db.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin}); err != nil {
 		return nil, false, fmt.Errorf("begin the transaction that holds lock %s: %w", lock, err)
 	}
-	// SET takes no snapshot, as a query would: an index that is being built concurrently at that moment would wait for the whole transaction.
-	_, err = tx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
 	version, _, _ := strings.Cut(tx.Conn().PgConn().ParameterStatus("server_version"), ".")
-	if major, parseErr := strconv.Atoi(version); err == nil && parseErr == nil && major >= 17 {
+	if major, parseErr := strconv.Atoi(version); parseErr == nil && major >= 17 {
 		_, err = tx.Exec(ctx, "SET LOCAL transaction_timeout = 0")
 	}
 	if err == nil {
