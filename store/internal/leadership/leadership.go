@@ -134,7 +134,8 @@ func (t *Term) keepLock(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		// Not ended by Close: that would cut the connection off, and the server would notice its end later.
+		// Not ended by Close: that would cut the connection off, and the server would notice its end later. Waiting longer, for the sake of a long
+		// transaction such as pruning, would gain two seconds: then the server has ended the session itself, which heard nothing meanwhile.
 		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
 		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
