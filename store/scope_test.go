@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/store/internal/storetest"
 )
 
 // What a scope shows of another one is said alike in Go and in SQL.
@@ -38,4 +39,28 @@ func TestScopesAreComparedAlike(t *testing.T) {
 		}
 	}
 	require.Greater(t, shows, len(scopes))
+}
+
+// What was written ahead in the scope before goes with it, and is read again in the scope in force.
+func TestAChangeOfTheScopeRemovesWhatIsAhead(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	ctx := t.Context()
+	up := d.started()
+	require.NoError(t, up.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(10, 20)))
+	require.NoError(t, up.WriteAhead(ctx, storetest.Scope, storetest.OneCreation(30, 40)))
+	up.Close()
+	up = d.leadUpdates(d.store())
+	scope := storetest.Scope
+	scope.Parties = []string{"alice"}
+	changed, err := up.ChangeScope(ctx, scope)
+	require.NoError(t, err)
+	require.True(t, changed)
+	require.Equal(t, []string{"0 10"}, d.Coverage())
+	require.Empty(t, d.Facts(10, 100))
+	require.NoError(t, up.Append(ctx, scope, storetest.OneCreation(10, 20)))
+	require.NoError(t, up.WriteAhead(ctx, scope, storetest.OneCreation(20, 40)))
+	require.NoError(t, up.MoveWatermark(ctx, scope, 20, 40))
+	require.Empty(t, d.differences(up.store))
 }

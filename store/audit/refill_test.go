@@ -82,6 +82,32 @@ func TestWhatIsBackInTheScope(t *testing.T) {
 	require.Empty(t, list)
 }
 
+// What was sealed in a scope that lacks something of the one in force is not verified any more: it is read again.
+func TestWhatIsToBeReadAgainIsNotSealed(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	s, ctx := d.store(), t.Context()
+	scope := ledger.Scope{Parties: []string{"alice"}, Shape: ledger.ShapeACSDelta}
+	l := d.leadUpdates(s)
+	require.NoError(t, l.Start(ctx, "participant::1", scope, 0, true))
+	page := storetest.OneCreation(0, 10)
+	require.NoError(t, l.Append(ctx, scope, page))
+	_, err := l.SealUpdates(ctx, page[0])
+	require.NoError(t, err)
+	require.Equal(t, "10", d.verifiedOffset())
+	l.UpdatesWriter.Close()
+	scope.Parties = []string{"alice", "bob"}
+	d.changeScope(s, scope)
+	require.Empty(t, d.windows())
+	require.Equal(t, "0", d.verifiedOffset())
+	d.refill(s, func(r *Refiller, scope ledger.Scope) error { return r.Refill(ctx, scope, page[0]) })
+	_, err = d.leadUpdates(s).SealUpdates(ctx, page[0])
+	require.NoError(t, err)
+	require.Equal(t, "10", d.verifiedOffset())
+	require.Empty(t, d.damaged(s))
+}
+
 // An entry of an unknown kind is stored once after the snapshot was read again, in which it may have another place.
 func TestUnknownEntriesOfASnapshotThatIsReadAgain(t *testing.T) {
 	t.Parallel()
