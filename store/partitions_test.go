@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/ledger"
@@ -33,6 +35,38 @@ func TestAttachedPartitionsAreAnnounced(t *testing.T) {
 		JOIN pg_attribute a ON a.attrelid = p.oid AND a.attname IN ('ledger_offset', 'deactivated_offset') AND a.attnum = ANY (
 			SELECT unnest(k.partattrs::smallint[]) FROM pg_partitioned_table k WHERE k.partrelid = p.oid)
 		GROUP BY 1 ORDER BY 1`))
+}
+
+// Whoever attached a partition may end, or fail, before it is announced. Who needs the next one, or reads the list of partitions first, announces it.
+func TestPartitionsAreAnnouncedAfterAKill(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	set := func(write func(context.Context, func(context.Context, pgx.Tx) error) error) *partitions.Set {
+		return partitions.New(l.store.db.Queries, l.term.Pool, write, l.store.db.Config.Logger, 0)
+	}
+	announced := func(relation string) string {
+		return d.Row(`SELECT a.xmin::text::bigint > max(i.xmin::text::bigint) AND coalesce(a.attstattarget, -1) < 0 FROM pg_inherits i JOIN pg_attribute a ON a.attrelid = i.inhparent
+			WHERE i.inhparent = ('indexer.' || $1::text)::regclass AND a.attname = 'ledger_offset' GROUP BY a.xmin, a.attstattarget`, relation)
+	}
+	killed := errors.New("killed")
+	for relation, again := range map[string]bool{"topology_events": true, "reassignments": false} {
+		writes := 0
+		ending := set(func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
+			if writes++; writes == 2 {
+				return killed
+			}
+			return l.term.Write(ctx, fn)
+		})
+		require.ErrorIs(t, ending.Ensure(t.Context(), relation, slices.Values([]int64{1})), killed)
+		require.Equal(t, "false", announced(relation))
+		next, needed := set(l.term.Write), "interface_views"
+		if again {
+			next, needed = ending, relation
+		}
+		require.NoError(t, next.Ensure(t.Context(), needed, slices.Values([]int64{1})))
+		require.Equal(t, "true", announced(relation))
+	}
 }
 
 // Partitions that are being vacuumed, or analyzed, hold up no new ones.

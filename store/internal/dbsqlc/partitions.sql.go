@@ -37,3 +37,33 @@ func (q *Queries) PartitionList(ctx context.Context, db DBTX) ([]Partitions, err
 	}
 	return items, nil
 }
+
+const partitionsUnannounced = `-- name: PartitionsUnannounced :many
+SELECT c.relname::text AS relation
+FROM pg_catalog.pg_partitioned_table p
+JOIN pg_catalog.pg_class c ON c.oid = p.partrelid
+JOIN pg_catalog.pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
+WHERE c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass) AND a.attstattarget >= 0
+ORDER BY 1
+`
+
+// The tables with a partition that was attached and not announced, by the mark that package partitions leaves in between.
+func (q *Queries) PartitionsUnannounced(ctx context.Context, db DBTX) ([]string, error) {
+	rows, err := db.Query(ctx, partitionsUnannounced)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var relation string
+		if err := rows.Scan(&relation); err != nil {
+			return nil, err
+		}
+		items = append(items, relation)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

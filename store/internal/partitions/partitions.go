@@ -187,6 +187,7 @@ func nextPartition(spans []span, offset, width int64) span {
 	return next
 }
 
+// load reads which partitions there are. It announces those that were not announced, because whoever attached them ended, or failed, in between.
 func (p *Set) load(ctx context.Context) error {
 	rows, err := p.queries.PartitionList(ctx, p.db)
 	if err != nil {
@@ -195,6 +196,15 @@ func (p *Set) load(ctx context.Context) error {
 	spans := map[string][]span{}
 	for _, row := range rows {
 		spans[row.Relation] = append(spans[row.Relation], span{row.FromOffset, row.ToOffset})
+	}
+	left, err := p.queries.PartitionsUnannounced(ctx, p.db)
+	if err != nil {
+		return fmt.Errorf("ask for partitions that were not announced: %w", err)
+	}
+	for _, relation := range left {
+		if err := p.announce(ctx, relation); err != nil {
+			return err
+		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,8 +254,13 @@ func (p *Set) attach(ctx context.Context, relation string, s span) error {
 	if err != nil {
 		return err
 	}
+	mark, err := changeSQL(relation, unannounced)
+	if err != nil {
+		return err
+	}
+	statements := slices.Concat([]string{create}, attachSQL(relation, s), []string{mark})
 	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
-		for _, statement := range append([]string{create}, attachSQL(relation, s)...) {
+		for _, statement := range statements {
 			if _, err := tx.Exec(ctx, statement); err != nil {
 				return fmt.Errorf("attach partition of %s for offsets %d to %d: %w", relation, s.from, s.to, err)
 			}
@@ -259,17 +274,28 @@ func (p *Set) attach(ctx context.Context, relation string, s span) error {
 // the partition's rows, and write none, until the next change of the table; this is that change. It changes the parent alone: a
 // partition that is being vacuumed would make it wait, and the vacuum end early.
 func (p *Set) announce(ctx context.Context, relation string) error {
-	column, err := partitionColumn(relation)
+	change, err := changeSQL(relation, announced)
 	if err != nil {
 		return err
 	}
-	change := fmt.Sprintf("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS -1", quoted(relation), column) // its default
 	return p.alter(ctx, relation, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, change); err != nil {
 			return fmt.Errorf("announce a partition of %s: %w", relation, err)
 		}
 		return nil
 	})
+}
+
+// Statistics targets of the column by which a table is partitioned. It has the first one from the transaction that attaches a partition to the one that announces
+// it, so that who reads the list next knows if that is missing. To whoever analyzes the table in between it is what the other one, which is none, stands for.
+const (
+	unannounced = 100
+	announced   = -1
+)
+
+func changeSQL(relation string, statistics int) (string, error) {
+	column, err := partitionColumn(relation)
+	return fmt.Sprintf("ALTER TABLE ONLY %s ALTER COLUMN %s SET STATISTICS %d", quoted(relation), column, statistics), err
 }
 
 // alter changes a table, and tries again where something else locks it.
