@@ -144,9 +144,10 @@ func TestFilesOutliveKills(t *testing.T) {
 				out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 				require.NoError(t, err, string(out))
 			}
+			kills := 0
 			same := func() {
 				t.Helper()
-				killUntilDone(t, random, env, program, "export", "--updates=20", "--to", to)
+				kills += killUntilDone(t, random, env, program, "export", "--updates=20", "--to", to)
 				place.late.Store(false)
 				ran("export", "--updates=20", "--check", "--to", to)
 				ran("export", "--updates=20", "--to", whole)
@@ -166,14 +167,17 @@ func TestFilesOutliveKills(t *testing.T) {
 			same()
 
 			other := throwaway.Migrated(t, migrate)
-			killUntilDone(t, random, []string{"INDEXER_DATABASE_URL=" + other}, program, "import", to)
+			kills += killUntilDone(t, random, []string{"INDEXER_DATABASE_URL=" + other}, program, "import", to)
 			requireAlike(t, everythingShown(t, database), everythingShown(t, other))
-			floor := watermarkOf(t, database) / 2
-			_, err = RunPrune(t.Context(), config.Database{DatabaseURL: other}, store.PruneBefore{Offset: new(ledger.Offset(floor))}, true, testLogger(t))
+			middle := ledger.Offset(watermarkOf(t, database) / 2)
+			plan, _, err := RunPruneExported(t.Context(), config.Database{DatabaseURL: database}, &store.PruneBefore{Offset: &middle}, to, false, testLogger(t))
 			require.NoError(t, err)
-			killUntilDone(t, random, env, program, "prune", "--exported", to, "--before", fmt.Sprint(floor), "--apply")
+			_, err = RunPrune(t.Context(), config.Database{DatabaseURL: other}, store.PruneBefore{Offset: new(plan.Floor + 1)}, true, testLogger(t))
+			require.NoError(t, err)
+			kills += killUntilDone(t, random, env, program, "prune", "--exported", to, "--before", fmt.Sprint(middle), "--apply")
 			requireAlike(t, everythingShown(t, other), everythingShown(t, database))
 			same()
+			require.Positive(t, kills, "beside those of exports that follow")
 		})
 	}
 }

@@ -631,10 +631,14 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, last.From, plan.Floor, "something stays")
 	require.Contains(t, held.Why, last.Name())
-	plan, held, err = pruneHeld(wrote[1].To-3, false)
+	plan, held, err = pruneHeld(wrote[1].To+1, false)
 	require.NoError(t, err)
-	require.Equal(t, wrote[1].To-4, plan.Floor)
+	require.Equal(t, wrote[1].To, plan.Floor)
 	require.Empty(t, held.Why)
+	plan, held, err = pruneHeld(wrote[1].To, false)
+	require.NoError(t, err)
+	require.Equal(t, wrote[0].To, plan.Floor, "of a range nothing or all: an export could not write the rest of it again")
+	require.Contains(t, held.Why, wrote[1].Name())
 
 	// What is not as it was written, or is of something else.
 	for n, what := range []string{"has another SHA-256", "bytes instead of", "is missing"} {
@@ -694,9 +698,12 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.Equal(t, last.To, plan.Floor)
 	require.Contains(t, held.Why, fmt.Sprintf("has what is after offset %d", last.To))
 
-	// It goes in parts, also in the middle of a range, and what went is read in the files.
+	// It goes in parts, also of what was pruned without an export in the middle of a range, and what went is read in the files.
 	kept := texts(t, database, "SELECT ledger_offset || ' ' || node_id || ' ' || contract_id FROM ledger.created_events WHERE ledger_offset <= $1", int64(last.To))
-	for _, before := range []ledger.Offset{wrote[1].To - 3, wrote[2].To - 5, wrote[2].To + 1, 0} {
+	for n, before := range []ledger.Offset{wrote[1].To, wrote[2].To, wrote[2].To + 1, 0} {
+		if n == 2 {
+			prune(t, database, int64(wrote[2].To-5))
+		}
 		plan, _, err := pruneHeld(before, true)
 		require.NoError(t, err)
 		require.Equal(t, []string{fmt.Sprint(plan.Floor)}, texts(t, database, "SELECT ledger.oldest_offset()::text"))

@@ -31,7 +31,7 @@ func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore
 	return plan, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error { return leader.Prune(ctx, plan.Floor) }, plan.Floor)
 }
 
-// RunPruneExported is RunPrune for what the export in a place holds: it goes no further. Without before (nil) it goes as far as whole ranges do. The error is
+// RunPruneExported is RunPrune for what the export in a place holds: whole ranges, and nothing else. Without before (nil) it goes as far as something stays. The error is
 // a *ledger.Problem also where the files are not whole, or not of what is stored.
 func RunPruneExported(
 	ctx context.Context, cfg config.Database, before *store.PruneBefore, from string, apply bool, logger *slog.Logger,

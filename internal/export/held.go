@@ -18,7 +18,7 @@ import (
 
 // Held says how much of a database the files of an export hold.
 type Held struct {
-	To  ledger.Offset // the files hold everything that the database shows up to here
+	To  ledger.Offset // the end of a range: the files hold everything that the database shows up to here
 	Why string        // why that is less than was asked for, with the file; empty: it is not less
 	// Compared is the end of the last range of which files were compared, and Change the number of the newest change (ledger.rewrites) before. As long as
 	// nothing up to there changes after that, no export removes these files.
@@ -26,9 +26,9 @@ type Held struct {
 	Change   int64
 }
 
-// Holds compares the files of an export with a database, up to an offset: each file must be as it was written, and have the rows that the
-// database still has of its range. Offset 0 stands for the end of the last range that is followed by something in the database. Files of
-// what was pruned completely are not read; they only have to exist. Errors are a *ledger.Problem if an export could not continue there, a
+// Holds compares the files of an export with a database, range by range up to an offset, 0 being as far as something stays in the database: each file must
+// be as it was written, and have the rows that the database still has of its range. A range that goes on behind the offset is left out: of one that was pruned in part
+// no export could write again what changes in the rest. Files of what was pruned completely are not read; they only have to exist. Errors are a *ledger.Problem if an export could not continue there, a
 // range has changed since, or a file has other rows. A database that can't be pruned yet returns an empty Held.
 func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (held Held, err error) {
 	c := catalog{place: place}
@@ -50,8 +50,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	if err != nil || !state.Started || state.Incomplete {
 		return held, err
 	}
-	whole := upTo == 0
-	if whole {
+	if upTo == 0 {
 		upTo = state.Watermark - 1
 	}
 	outdated, gap, err := plan(place.String(), c.done, state, state.Watermark)
@@ -70,8 +69,8 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	}
 	for n := range c.done {
 		m := &c.done[n]
-		if whole && m.From < held.To && m.To > held.To {
-			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d, as the database does, and something has to stay", m.Name(), place, m.To)
+		if m.From < held.To && m.To > held.To {
+			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d: a range is pruned as a whole, and something has to stay", m.Name(), place, m.To)
 		}
 		if m.From >= held.To {
 			break
