@@ -136,6 +136,9 @@ func (f *folder) Write(_ context.Context, name string, fill func(io.Writer) erro
 		if err != nil { // if it can't be removed, the next export removes it
 			_ = f.root.Remove(unfinished)
 		}
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			err = fmt.Errorf("%w; make room there, and run the command again: it continues where it was", err)
+		}
 	}()
 	buffered := bufio.NewWriterSize(file, 1<<18)
 	if err := fill(buffered); err != nil {
