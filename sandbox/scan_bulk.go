@@ -3,7 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -151,7 +151,7 @@ func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 		}
 		for n, object := range f.objects {
 			sum := sha256.Sum256(object)
-			refs = append(refs, ref{"http://" + r.Host + s.opts.BulkPrefix + pathBulkDownload + url.PathEscape(f.key(n)), hex.EncodeToString(sum[:])})
+			refs = append(refs, ref{"http://" + r.Host + s.opts.BulkPrefix + pathBulkDownload + url.PathEscape(f.key(n)), base64.StdEncoding.EncodeToString(sum[:])})
 		}
 		token = f.end
 	}

@@ -3,7 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -43,7 +43,7 @@ func (c *client) bulk(t *testing.T, size int) (lines []map[string]any, keys []st
 			keys = append(keys, strings.TrimPrefix(at.Path, pathBulkDownload))
 			object := c.do(http.MethodGet, at.EscapedPath(), "").body
 			sum := sha256.Sum256(object)
-			require.Equal(t, ref.(map[string]any)["digest"], hex.EncodeToString(sum[:]))
+			require.Equal(t, ref.(map[string]any)["digest"], base64.StdEncoding.EncodeToString(sum[:]))
 			text, err := decoder.DecodeAll(object, nil)
 			require.NoError(t, err)
 			require.True(t, bytes.HasSuffix(text, []byte("\n")))

@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -40,7 +41,28 @@ type bulkRequest struct {
 
 type bulkRef struct {
 	URL    string `json:"url"`
-	Digest string `json:"digest"` // sha256 of the file, in hexadecimal digits
+	Digest string `json:"digest"`
+}
+
+// digest is the SHA-256 of a file.
+type digest [sha256.Size]byte
+
+// String writes a digest in base64, as services do.
+func (d digest) String() string { return base64.StdEncoding.EncodeToString(d[:]) }
+
+// sum returns the digest of a file. Services send it in base64. A list that was written by hand may have the hexadecimal digits that
+// sha256sum prints.
+func (r *bulkRef) sum() (d digest, err error) {
+	var sum []byte
+	if len(r.Digest) == hex.EncodedLen(len(d)) {
+		sum, err = hex.DecodeString(r.Digest)
+	} else {
+		sum, err = base64.StdEncoding.DecodeString(r.Digest)
+	}
+	if err != nil || copy(d[:], sum) != len(d) || len(sum) != len(d) {
+		return d, fmt.Errorf("the digest of a bulk file is no SHA-256: %q of %q", r.Digest, r.URL)
+	}
+	return d, nil
 }
 
 // key returns the key of a file: folder and name. The key is requested from the service itself, whatever host the URL names, so that no
@@ -55,6 +77,14 @@ func (r *bulkRef) key() (string, error) {
 		return "", fmt.Errorf("the address of a bulk file does not end in a key: %q", r.URL)
 	}
 	return key, nil
+}
+
+// parse returns the key and the digest of a file.
+func (r *bulkRef) parse() (key string, sum digest, err error) {
+	if key, err = r.key(); err == nil {
+		sum, err = r.sum()
+	}
+	return key, sum, err
 }
 
 // DownloadFiles downloads the bulk files that the service has now into a folder, and writes the list that [OpenFiles] needs. It does not
@@ -94,12 +124,12 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, got func(n, 
 		return err
 	}
 	for i := range list.Refs {
-		key, err := list.Refs[i].key()
+		key, sum, err := list.Refs[i].parse()
 		if err != nil {
 			return filesProblem(err)
 		}
 		if _, err := os.Stat(filepath.Join(folder, filepath.FromSlash(key))); err != nil {
-			if err := u.download(ctx, folder, key, list.Refs[i].Digest); err != nil {
+			if err := u.download(ctx, folder, key, sum); err != nil {
 				return fmt.Errorf("download bulk file %s: %w", key, err)
 			}
 		}
@@ -111,8 +141,8 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, got func(n, 
 }
 
 // download downloads a file, and retries errors that may be temporary.
-func (u *Updates) download(ctx context.Context, folder, key, digest string) error {
-	return retryBriefly(ctx, func() error { return u.downloadOnce(ctx, folder, key, digest) })
+func (u *Updates) download(ctx context.Context, folder, key string, sum digest) error {
+	return retryBriefly(ctx, func() error { return u.downloadOnce(ctx, folder, key, sum) })
 }
 
 func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
@@ -154,7 +184,7 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 }
 
 // downloadOnce downloads a file, and gives it its name when its digest is right.
-func (u *Updates) downloadOnce(ctx context.Context, folder, key, digest string) error {
+func (u *Updates) downloadOnce(ctx context.Context, folder, key string, sum digest) error {
 	const operation = "bulk-download"
 	path := pathBulkDownload + url.PathEscape(key)
 	a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: path, MaxBytes: maxObject, Binary: true})
@@ -162,8 +192,8 @@ func (u *Updates) downloadOnce(ctx context.Context, folder, key, digest string) 
 		return u.client.explain(err, purpose{method: http.MethodGet, path: path})
 	}
 	defer jsonhttp.Release(a.Body)
-	if sum := sha256.Sum256(a.Body); hex.EncodeToString(sum[:]) != strings.ToLower(digest) {
-		return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("its digest is %x, and should be %s", sum, digest))}
+	if got := digest(sha256.Sum256(a.Body)); got != sum {
+		return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("its digest is %s, and should be %s", got, sum))}
 	}
 	to := filepath.Join(folder, filepath.FromSlash(key))
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

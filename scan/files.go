@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -56,25 +55,25 @@ func (l *fileList) write(folder string) error {
 
 // add adds files that are not in the list.
 func (l *fileList) add(folder string, refs []bulkRef) error {
-	known := map[string]string{}
+	known := map[string]digest{}
 	for i := range l.Refs {
-		key, err := l.Refs[i].key()
+		key, sum, err := l.Refs[i].parse()
 		if err != nil {
 			return filesProblem(err)
 		}
-		known[key] = l.Refs[i].Digest
+		known[key] = sum
 	}
 	for i := range refs {
-		key, err := refs[i].key()
+		key, sum, err := refs[i].parse()
 		if err != nil {
 			return filesProblem(err)
 		}
-		switch digest, there := known[key]; {
+		switch listed, there := known[key]; {
 		case !there:
 			l.Refs = append(l.Refs, refs[i])
-		case !strings.EqualFold(digest, refs[i].Digest):
+		case listed != sum:
 			return &ledger.Problem{
-				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, refs[i].Digest, folder, digest),
+				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, sum, folder, listed),
 				Do:   "find out which is right; give --files another folder to download all files again",
 			}
 		}
@@ -90,9 +89,10 @@ type Files struct {
 }
 
 type file struct {
-	path, key, digest string
-	start, end        string // of its folder
-	number            int    // in its folder
+	path, key  string
+	digest     digest
+	start, end string // of its folder
+	number     int    // in its folder
 }
 
 // OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
@@ -115,11 +115,11 @@ func OpenFiles(folder string) (*Files, error) {
 		return nil, filesProblem(fmt.Errorf("%s does not say of which network they are (dso_party_id)", filepath.Join(folder, listName)))
 	}
 	for i := range list.Refs {
-		key, err := list.Refs[i].key()
+		key, sum, err := list.Refs[i].parse()
 		if err != nil {
 			return nil, filesProblem(err)
 		}
-		one := file{path: filepath.Join(folder, filepath.FromSlash(key)), key: key, digest: list.Refs[i].Digest}
+		one := file{path: filepath.Join(folder, filepath.FromSlash(key)), key: key, digest: sum}
 		if err := one.parse(); err != nil {
 			return nil, filesProblem(err)
 		}
@@ -215,9 +215,9 @@ func (f *Files) check(i int) (b bounds, err error) {
 	if _, err := io.Copy(io.Discard, tee); err != nil { // what was not decompressed
 		return b, filesProblem(err)
 	}
-	if digest := hex.EncodeToString(sum.Sum(nil)); !strings.EqualFold(digest, one.digest) {
+	if got := digest(sum.Sum(nil)); got != one.digest {
 		return b, &ledger.Problem{
-			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", one.path, digest, one.digest),
+			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", one.path, got, one.digest),
 			Do:   "remove the file, and download it again (`backfill network --files` with --scan-url); nothing of it was stored",
 		}
 	}

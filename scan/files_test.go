@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -78,7 +79,7 @@ func (b *bulkFiles) is(key string, object []byte) {
 		b.keys = append(b.keys, key)
 	}
 	sum := sha256.Sum256(object)
-	b.objects[key], b.digests[key] = object, hex.EncodeToString(sum[:])
+	b.objects[key], b.digests[key] = object, base64.StdEncoding.EncodeToString(sum[:])
 }
 
 func (b *bulkFiles) refs() []bulkRef {
@@ -144,6 +145,16 @@ func TestBulkFilesAreRead(t *testing.T) {
 		require.NotEmpty(t, page.Updates)
 		break
 	}
+	byHand := bulkOf(t, 40, all)
+	for key, object := range byHand.objects {
+		sum := sha256.Sum256(object)
+		byHand.digests[key] = hex.EncodeToString(sum[:])
+	}
+	f, err = OpenFiles(byHand.folder(t))
+	require.NoError(t, err)
+	got, _, err := pagesOf(t, f, ledger.Range{To: f.End()})
+	require.NoError(t, err)
+	require.Equal(t, all, got)
 	quiet := bulkOf(t, 40, all[:50])
 	quiet.put(t, "2026-01-01T00:01:00Z~2026-01-01T00:02:00Z/updates_0.zstd", nil)
 	quiet.put(t, "2026-01-01T00:02:00Z~2026-01-01T00:03:00Z/updates_0.zstd", nil)
@@ -213,6 +224,7 @@ func TestListsOfBulkFiles(t *testing.T) {
 		}, "some are missing: those of the folder that begins at 2026-01-01T00:01:00Z"},
 		"a file":    {func(b *bulkFiles) { b.keys = slices.Delete(b.keys, 2, 3) }, "updates_2.zstd"},
 		"a name":    {func(b *bulkFiles) { b.is("somewhere/else.zstd", nil) }, "is not the key of a file of updates"},
+		"a digest":  {func(b *bulkFiles) { b.digests[b.keys[0]] = "1220" }, "is no SHA-256"},
 		"a way out": {func(b *bulkFiles) { b.is("../updates_0.zstd", nil) }, "does not end in a key"},
 	} {
 		b := bulkOf(t, 10, all)
