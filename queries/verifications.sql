@@ -59,8 +59,8 @@ WHERE ledger_offset > @from_exclusive AND ledger_offset <= @to_inclusive ORDER B
 
 -- name: VerificationSummary :one
 SELECT coalesce(verified_offset(), 0)::bigint AS verified_offset, coalesce(verified_seq(), 0)::bigint AS verified_seq,
-    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result IN ('not_shown', 'pruned')) AS not_shown,
-    count(*) AS windows
+    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
+    count(*) FILTER (WHERE v.result = 'pruned') AS pruned, count(*) AS windows
 FROM verifications v;
 
 -- name: VerificationsRemove :exec

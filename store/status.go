@@ -88,6 +88,7 @@ type Verified struct {
 	Windows   int64         `json:"windows"`           // that were sealed
 	Different int64         `json:"different_windows"` // of them differed
 	NotShown  int64         `json:"not_shown_windows"` // of them were not shown any more, and were not compared
+	Pruned    int64         `json:"pruned_windows"`    // of them are of records whose updates were pruned, and were not compared
 }
 
 // Status reads where the database stands.
@@ -213,7 +214,7 @@ func (s *Store) verified(ctx context.Context, db dbsqlc.DBTX) (Verified, error) 
 		return Verified{}, fmt.Errorf("read how far the database was verified: %w", err)
 	}
 	return Verified{
-		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different, NotShown: row.NotShown,
+		Offset: ledger.Offset(row.VerifiedOffset), Seq: row.VerifiedSeq, Windows: row.Windows, Different: row.Different, NotShown: row.NotShown, Pruned: row.Pruned,
 	}, nil
 }
 

@@ -195,6 +195,9 @@ func printVerified(line sayLine, v *status.Verified, history *status.History) {
 	if v.NotShown > 0 {
 		line(label, "%d of %d windows could not be compared: their source does not show them any more", v.NotShown, v.Windows)
 	}
+	if v.Pruned > 0 {
+		line(label, "%d of %d windows can't be compared: the updates that their records follow from were pruned", v.Pruned, v.Windows)
+	}
 	printFailure(line, v.Updates)
 	printFailure(line, v.HistoryTask)
 }

@@ -135,12 +135,14 @@ func TestStatusOfTheVerification(t *testing.T) {
 		INSERT INTO indexer.tasks (task, failed_at, failure) VALUES ('verification', '2026-01-01T11:00:00Z', 'no answer');
 		INSERT INTO indexer.verifications (stream, from_exclusive, to_inclusive, verified_at, result, differences, digest) VALUES
 			('updates', 5, 40, now(), 'equal', 0, sha256('')), ('updates', 40, 50, now(), 'different', 3, sha256('')),
-			('updates', 50, 60, now(), 'not_shown', 0, sha256(''))`)
+			('updates', 50, 60, now(), 'not_shown', 0, sha256('')),
+			('transactions', 0, 9, now(), 'pruned', 0, sha256('')), ('transactions', 9, 12, now(), 'pruned', 0, sha256(''))`)
 	require.NoError(t, err)
-	require.Contains(t, text(), "verified up to offset 40, 60 behind the watermark\n1 of 3 windows differ from their source: run `indexer verify --repair`\n"+
-		"1 of 3 windows could not be compared: their source does not show them any more\nfailed 2026-01-01T11:00:00Z: no answer")
+	require.Contains(t, text(), "verified up to offset 40, 60 behind the watermark\n1 of 5 windows differ from their source: run `indexer verify --repair`\n"+
+		"1 of 5 windows could not be compared: their source does not show them any more\n"+
+		"2 of 5 windows can't be compared: the updates that their records follow from were pruned\nfailed 2026-01-01T11:00:00Z: no answer")
 	require.Equal(t, map[string]any{
-		"offset": 40.0, "behind_offsets": 60.0, "seq": 0.0, "windows": 3.0, "different_windows": 1.0, "not_shown_windows": 1.0,
+		"offset": 40.0, "behind_offsets": 60.0, "seq": 0.0, "windows": 5.0, "different_windows": 1.0, "not_shown_windows": 1.0, "pruned_windows": 2.0,
 		"task": map[string]any{"failing": true, "failed_at": "2026-01-01T11:00:00Z", "failure": "no answer"},
 	}, statusOf(t, environ)["verified"])
 }

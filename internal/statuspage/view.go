@@ -333,6 +333,9 @@ func verifiedFacts(r *status.Report) (list []fact) {
 	if v.NotShown > 0 {
 		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more", terminal.Count(v.NotShown), terminal.Count(v.Windows))})
 	}
+	if v.Pruned > 0 {
+		list = append(list, fact{"Windows of what was pruned", fmt.Sprintf("%s of %s: the updates that their records follow from are not stored any more", terminal.Count(v.Pruned), terminal.Count(v.Windows))})
+	}
 	return list
 }
 

@@ -144,8 +144,8 @@ func (q *Queries) VerificationSet(ctx context.Context, db DBTX, arg Verification
 
 const verificationSummary = `-- name: VerificationSummary :one
 SELECT coalesce(verified_offset(), 0)::bigint AS verified_offset, coalesce(verified_seq(), 0)::bigint AS verified_seq,
-    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result IN ('not_shown', 'pruned')) AS not_shown,
-    count(*) AS windows
+    count(*) FILTER (WHERE v.result = 'different') AS different, count(*) FILTER (WHERE v.result = 'not_shown') AS not_shown,
+    count(*) FILTER (WHERE v.result = 'pruned') AS pruned, count(*) AS windows
 FROM verifications v
 `
 
@@ -154,6 +154,7 @@ type VerificationSummaryRow struct {
 	VerifiedSeq    int64 `db:"verified_seq"`
 	Different      int64 `db:"different"`
 	NotShown       int64 `db:"not_shown"`
+	Pruned         int64 `db:"pruned"`
 	Windows        int64 `db:"windows"`
 }
 
@@ -165,6 +166,7 @@ func (q *Queries) VerificationSummary(ctx context.Context, db DBTX) (Verificatio
 		&i.VerifiedSeq,
 		&i.Different,
 		&i.NotShown,
+		&i.Pruned,
 		&i.Windows,
 	)
 	return i, err
