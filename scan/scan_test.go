@@ -1,13 +1,16 @@
 package scan
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -264,4 +267,17 @@ func TestASilentService(t *testing.T) {
 			require.ErrorContains(t, err, "the server went silent for 20ms")
 		}
 	}
+}
+
+// Each request is observed under the name of its operation.
+func TestRequestsAreObserved(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	s := serve(t, answer(200, page("#1:0")))
+	c := client(t, Config{URL: s.URL, Observe: func(_ context.Context, operation string, status int, _ time.Duration, bytes int64) {
+		require.Equal(t, http.StatusOK, status)
+		require.Positive(t, bytes)
+		seen = append(seen, operation)
+	}})
+	require.ElementsMatch(t, slices.Collect(maps.Keys(each(t, c))), seen)
 }
