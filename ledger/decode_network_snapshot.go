@@ -27,19 +27,35 @@ func DecodeNetworkSnapshot(body []byte) (NetworkSnapshotPage, error) {
 	})
 }
 
+// DecodeNetworkContracts decodes contracts of a snapshot that a Scan service keeps in files: an object that has them as its list
+// created_events. All errors are *DecodeError.
+func DecodeNetworkContracts(body []byte) ([]NetworkContract, error) {
+	page, err := decode(body, answer{levels: 2, list: "created_events", plain: true}, func(d *decoder) (page NetworkSnapshotPage) {
+		networkContractsMembers.read(d, &page)
+		return page
+	})
+	return page.Contracts, err
+}
+
+var networkContractsMembers = membersOf(
+	must("created_events", readNetworkContracts),
+).withoutUnknown()
+
+func readNetworkContracts(d *decoder, p *NetworkSnapshotPage) {
+	for next := d.begin(); next && !d.refused; next = d.more() {
+		if len(p.Contracts) == mostElements {
+			d.refuse(errTooMany)
+			return
+		}
+		p.Contracts = append(p.Contracts, NetworkContract{})
+		networkContractMembers.read(d, &p.Contracts[len(p.Contracts)-1])
+	}
+}
+
 var networkSnapshotMembers = membersOf(
 	must("migration_id", func(d *decoder, p *NetworkSnapshotPage) { p.MigrationID = d.int64() }),
 	must("record_time", func(d *decoder, p *NetworkSnapshotPage) { p.RecordTime = d.time() }),
-	must("created_events", func(d *decoder, p *NetworkSnapshotPage) {
-		for next := d.begin(); next && !d.refused; next = d.more() {
-			if len(p.Contracts) == mostElements {
-				d.refuse(errTooMany)
-				return
-			}
-			p.Contracts = append(p.Contracts, NetworkContract{})
-			networkContractMembers.read(d, &p.Contracts[len(p.Contracts)-1])
-		}
-	}),
+	must("created_events", readNetworkContracts),
 	may("next_page_token", func(d *decoder, p *NetworkSnapshotPage) { p.Next = d.optionalInt64() }),
 ).withoutUnknown()
 

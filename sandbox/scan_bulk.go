@@ -18,6 +18,7 @@ import (
 // The paths of the bulk files (interface.md, "Updates of a network").
 const (
 	pathBulkUpdates  = "/v0/history/bulk/updates"
+	pathBulkSnapshot = "/v0/history/bulk/acs"
 	pathBulkDownload = "/v0/history/bulk/download/"
 )
 
@@ -31,12 +32,22 @@ type bulkFolder struct {
 	start, end string
 	to         int64    // the end in microseconds, inclusive
 	objects    [][]byte // compressed
+	active     [][]byte // the objects of the snapshot at the end; nil: there is none
+	upTo       int      // how many of the network's updates lie up to the end
 }
 
 // key returns the key of an object.
 func (f *bulkFolder) key(n int) string {
 	return fmt.Sprintf("%s~%s/updates_%d.zstd", f.start, f.end, n)
 }
+
+// activeKey is the key of an object of the snapshot at the end of a folder: it lies where the next folder of updates does.
+func (f *bulkFolder) activeKey(n int, every time.Duration) string {
+	return fmt.Sprintf("%s~%s/ACS_%d.zstd", f.end, bulkTime(f.to+every.Microseconds()), n)
+}
+
+// bulkTime is how the keys of objects write a time in microseconds.
+func bulkTime(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }
 
 // bulkFolders returns the folders that are written: those after whose end there is an update.
 func (s *Scan) bulkFolders() []bulkFolder {
@@ -66,29 +77,51 @@ func (s *Scan) makeFolders(v *networkView, n int) (folders []bulkFolder) {
 		end := at + every - 1 - (at+every-1)%every
 		if n := len(folders); n == 0 || folders[n-1].to < at {
 			if n > 0 {
-				s.fillFolder(&folders[n-1], lines)
-				start, lines = folders[n-1].end, nil
+				f := &folders[n-1]
+				f.objects, f.upTo = s.bulkObjects(slices.Collect(slices.Chunk(lines, s.opts.BulkLines))), i
+				f.active = s.activeObjects(v, f)
+				start, lines = f.end, nil
 			}
-			folders = append(folders, bulkFolder{start: start, end: time.UnixMicro(end).UTC().Format(time.RFC3339), to: end})
+			folders = append(folders, bulkFolder{start: start, end: bulkTime(end), to: end})
 		}
 		lines = append(lines, sortedKeys(item))
 	}
 	return folders[:max(0, len(folders)-1)]
 }
 
-// fillFolder makes the objects of a folder.
-func (s *Scan) fillFolder(f *bulkFolder, lines [][]byte) {
+// activeObjects makes the objects of the snapshot at the end of a folder, if the service took one then. Like the real service, it does not
+// look whether a page of contracts is the last one if it is full, and writes the line end of the empty page that follows.
+func (s *Scan) activeObjects(v *networkView, f *bulkFolder) [][]byte {
+	migration := v.migration(f.upTo) // the lowest with a later update
+	if at, ok := v.snapshotBefore(migration, f.to, s.opts.SnapshotEvery.Microseconds()); !ok || at != f.to {
+		return nil
+	}
+	list := v.snapshot(f.upTo)
+	var lines [][]byte
+	for i := range list {
+		lines = append(lines, sortedKeys(v.appendSnapshotContract(nil, &list[i], migration)))
+	}
+	pages := slices.Collect(slices.Chunk(lines, s.opts.BulkLines))
+	if len(lines)%s.opts.BulkLines == 0 {
+		pages = append(pages, nil)
+	}
+	return s.bulkObjects(pages)
+}
+
+// bulkObjects makes an object of each list of lines.
+func (s *Scan) bulkObjects(pages [][][]byte) (objects [][]byte) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		panic(err)
 	}
-	for chunk := range slices.Chunk(lines, s.opts.BulkLines) {
+	for _, page := range pages {
 		var object []byte
-		for frame := range slices.Chunk(append(bytes.Join(chunk, []byte{'\n'}), '\n'), bulkFrame) {
+		for frame := range slices.Chunk(append(bytes.Join(page, []byte{'\n'}), '\n'), bulkFrame) {
 			object = encoder.EncodeAll(frame, object)
 		}
-		f.objects = append(f.objects, object)
+		objects = append(objects, object)
 	}
+	return objects
 }
 
 // sortedKeys writes an object with its keys in order, as bulk files have them.
@@ -100,6 +133,41 @@ func sortedKeys(item []byte) []byte {
 		return item // rewritten into something else
 	}
 	return []byte(mustJSON(value))
+}
+
+// bulkRef says where an object is.
+type bulkRef struct {
+	URL    string `json:"url"`
+	Digest string `json:"digest"`
+}
+
+func (s *Scan) bulkRef(r *http.Request, key string, object []byte) bulkRef {
+	sum := sha256.Sum256(object)
+	return bulkRef{"http://" + r.Host + s.opts.BulkPrefix + pathBulkDownload + url.QueryEscape(key), base64.StdEncoding.EncodeToString(sum[:])}
+}
+
+// bulkSnapshot implements GET /v0/history/bulk/acs.
+func (s *Scan) bulkSnapshot(w http.ResponseWriter, r *http.Request) {
+	given := r.URL.Query().Get("at_or_before_record_time")
+	at, err := time.Parse(time.RFC3339Nano, given)
+	if err != nil {
+		writeScanError(w, http.StatusBadRequest, "The query parameter 'at_or_before_record_time' was malformed: "+given)
+		return
+	}
+	folders := s.bulkFolders()
+	for i := range slices.Backward(folders) {
+		f := &folders[i]
+		if f.active == nil || f.to > at.UnixMicro() {
+			continue
+		}
+		refs := []bulkRef{}
+		for n, object := range f.active {
+			refs = append(refs, s.bulkRef(r, f.activeKey(n, s.opts.BulkEvery), object))
+		}
+		writeValue(w, map[string]any{"record_time": f.end, "object_refs": refs})
+		return
+	}
+	writeScanError(w, http.StatusNotFound, "no snapshot in committed bulk storage yet")
 }
 
 // bulkUpdates implements POST /v0/history/bulk/updates. The token is the end of the last folder that was listed.
@@ -125,11 +193,7 @@ func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 		writeScanError(w, http.StatusBadRequest, refused)
 		return
 	}
-	type ref struct {
-		URL    string `json:"url"`
-		Digest string `json:"digest"`
-	}
-	refs := []ref{}
+	refs := []bulkRef{}
 	answer := map[string]any{}
 	folders := s.bulkFolders()
 	ends := len(folders) > 0 && folders[len(folders)-1].to >= times[1].UnixMicro() // everything that was asked for is written
@@ -150,8 +214,7 @@ func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 		for n, object := range f.objects {
-			sum := sha256.Sum256(object)
-			refs = append(refs, ref{"http://" + r.Host + s.opts.BulkPrefix + pathBulkDownload + url.PathEscape(f.key(n)), base64.StdEncoding.EncodeToString(sum[:])})
+			refs = append(refs, s.bulkRef(r, f.key(n), object))
 		}
 		token = f.end
 	}
@@ -167,19 +230,32 @@ func (s *Scan) bulkUpdates(w http.ResponseWriter, r *http.Request) {
 // bulkDownload implements GET /v0/history/bulk/download/{key}.
 func (s *Scan) bulkDownload(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.URL.Path, pathBulkDownload)
+	object, ok := s.bulkObject(key)
+	if !ok {
+		writeScanError(w, http.StatusNotFound, "Object "+key+" not found")
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if s.opts.RewriteObject != nil {
+		object = s.opts.RewriteObject(key, slices.Clone(object))
+	}
+	_, _ = w.Write(object) // the client may have gone
+}
+
+func (s *Scan) bulkObject(key string) (object []byte, ok bool) {
 	folders := s.bulkFolders()
 	for i := range folders {
-		for n, object := range folders[i].objects {
-			if folders[i].key(n) != key {
-				continue
+		f := &folders[i]
+		for n, object := range f.objects {
+			if f.key(n) == key {
+				return object, true
 			}
-			w.Header().Set("Content-Type", "application/octet-stream")
-			if s.opts.RewriteObject != nil {
-				object = s.opts.RewriteObject(key, slices.Clone(object))
+		}
+		for n, object := range f.active {
+			if f.activeKey(n, s.opts.BulkEvery) == key {
+				return object, true
 			}
-			_, _ = w.Write(object) // the client may have gone
-			return
 		}
 	}
-	writeScanError(w, http.StatusNotFound, "Object "+key+" not found")
+	return nil, false
 }

@@ -38,6 +38,7 @@ func (s *Scan) routes() {
 	}
 	if since(release, 0, 6, 0) {
 		s.paths["POST "+pathBulkUpdates] = s.bulkUpdates
+		s.paths["GET "+pathBulkSnapshot] = s.bulkSnapshot
 		s.begins["GET "+pathBulkDownload] = s.bulkDownload
 	}
 	if since(release, 0, 6, 1) {

@@ -22,6 +22,7 @@ import (
 
 const (
 	pathBulkUpdates  = "/v0/history/bulk/updates"
+	pathBulkSnapshot = "/v0/history/bulk/acs"
 	pathBulkDownload = "/v0/history/bulk/download/"
 
 	// beginning is the earliest time of a service's first folder.
@@ -87,18 +88,22 @@ func (r *bulkRef) parse() (key string, sum digest, err error) {
 	return key, sum, err
 }
 
-// DownloadFiles downloads the bulk files that the service has now into a folder, and writes the list that [OpenFiles] needs. It does not
-// download files again that are in the folder. A file gets its name when its digest was checked. got, if set, is called after each file
-// with the number of files that are there, and the number of all.
+// DownloadFiles downloads the bulk files of updates that the service has now into a folder, and writes the list that [OpenFiles] needs. With
+// snapshotUpTo it downloads those of the newest snapshot up to that offset too, of which it has all updates. It does not download files
+// again that are in the folder. A file gets its name when its digest was checked. got, if set, is called after each file with the number
+// of files that are there, and the number of all.
 //
 // Errors: a *ledger.Problem where the service has no bulk files, another network's are in the folder, or a digest has changed; an *Error,
 // which may be tried again, for the rest.
-func (u *Updates) DownloadFiles(ctx context.Context, folder string, got func(n, of int)) error {
+func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo *ledger.Offset, got func(n, of int)) error {
 	party, err := u.Party(ctx)
 	if err != nil {
 		return err
 	}
 	refs, err := u.listFiles(ctx)
+	if err == nil && snapshotUpTo != nil && len(refs) > 0 {
+		refs, err = u.listSnapshot(ctx, refs, *snapshotUpTo)
+	}
 	if err != nil {
 		return fmt.Errorf("list the bulk files: %w", err)
 	}
@@ -145,17 +150,17 @@ func (u *Updates) download(ctx context.Context, folder, key string, sum digest) 
 	return retryBriefly(ctx, func() error { return u.downloadOnce(ctx, folder, key, sum) })
 }
 
+// bulkList is an answer with files.
+type bulkList struct {
+	Refs  []bulkRef `json:"object_refs"`
+	Token string    `json:"next_page_token"`
+}
+
+// listFiles lists the files of updates that are written.
 func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
-	q := purpose{method: http.MethodPost, path: pathBulkUpdates}
 	r := bulkRequest{Start: beginning, End: time.Now().UTC().Format(recordTimeForm), Size: MaxPage}
 	for {
-		asked := jsonhttp.Request{Operation: "bulk-updates", Path: pathBulkUpdates, Body: r, MaxBytes: u.client.maxBody}
-		a, err := u.client.do(ctx, asked)
-		if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
-			err = fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
-		} else if err != nil {
-			err = u.client.explain(err, q)
-		}
+		page, err := u.askBulk(ctx, http.MethodPost, jsonhttp.Request{Operation: "bulk-updates", Path: pathBulkUpdates, Body: r, MaxBytes: u.client.maxBody})
 		if errors.Is(err, ledger.ErrNotOffered) {
 			return nil, &ledger.Problem{
 				What: "the Scan service offers no bulk files (POST " + pathBulkUpdates + ")", Err: err,
@@ -165,22 +170,59 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var page struct {
-			Refs  []bulkRef `json:"object_refs"`
-			Token string    `json:"next_page_token"`
-		}
-		if err = json.Unmarshal(a.Body, &page); err != nil {
-			err = u.client.misread(asked.Operation, a, fmt.Errorf("%s: %w", asked.Operation, err))
-		}
-		jsonhttp.Release(a.Body)
-		if err != nil {
-			return nil, u.client.explain(err, q)
-		}
 		if refs = append(refs, page.Refs...); page.Token == "" || len(page.Refs) == 0 || page.Token == r.Token { // what follows is not written yet
 			return refs, nil
 		}
 		r.Token = page.Token
 	}
+}
+
+// listSnapshot adds the files of the newest snapshot at or below an offset to those of updates. The snapshot is not newer than the updates,
+// of which a service may have written fewer.
+func (u *Updates) listSnapshot(ctx context.Context, updates []bulkRef, upTo ledger.Offset) ([]bulkRef, error) {
+	key, err := updates[len(updates)-1].key()
+	last := file{key: key}
+	if err == nil {
+		_, err = last.parse()
+	}
+	var end time.Time
+	if err == nil {
+		end, err = time.Parse(time.RFC3339Nano, last.end)
+	}
+	if err != nil {
+		return nil, filesProblem(err)
+	}
+	if _, before := upTo.NetworkPosition(); before.Before(end) {
+		end = before
+	}
+	at := end.UTC().Format(recordTimeForm)
+	page, err := u.askBulk(ctx, http.MethodGet, jsonhttp.Request{
+		Operation: "bulk-snapshot", Path: pathBulkSnapshot, Query: url.Values{"at_or_before_record_time": {at}}, MaxBytes: u.client.maxBody,
+	})
+	if errors.Is(err, ledger.ErrNotOffered) {
+		return nil, &ledger.Problem{
+			What: fmt.Sprintf("the Scan service has no snapshot in bulk files up to %s (GET %s)", at, pathBulkSnapshot), Err: err,
+			Do: "give a higher --at-offset or none; or seed from a snapshot without --files; or leave --active-only out to store all updates",
+		}
+	}
+	return append(updates, page.Refs...), err
+}
+
+// askBulk asks for a list of files. The error is ledger.ErrNotOffered where the service has none.
+func (u *Updates) askBulk(ctx context.Context, method string, asked jsonhttp.Request) (list bulkList, err error) {
+	q := purpose{method: method, path: asked.Path}
+	a, err := u.client.do(ctx, asked)
+	if refused, ok := errors.AsType[*Error](err); ok && (refused.Status == http.StatusNotImplemented || strings.Contains(refused.Message, "not configured")) {
+		return list, fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
+	}
+	if err != nil {
+		return list, u.client.explain(err, q)
+	}
+	defer jsonhttp.Release(a.Body)
+	if err := json.Unmarshal(a.Body, &list); err != nil {
+		return list, u.client.explain(u.client.misread(asked.Operation, a, fmt.Errorf("%s: %w", asked.Operation, err)), q)
+	}
+	return list, nil
 }
 
 // downloadOnce downloads a file, and gives it its name when its digest is right.

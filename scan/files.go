@@ -9,9 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/zstd"
@@ -83,9 +83,10 @@ func (l *fileList) add(folder string, refs []bulkRef) error {
 
 // Files are the bulk files of a network in a folder.
 type Files struct {
-	party string
-	files []file
-	last  ledger.Offset // of the last update
+	party     string
+	files     []file            // of updates, in order
+	snapshots map[string][]file // in order, by the time of the snapshot, where their folder begins
+	last      ledger.Offset     // of the last update
 }
 
 type file struct {
@@ -110,7 +111,7 @@ func OpenFiles(folder string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{party: list.Party}
+	f := &Files{party: list.Party, snapshots: map[string][]file{}}
 	if list.Party == "" {
 		return nil, filesProblem(fmt.Errorf("%s does not say of which network they are (dso_party_id)", filepath.Join(folder, listName)))
 	}
@@ -120,10 +121,15 @@ func OpenFiles(folder string) (*Files, error) {
 			return nil, filesProblem(err)
 		}
 		one := file{path: filepath.Join(folder, filepath.FromSlash(key)), key: key, digest: sum}
-		if err := one.parse(); err != nil {
+		ofSnapshot, err := one.parse()
+		if err != nil {
 			return nil, filesProblem(err)
 		}
-		f.files = append(f.files, one)
+		if ofSnapshot {
+			f.snapshots[one.start] = append(f.snapshots[one.start], one)
+		} else {
+			f.files = append(f.files, one)
+		}
 	}
 	if err := f.arrange(); err != nil {
 		return nil, err
@@ -138,18 +144,18 @@ func OpenFiles(folder string) (*Files, error) {
 	return f, nil
 }
 
-// parse reads folder and number from the key.
-func (f *file) parse() error {
-	folder, name, _ := strings.Cut(f.key, "/")
-	var ok bool
-	if f.start, f.end, ok = strings.Cut(folder, "~"); ok {
-		digits, begins := strings.CutPrefix(strings.TrimSuffix(name, ".zstd"), "updates_")
-		var err error
-		if f.number, err = strconv.Atoi(digits); err == nil && begins && strings.HasSuffix(name, ".zstd") && f.number >= 0 {
-			return nil
-		}
+// keyForm is the form of a file's key. Services of later releases than Splice 0.7 say in it how values are written.
+var keyForm = regexp.MustCompile(`^([^/~]+)~([^/~]+)/(updates|ACS)_(?:compact_json_)?([0-9]{1,9})\.zstd$`)
+
+// parse reads folder and number from the key. It reports whether the file is one of a snapshot, or else of updates.
+func (f *file) parse() (ofSnapshot bool, err error) {
+	parts := keyForm.FindStringSubmatch(f.key)
+	if parts == nil {
+		return false, fmt.Errorf("%q is not the key of a bulk file, START~END/updates_N.zstd or START~END/ACS_N.zstd", f.key)
 	}
-	return fmt.Errorf("%q is not the key of a file of updates, START~END/updates_N.zstd", f.key)
+	f.start, f.end = parts[1], parts[2]
+	f.number, err = strconv.Atoi(parts[4])
+	return parts[3] == "ACS", err
 }
 
 // arrange puts the files in the order of the history: folder after folder, each of which begins where another ends.
@@ -163,11 +169,8 @@ func (f *Files) arrange() error {
 	for ; folders[at] != nil; at = order[len(order)-1].end {
 		of := folders[at]
 		delete(folders, at)
-		slices.SortFunc(of, func(a, b file) int { return a.number - b.number })
-		for i, one := range of {
-			if one.number != i || one.end != of[0].end {
-				return missing(fmt.Sprintf("%s~%s/updates_%d.zstd", one.start, of[0].end, i))
-			}
+		if err := arrangeFolder(of, "updates"); err != nil {
+			return err
 		}
 		order = append(order, of...)
 	}
@@ -175,6 +178,22 @@ func (f *Files) arrange() error {
 		return missing(fmt.Sprintf("those of the folder that begins at %s", at))
 	}
 	f.files = order
+	for _, of := range f.snapshots {
+		if err := arrangeFolder(of, "ACS"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrangeFolder puts the files of a kind in a folder in order.
+func arrangeFolder(of []file, kind string) error {
+	slices.SortFunc(of, func(a, b file) int { return a.number - b.number })
+	for i, one := range of {
+		if one.number != i || one.end != of[0].end {
+			return missing(fmt.Sprintf("%s~%s/%s_%d.zstd", one.start, of[0].end, kind, i))
+		}
+	}
 	return nil
 }
 
@@ -194,30 +213,44 @@ func (f *Files) End() ledger.Offset { return f.last }
 // bounds are the first and the last update of a file; 0: it has none.
 type bounds struct{ first, last ledger.Offset }
 
-// check reads a file whole, and checks its digest, its compression, and that it ends with a whole line: nothing is taken from a file
-// that is damaged anywhere.
+// check reads a file of updates whole, and checks it.
 func (f *Files) check(i int) (b bounds, err error) {
-	one := &f.files[i]
-	source, err := os.Open(one.path)
+	ends, err := f.files[i].check()
+	if err != nil || len(ends.last) == 0 {
+		return b, err
+	}
+	for line, to := range map[*[]byte]*ledger.Offset{&ends.first: &b.first, &ends.last: &b.last} {
+		update, err := ledger.DecodeNetworkUpdate(*line, f.party)
+		if err != nil {
+			return b, fmt.Errorf("file %s: %w", f.files[i].path, err)
+		}
+		*to = update.Offset
+	}
+	return b, nil
+}
+
+// check reads a file whole, and checks its digest, its compression, and that it ends with a whole line: nothing is taken from a file
+// that is damaged anywhere. It returns the first and the last line.
+func (f *file) check() (ends lineEnds, err error) {
+	source, err := os.Open(f.path)
 	if err != nil {
-		return b, filesProblem(err)
+		return ends, filesProblem(err)
 	}
 	defer source.Close()
 	sum := sha256.New()
 	tee := io.TeeReader(source, sum)
 	decoder, err := zstd.NewReader(tee)
 	if err != nil {
-		return b, filesProblem(fmt.Errorf("file %s: %w", one.path, err))
+		return ends, filesProblem(fmt.Errorf("file %s: %w", f.path, err))
 	}
 	defer decoder.Close()
-	var ends lineEnds
 	_, unreadable := io.Copy(&ends, decoder)
 	if _, err := io.Copy(io.Discard, tee); err != nil { // what was not decompressed
-		return b, filesProblem(err)
+		return ends, filesProblem(err)
 	}
-	if got := digest(sum.Sum(nil)); got != one.digest {
-		return b, &ledger.Problem{
-			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", one.path, got, one.digest),
+	if got := digest(sum.Sum(nil)); got != f.digest {
+		return ends, &ledger.Problem{
+			What: fmt.Sprintf("the digest of file %s is %s, and should be %s: the file is damaged, or ends early", f.path, got, f.digest),
 			Do:   "remove the file, and download it again (`backfill network --files` with --scan-url); nothing of it was stored",
 		}
 	}
@@ -225,22 +258,12 @@ func (f *Files) check(i int) (b bounds, err error) {
 		unreadable = errors.New("its last line has no end")
 	}
 	if unreadable != nil {
-		return b, &ledger.Problem{
-			What: fmt.Sprintf("file %s has the right digest and ends early: %v", one.path, unreadable), Err: unreadable,
+		return ends, &ledger.Problem{
+			What: fmt.Sprintf("file %s has the right digest and ends early: %v", f.path, unreadable), Err: unreadable,
 			Do: "ask who runs the service that lists it, and take another service's files; nothing of it was stored",
 		}
 	}
-	if len(ends.last) == 0 {
-		return b, nil
-	}
-	for line, to := range map[*[]byte]*ledger.Offset{&ends.first: &b.first, &ends.last: &b.last} {
-		update, err := ledger.DecodeNetworkUpdate(*line, f.party)
-		if err != nil {
-			return b, fmt.Errorf("file %s: %w", one.path, err)
-		}
-		*to = update.Offset
-	}
-	return b, nil
+	return ends, nil
 }
 
 // lineEnds keeps the first and the last line of what is written to it.

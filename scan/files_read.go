@@ -103,31 +103,44 @@ func (f *Files) fileOf(at ledger.Offset) (int, error) {
 	return low, nil
 }
 
+// read decodes a file of updates, and calls take with each block of them, in order.
+func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledger.Update, bytes int64) error) error {
+	form := lines[ledger.Update]{list: "transactions", decode: func(body []byte) ([]ledger.Update, error) { return ledger.DecodeNetworkUpdates(body, 0, f.party) }}
+	return form.read(ctx, f.files[i].path, func(b *block[ledger.Update]) error { return take(i, b.items, b.bytes) })
+}
+
+// lines says what the lines of a file are, and how to decode many of them at once: as the members of a list in an object.
+type lines[T any] struct {
+	list   string
+	blank  bool // lines may be empty
+	decode func(body []byte) ([]T, error)
+}
+
 // block is some lines of a file, and what they are.
-type block struct {
-	updates []ledger.Update
-	bytes   int64
-	err     error
+type block[T any] struct {
+	items []T
+	bytes int64
+	err   error
 }
 
 // read decodes a file, several blocks at a time, and calls take with each, in order.
-func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledger.Update, bytes int64) error) error {
-	source, err := os.Open(f.files[i].path)
+func (l *lines[T]) read(ctx context.Context, path string, take func(*block[T]) error) error {
+	source, err := os.Open(path)
 	if err != nil {
 		return filesProblem(err)
 	}
 	defer source.Close()
 	decoder, err := zstd.NewReader(source)
 	if err != nil {
-		return filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
+		return filesProblem(fmt.Errorf("file %s: %w", path, err))
 	}
 	defer decoder.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	blocks := make(chan chan block, runtime.GOMAXPROCS(0))
+	blocks := make(chan chan block[T], runtime.GOMAXPROCS(0))
 	ended := make(chan error, 1)
 	go func() {
 		defer close(blocks)
-		ended <- f.split(ctx, i, bufio.NewReaderSize(decoder, blockBytes), blocks)
+		ended <- l.split(ctx, path, bufio.NewReaderSize(decoder, blockBytes), blocks)
 	}()
 	err = func() error {
 		for next := range blocks {
@@ -135,7 +148,7 @@ func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledg
 			if b.err != nil {
 				return b.err
 			}
-			if err := take(i, b.updates, b.bytes); err != nil {
+			if err := take(&b); err != nil {
 				return err
 			}
 		}
@@ -151,8 +164,8 @@ func (f *Files) read(ctx context.Context, i int, take func(i int, updates []ledg
 }
 
 // split cuts a file into blocks, and begins to decode each.
-func (f *Files) split(ctx context.Context, i int, lines *bufio.Reader, blocks chan<- chan block) error {
-	const head, tail = `{"transactions":[`, `]}`
+func (l *lines[T]) split(ctx context.Context, path string, text *bufio.Reader, blocks chan<- chan block[T]) error {
+	head, tail := `{"`+l.list+`":[`, `]}`
 	for line, ends := 0, false; !ends; {
 		body, n, first := append(make([]byte, 0, blockBytes+blockBytes/8), head...), 0, line
 		for n < blockUpdates && len(body) < blockBytes && !ends {
@@ -160,8 +173,9 @@ func (f *Files) split(ctx context.Context, i int, lines *bufio.Reader, blocks ch
 			if n > 0 {
 				body = append(body, ',')
 			}
+			from := len(body)
 			for {
-				part, err := lines.ReadSlice('\n')
+				part, err := text.ReadSlice('\n')
 				body = append(body, part...)
 				if err == nil {
 					break
@@ -172,13 +186,18 @@ func (f *Files) split(ctx context.Context, i int, lines *bufio.Reader, blocks ch
 					break
 				}
 				if !errors.Is(err, bufio.ErrBufferFull) {
-					return filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
+					return filesProblem(fmt.Errorf("file %s: %w", path, err))
 				}
 				if len(body)-begun > longestLine {
-					return filesProblem(fmt.Errorf("file %s: line %d is larger than any update", f.files[i].path, line+1))
+					return filesProblem(fmt.Errorf("file %s: line %d is larger than any update", path, line+1))
 				}
 			}
-			if !ends {
+			switch {
+			case ends:
+			case l.blank && len(body) == from+1:
+				body = body[:begun]
+				line++
+			default:
 				n++
 				line++
 			}
@@ -186,7 +205,7 @@ func (f *Files) split(ctx context.Context, i int, lines *bufio.Reader, blocks ch
 		if n == 0 {
 			break
 		}
-		next := make(chan block, 1)
+		next := make(chan block[T], 1)
 		select {
 		case blocks <- next:
 		case <-ctx.Done():
@@ -194,11 +213,11 @@ func (f *Files) split(ctx context.Context, i int, lines *bufio.Reader, blocks ch
 		}
 		body = append(body, tail...)
 		go func() {
-			updates, err := ledger.DecodeNetworkUpdates(body, 0, f.party)
+			items, err := l.decode(body)
 			if err != nil {
-				err = fmt.Errorf("file %s, after line %d: %w", f.files[i].path, first, err)
+				err = fmt.Errorf("file %s, after line %d: %w", path, first, err)
 			}
-			next <- block{updates, int64(len(body)), err}
+			next <- block[T]{items, int64(len(body)), err}
 		}()
 	}
 	return nil

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -27,6 +28,7 @@ import (
 
 // bulkFiles are files by their key, and their digests.
 type bulkFiles struct {
+	party   string // of the list; empty: dso::1
 	keys    []string
 	objects map[string][]byte
 	digests map[string]string
@@ -98,7 +100,7 @@ func (b *bulkFiles) folder(t *testing.T) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, key)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, key), object, 0o600))
 	}
-	list := fileList{"dso::1", b.refs()}
+	list := fileList{cmp.Or(b.party, "dso::1"), b.refs()}
 	require.NoError(t, list.write(folder))
 	return folder
 }
@@ -153,6 +155,15 @@ func TestBulkFilesAreRead(t *testing.T) {
 	f, err = OpenFiles(byHand.folder(t))
 	require.NoError(t, err)
 	got, _, err := pagesOf(t, f, ledger.Range{To: f.End()})
+	require.NoError(t, err)
+	require.Equal(t, all, got)
+	later := &bulkFiles{objects: map[string][]byte{}, digests: map[string]string{}}
+	for _, key := range byHand.keys {
+		later.is(strings.Replace(key, "updates_", "updates_compact_json_", 1), byHand.objects[key])
+	}
+	f, err = OpenFiles(later.folder(t))
+	require.NoError(t, err, "the names of later releases")
+	got, _, err = pagesOf(t, f, ledger.Range{To: f.End()})
 	require.NoError(t, err)
 	require.Equal(t, all, got)
 	quiet := bulkOf(t, 40, all[:50])
@@ -223,7 +234,7 @@ func TestListsOfBulkFiles(t *testing.T) {
 			b.keys = slices.DeleteFunc(b.keys, func(k string) bool { return strings.Contains(k, "T00:01:00Z~") })
 		}, "some are missing: those of the folder that begins at 2026-01-01T00:01:00Z"},
 		"a file":    {func(b *bulkFiles) { b.keys = slices.Delete(b.keys, 2, 3) }, "updates_2.zstd"},
-		"a name":    {func(b *bulkFiles) { b.is("somewhere/else.zstd", nil) }, "is not the key of a file of updates"},
+		"a name":    {func(b *bulkFiles) { b.is("somewhere/else.zstd", nil) }, "is not the key of a bulk file"},
 		"a digest":  {func(b *bulkFiles) { b.digests[b.keys[0]] = "1220" }, "is no SHA-256"},
 		"a way out": {func(b *bulkFiles) { b.is("../updates_0.zstd", nil) }, "does not end in a key"},
 	} {
@@ -274,10 +285,10 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 	})
 	u := NewUpdates(client(t, Config{URL: s.URL}))
 	folder := filepath.Join(t.TempDir(), "new")
-	download := func() error { return u.DownloadFiles(t.Context(), folder, nil) }
+	download := func() error { return u.DownloadFiles(t.Context(), folder, nil, nil) }
 	for limit := 100 * time.Millisecond; damaged.Load() == 4; limit *= 2 { // until it ends between two tries
 		ctx, stop := context.WithTimeout(t.Context(), limit)
-		require.ErrorIs(t, u.DownloadFiles(ctx, folder, nil), context.DeadlineExceeded)
+		require.ErrorIs(t, u.DownloadFiles(ctx, folder, nil, nil), context.DeadlineExceeded)
 		stop()
 	}
 	_, err := OpenFiles(folder)
@@ -321,7 +332,7 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 			answer(status, body)(w, r)
 		})
 		var problem *ledger.Problem
-		require.ErrorAs(t, NewUpdates(client(t, Config{URL: n.URL})).DownloadFiles(t.Context(), t.TempDir(), nil), &problem)
+		require.ErrorAs(t, NewUpdates(client(t, Config{URL: n.URL})).DownloadFiles(t.Context(), t.TempDir(), nil, nil), &problem)
 		require.Contains(t, problem.What, "offers no bulk files")
 	}
 }

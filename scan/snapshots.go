@@ -99,7 +99,7 @@ func (u *Updates) readSnapshot(ctx context.Context, at ledger.Offset, token ledg
 		return ledger.SnapshotPage{}, err
 	}
 	got.Contracts = slices.DeleteFunc(got.Contracts, func(c ledger.NetworkContract) bool {
-		return !slices.Contains(c.Signatories, party) && !slices.Contains(c.Observers, party)
+		return !isStakeholder(&c, party)
 	})
 	page := ledger.SnapshotPage{Last: got.Next == nil, Bytes: bytes}
 	if !page.Last {
@@ -108,6 +108,10 @@ func (u *Updates) readSnapshot(ctx context.Context, at ledger.Offset, token ledg
 	u.creations.begin(fmt.Sprintf("%d after %s", at, token.Value))
 	page.Entries, err = u.entries(ctx, migrationID, got.Contracts)
 	return page, err
+}
+
+func isStakeholder(c *ledger.NetworkContract, party string) bool {
+	return slices.Contains(c.Signatories, party) || slices.Contains(c.Observers, party)
 }
 
 // askSnapshot requests a page, and a smaller one if that helps.

@@ -24,12 +24,16 @@ func (*networkSnapshotCommand) Logged() {}
 func (*networkSnapshotCommand) Help() string {
 	return "Seeds the schemas of a network from a snapshot that the Scan service took, the newest one up to --at-offset. " +
 		"Reading it takes about a request for each contract. `indexer run --scan-history=updates` continues from there. With --files it reads " +
-		"all updates from the service's bulk files instead, from the beginning of the history on, which takes no request for any of them."
+		"all updates from the service's bulk files instead, from the beginning of the history on, which takes no request for any of them; with " +
+		"--active-only it seeds from a snapshot in these files, and reads the updates in them only to find the creations."
 }
 
 func (c *networkSnapshotCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
 	c.Show = bar.Show
-	if c.Files.Files != "" {
+	if c.ActiveOnly && c.Files.Files == "" {
+		return &config.UsageError{Err: errors.New("--active-only is for bulk files: give --files, or leave it out to seed from a snapshot of the service")}
+	}
+	if c.Files.Files != "" && !c.ActiveOnly {
 		loaded, err := app.RunNetworkFiles(ctx, c.NetworkBackfill, logger)
 		if errors.Is(err, context.Canceled) {
 			return fmt.Errorf("stopped with %d updates stored; run the same command again to continue", loaded.Updates)

@@ -31,6 +31,7 @@ type NetworkBackfill struct {
 	config.Snapshot
 	config.Files
 	config.Profile
+	ActiveOnly bool `env:"-" help:"From --files, store the contracts that are active at the newest snapshot in them, or the newest up to --at-offset, and no updates."`
 	// Show, if set, is called with the progress, about four times a second.
 	Show func(ledger.Progress) `kong:"-"`
 }
@@ -41,20 +42,22 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	if err := refuseNetworkSchemas(cfg.Schemas); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
-	open := func() (source, error) {
+	open := func() (seeder, error) {
 		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Domain(), logger, observation{})
 	}
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
-// RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service.
+// RunNetworkBackfill is RunBackfill for the updates of a network, from a snapshot of a Scan service, or one in bulk files.
 func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
-	if err := requireScan(cfg.Scan); err != nil {
-		return ledger.SnapshotProgress{}, err
-	}
 	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
-	open := func() (source, error) { return newNetwork(cfg.Scan, logger, observation{}) }
+	open := func() (seeder, error) { return newNetwork(cfg.Scan, logger, observation{}) }
+	if cfg.Files.Files != "" {
+		open = func() (seeder, error) { return newFilesSeed(ctx, cfg, logger) }
+	} else if err := requireScan(cfg.Scan); err != nil {
+		return ledger.SnapshotProgress{}, err
+	}
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
 }
 
@@ -74,7 +77,7 @@ func refuseNetworkSchemas(schemas config.Schemas) error {
 
 // seed seeds a database from a snapshot of a source.
 func seed(
-	ctx context.Context, open func() (source, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
+	ctx context.Context, open func() (seeder, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
 	wrote func(entries int64), show func(ledger.Progress),
 ) (none ledger.SnapshotProgress, err error) {
 	endPprof, err := startPprof(ctx, profile, logger)
@@ -116,7 +119,7 @@ func seed(
 }
 
 // awaitBoth waits until the database and the source of its updates answer, and checks that they are of the same ledger.
-func awaitBoth(ctx context.Context, db *store.Store, from source, logger *slog.Logger) (known identity, err error) {
+func awaitBoth(ctx context.Context, db *store.Store, from seeder, logger *slog.Logger) (known identity, err error) {
 	err = await(ctx, logger, "waiting for the database", func(ctx context.Context) error {
 		applied, err := db.Migrate(ctx)
 		if len(applied) > 0 {
@@ -140,13 +143,13 @@ func await(ctx context.Context, logger *slog.Logger, state string, fn func(conte
 }
 
 // checkSameLedger asks a source for its identity, and checks that the database holds the same ledger in the same scope.
-func checkSameLedger(ctx context.Context, db *store.Store, from source) (identity, error) {
+func checkSameLedger(ctx context.Context, db *store.Store, from seeder) (identity, error) {
 	return checkSameLedgerBy(ctx, db, from, db.CheckIdentity)
 }
 
 // checkSameLedgerBy is checkSameLedger with another check of the database.
 func checkSameLedgerBy(
-	ctx context.Context, db *store.Store, from source, check func(ctx context.Context, participantID string, scope ledger.Scope) error,
+	ctx context.Context, db *store.Store, from seeder, check func(ctx context.Context, participantID string, scope ledger.Scope) error,
 ) (identity, error) {
 	known, err := from.identify(ctx)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 
 	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
@@ -25,7 +26,7 @@ type Loaded struct {
 // that are missing. When ctx ends, it finishes the transactions under way and returns ctx's error: the next run resumes there.
 func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger) (loaded Loaded, err error) {
 	if cfg.AtOffset != nil || cfg.Restart {
-		return loaded, &config.UsageError{Err: errors.New("--at-offset and --restart are for a snapshot, which --files does not read")}
+		return loaded, &config.UsageError{Err: errors.New("--at-offset and --restart are for a snapshot, which --files reads with --active-only")}
 	}
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -34,7 +35,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	defer endPprof()
 	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
-	files, err := fetchFiles(ctx, cfg.Scan, cfg.Files.Files, logger)
+	files, err := fetchFiles(ctx, cfg.Scan, cfg.Files.Files, nil, logger)
 	if err != nil {
 		return loaded, err
 	}
@@ -53,7 +54,7 @@ func RunNetworkFiles(ctx context.Context, cfg NetworkBackfill, logger *slog.Logg
 	if err != nil {
 		return l.loaded, err
 	}
-	if err := refuseUnfinished(ctx, db, "run `backfill network` without --files to finish it; `backfill network history --files` reads what lies below"); err != nil {
+	if err := refuseUnfinished(ctx, db, "finish it with the command that began it; `backfill network history --files` reads what lies below"); err != nil {
 		return l.loaded, err
 	}
 	j := job[*store.UpdatesWriter]{
@@ -84,11 +85,7 @@ type filesLoad struct {
 
 // check checks that the database belongs to the network of the files.
 func (l *filesLoad) check(ctx context.Context) error {
-	err := l.db.CheckIdentity(ctx, l.of.id, l.of.scope)
-	if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Err == nil {
-		return otherNetwork(err, l.db.Address(), "the bulk files", "--files")
-	}
-	return err
+	return refuseFiles(l.db.CheckIdentity(ctx, l.of.id, l.of.scope), l.db.Address())
 }
 
 func (l *filesLoad) term(ctx context.Context, leader *store.UpdatesWriter, report func(ledger.Progress)) (err error) {
@@ -109,8 +106,9 @@ func (l *filesLoad) term(ctx context.Context, leader *store.UpdatesWriter, repor
 	return err
 }
 
-// fetchFiles opens the bulk files of a folder, after downloading what it lacks if there is a Scan service.
-func fetchFiles(ctx context.Context, cfg config.Scan, folder string, logger *slog.Logger) (*scan.Files, error) {
+// fetchFiles opens the bulk files of a folder, after downloading what it lacks if there is a Scan service; with snapshotUpTo also the files
+// of the newest snapshot up to that offset.
+func fetchFiles(ctx context.Context, cfg config.Scan, folder string, snapshotUpTo *ledger.Offset, logger *slog.Logger) (*scan.Files, error) {
 	if len(cfg.ScanURL) > 0 {
 		client, err := newScanClient(cfg.ScanURL[0], cfg.ScanAccess, logger, observation{})
 		if err != nil {
@@ -118,7 +116,7 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, logger *slo
 		}
 		defer client.Close()
 		err = await(ctx, logger, "downloading bulk files", func(ctx context.Context) error {
-			return scan.NewUpdates(client).DownloadFiles(ctx, folder, func(n, of int) {
+			return scan.NewUpdates(client).DownloadFiles(ctx, folder, snapshotUpTo, func(n, of int) {
 				if n == of {
 					logger.InfoContext(ctx, "the bulk files are there", "folder", folder, "files", of)
 				}
@@ -129,6 +127,38 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, logger *slo
 		}
 	}
 	return scan.OpenFiles(folder)
+}
+
+// filesSeed seeds a database from a snapshot in bulk files. It implements seeder.
+type filesSeed struct {
+	*scan.FilesSnapshot
+	of identity
+}
+
+func newFilesSeed(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger) (*filesSeed, error) {
+	upTo := ledger.Offset(math.MaxInt64)
+	if at := cfg.Snapshot.Offset(); at != nil {
+		upTo = *at
+	}
+	files, err := fetchFiles(ctx, cfg.Scan, cfg.Files.Files, &upTo, logger)
+	if err != nil {
+		return nil, err
+	}
+	return &filesSeed{files.Snapshots(), identityOf(files.Party())}, nil
+}
+
+func (f *filesSeed) name() string { return "the bulk files" }
+
+func (f *filesSeed) identify(context.Context) (identity, error) { return f.of, nil }
+
+func (f *filesSeed) refusal(err error, database string) error { return refuseFiles(err, database) }
+
+// refuseFiles returns the error for a database of another network than that of bulk files. A problem that has a cause is the database's own.
+func refuseFiles(err error, database string) error {
+	if problem, ok := errors.AsType[*ledger.Problem](err); ok && problem.Err == nil {
+		return otherNetwork(err, database, "the bulk files", "--files")
+	}
+	return err
 }
 
 func checkFilesOf(files *scan.Files, party string) error {

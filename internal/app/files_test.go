@@ -62,6 +62,103 @@ func TestANetworkIsReadFromBulkFiles(t *testing.T) {
 	requireNetworkVerified(t, database, url)
 }
 
+// A database that is seeded from a snapshot in bulk files, in several runs, the last without the service, has the rows of one that is seeded
+// from the service page by page. The daemon continues from there, and everything is verified.
+func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]float64{"an earlier one": 0.85, "newest": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			brief.Sample(t)
+			_, scan := scanOf(95, 500, inBulk)
+			url, database, folder := serveScan(t, scan), throwaway.Database(t), t.TempDir()
+			at := int64(-1)
+			if part > 0 {
+				at = networkOffsetAt(t, scan, part)
+			}
+			cfg := networkBackfillFor(database, url, at)
+			cfg.Files.Files, cfg.ActiveOnly = folder, true
+			_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, url), testLogger(t))
+			require.NoError(t, err)
+			names, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
+			require.NoError(t, err)
+			damaged := names[len(names)*7/10]
+			require.NoError(t, os.Rename(damaged, damaged+".away"))
+			require.NoError(t, os.WriteFile(damaged, nil, 0o600))
+			_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+			require.ErrorContains(t, err, "the digest of file "+damaged)
+			begun := count(t, database, "network_indexer.carried_created")
+			require.Positive(t, begun)
+			require.NoError(t, os.Rename(damaged+".away", damaged))
+			cfg.ScanURL = nil
+			progress, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+			require.NoError(t, err)
+			require.Greater(t, progress.Entries, int64(begun))
+
+			paged := networkDatabase(t)
+			pages, err := RunNetworkBackfill(t.Context(), networkBackfillFor(paged, url, int64(progress.At)), testLogger(t), nil)
+			require.NoError(t, err)
+			require.Equal(t, pages.At, progress.At)
+			require.Equal(t, pages.Entries, progress.Entries)
+			require.Empty(t, sandbox.Diff(networkRelations(t, paged), networkRelations(t, database)))
+
+			migration, taken := progress.At.NetworkPosition()
+			require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+			require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
+			requireNetworkFloors(t, database, int64(progress.At))
+			require.Positive(t, requireNetworkVerified(t, database, url).Updates.Carried)
+		})
+	}
+}
+
+// Of a snapshot in bulk files nothing is stored if one of its files is damaged, and nothing is shown if one of updates is. When that is
+// mended, the same command finishes it.
+func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	_, scan := scanOf(96, 250, inBulk)
+	_, other := scanOf(97, 150, inBulk)
+	database, folder := networkDatabase(t), t.TempDir()
+	cfg := filesFor(database, folder)
+	cfg.ActiveOnly = true
+	_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, serveScan(t, scan)), testLogger(t))
+	require.NoError(t, err)
+	_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+	require.ErrorContains(t, err, "the bulk files have no snapshot")
+	download := filesFor(networkDatabase(t), folder, serveScan(t, scan))
+	download.ActiveOnly = true
+	whole, err := RunNetworkBackfill(t.Context(), download, testLogger(t), nil)
+	require.NoError(t, err)
+	names, err := filepath.Glob(filepath.Join(folder, "*", "ACS_0.zstd"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	updates, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
+	require.NoError(t, err)
+	for i, name := range []string{names[0], updates[len(updates)*7/10]} {
+		right, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(name, right[:len(right)-10], 0o600))
+		_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.Contains(t, problem.What, "the digest of file "+name)
+		require.Equal(t, i == 1, count(t, database, "network_indexer.carried_created") > 0)
+		require.Zero(t, count(t, database, "network.active_contracts"))
+		require.NoError(t, os.WriteFile(name, right, 0o600))
+	}
+	_, err = RunNetworkFiles(t.Context(), filesFor(database, folder), testLogger(t))
+	require.ErrorContains(t, err, "is not finished")
+	seeded, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+	require.NoError(t, err)
+	require.Equal(t, whole.Entries, seeded.Entries)
+	require.Positive(t, count(t, database, "network.active_contracts"))
+
+	elsewhere := filesFor(database, t.TempDir(), serveScan(t, other))
+	elsewhere.ActiveOnly = true
+	_, err = RunNetworkBackfill(t.Context(), elsewhere, testLogger(t), nil)
+	require.ErrorContains(t, err, "holds the updates of another network than that of the bulk files")
+}
+
 // A bulk file that is damaged, ends early, or is of another network stops the reading with an error that names it. Nothing of it is stored,
 // and when it is mended nothing is lost.
 func TestBulkFilesThatAreRefused(t *testing.T) {

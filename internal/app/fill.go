@@ -62,7 +62,7 @@ func RunNetworkFill(ctx context.Context, cfg NetworkFill, logger *slog.Logger) (
 	var files *scan.Files
 	if cfg.Files.Files != "" {
 		var err error
-		if files, err = fetchFiles(ctx, cfg.Scan, cfg.Files.Files, logger); err != nil {
+		if files, err = fetchFiles(ctx, cfg.Scan, cfg.Files.Files, nil, logger); err != nil {
 			return ingest.Filled{}, err
 		}
 	}

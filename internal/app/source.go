@@ -21,17 +21,22 @@ import (
 
 // source is where the updates of a ledger are read from: a participant, or a Scan service.
 type source interface {
+	seeder
 	ingest.UpdateSource
-	ingest.SnapshotSource
 	verify.UpdateSource
+	// resumes is called before updates are read, with an offset at or above which an update is stored.
+	resumes(stored ledger.Offset)
+}
+
+// seeder is where a snapshot is read from.
+type seeder interface {
+	ingest.SnapshotSource
 	// name returns what it is, for messages.
 	name() string
 	// identify asks the source who it is.
 	identify(ctx context.Context) (identity, error)
 	// refusal returns the error for a database of another ledger or scope, from that of the store.
 	refusal(err error, database string) error
-	// resumes is called before updates are read, with an offset at or above which an update is stored.
-	resumes(stored ledger.Offset)
 	Close()
 }
 
