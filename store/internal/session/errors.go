@@ -95,12 +95,14 @@ func refusalOf(err error) (why refusal) {
 
 // Unusable makes a *ledger.Problem of an error which says that this database can't be used as it is, now or later. Other errors
 // stay as they are. A user or database that was let in before is waited for, for some time: passwords are changed in two places,
-// databases are renamed and restored.
+// databases are renamed and restored. Where no writes are taken the sessions are given up: a role's or a database's setting is that of
+// when a session began, also after it was corrected.
 func (d *Database) Unusable(err error) error {
 	var problem *ledger.Problem
 	why := refusalOf(err)
 	switch {
 	case pg.HasCode(err, pg.ReadOnly):
+		d.Pool.Reset()
 		return fmt.Errorf("database %s takes no writes, because it is a standby, or default_transaction_read_only is on (`indexer check` says where): %w", d.Address(), err)
 	case why == "" || errors.As(err, &problem):
 		return err

@@ -15,6 +15,9 @@ import (
 // What may pass by itself is no refusal, and whatever is one has a cure.
 func TestWhatTheDatabaseRefuses(t *testing.T) {
 	t.Parallel()
+	d, err := Open(Config{URL: "postgres://h/d"})
+	require.NoError(t, err)
+	defer d.Close()
 	for _, c := range []struct {
 		code, text string
 		want       refusal
@@ -36,10 +39,10 @@ func TestWhatTheDatabaseRefuses(t *testing.T) {
 		err := fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: c.code, Message: c.text})
 		require.Equal(t, c.want, refusalOf(err), c)
 		problem := (*ledger.Problem)(nil)
-		require.Equal(t, c.want != "", errors.As((&Database{Conn: &pgx.ConnConfig{}}).Unusable(err), &problem), c)
+		require.Equal(t, c.want != "", errors.As(d.Unusable(err), &problem), c)
 		require.True(t, c.want == "" || problem.Do != "", c)
 	}
-	require.ErrorContains(t, (&Database{Conn: &pgx.ConnConfig{}}).Unusable(&pgconn.PgError{Code: "25006"}), "is a standby, or default_transaction_read_only is on")
+	require.ErrorContains(t, d.Unusable(&pgconn.PgError{Code: "25006"}), "is a standby, or default_transaction_read_only is on")
 	require.Empty(t, refusalOf(errors.New("no answer")))
 	require.Equal(t, refusalPolicies, refusalOf(&pgconn.PgError{Code: "42501", Routine: "check_enable_rls"}))
 	require.Empty(t, refusalOf(&pgconn.PgError{Code: "0A000", Message: "cached plan must not change result type", Routine: "RevalidateCachedQuery"}))
