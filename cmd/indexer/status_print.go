@@ -51,7 +51,7 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 	if r.Network {
 		line("network", "its updates are stored too, in schema %s: `indexer status --network` shows how far", config.NetworkSchemas.Views)
 	}
-	printVerified(line, r.Verified, r.History)
+	printVerified(line, r.Verified, r.History, network)
 	printEnd(line, r.Ledger)
 	if r.Size != nil {
 		line("size", "%s, of %s in the database; %d partitions, PostgreSQL %s", terminal.Bytes(r.Size.Ledger), terminal.Bytes(r.Size.Database),
@@ -60,16 +60,18 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 	return l.w.Flush()
 }
 
+// position formats an offset; one of a network with what it is made of.
+func position(o ledger.Offset, network bool) string {
+	if migration, at := o.NetworkPosition(); network {
+		return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
+	}
+	return fmt.Sprint(o)
+}
+
 // printStream prints where the updates stand.
 func printStream(line sayLine, r *status.Report, s *status.Stream, network bool) {
-	position := func(o ledger.Offset) string {
-		if migration, at := o.NetworkPosition(); network {
-			return fmt.Sprintf("%d (migration %d, %s)", o, migration, at.Format(time.RFC3339Nano))
-		}
-		return fmt.Sprint(o)
-	}
-	line(s.Stream, "watermark %s, moved %s", position(s.Watermark), s.UpdatedAt.Format(time.RFC3339))
-	line("", "frontier %s", position(s.Frontier))
+	line(s.Stream, "watermark %s, moved %s", position(s.Watermark, network), s.UpdatedAt.Format(time.RFC3339))
+	line("", "frontier %s", position(s.Frontier, network))
 	line("", "events complete after offset %d", s.HistoryFloor)
 	if s.StateFloor != nil {
 		line("", "active set known from offset %d", *s.StateFloor)
@@ -176,12 +178,17 @@ func printTasks(line sayLine, r *status.Report) {
 }
 
 // printVerified prints how far everything was verified, and what differs.
-func printVerified(line sayLine, v *status.Verified, history *status.History) {
+func printVerified(line sayLine, v *status.Verified, history *status.History, network bool) {
 	if v == nil {
 		return
 	}
 	label := "verified"
-	if v.Behind != nil {
+	switch {
+	case v.Behind == nil:
+	case network: // whose offsets are times
+		line(label, "up to offset %s", position(v.Offset, network))
+		label = ""
+	default:
 		line(label, "up to offset %d, %d behind the watermark", v.Offset, *v.Behind)
 		label = ""
 	}

@@ -20,7 +20,7 @@ func TestStatusInTheWordsOfANetwork(t *testing.T) {
 	require.NoError(t, err)
 	r := &status.Report{ParticipantID: "DSO::1220", Streams: []status.Stream{
 		{Stream: store.StreamUpdates, Watermark: at, Frontier: at, UpdatesPerSecond: &rate, OffsetsPerSecond: &rate},
-	}}
+	}, Verified: &status.Verified{Verified: store.Verified{Offset: at - 90_000_000}, Behind: new(ledger.Offset(90_000_000))}}
 	printed := func(network bool) string {
 		var out strings.Builder
 		require.NoError(t, printStatus(&out, r, network))
@@ -32,8 +32,10 @@ func TestStatusInTheWordsOfANetwork(t *testing.T) {
 	require.Contains(t, network, "2.5 updates/s\n")
 	require.NotContains(t, network, "participant")
 	require.NotContains(t, network, "offsets/s")
+	require.Regexp(t, `verified up to offset \d+ \(migration 3, 2026-01-02T03:02:35\.000678Z\)`, network)
 	require.Contains(t, participant, "participant DSO::1220\n")
 	require.Contains(t, participant, "2.5 updates/s, 2.5 offsets/s\n")
+	require.Contains(t, participant, ", 90000000 behind the watermark")
 	require.NotContains(t, participant, "migration")
 }
 
