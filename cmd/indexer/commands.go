@@ -66,7 +66,7 @@ func (c *healthcheckCommand) Run(ctx context.Context, out config.Output) error {
 	}
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request) // without a proxy, which is for the daemon's own requests
 	if err != nil {
-		return err
+		return fmt.Errorf("no indexer answers at --listen %s: start `indexer run`, or give the address that it listens on: %w", c.Listen, err)
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(out, io.LimitReader(response.Body, 4096)); err != nil { // a screenful

@@ -369,6 +369,7 @@ func TestHealthcheck(t *testing.T) {
 	require.Equal(t, "indexer: not ready\n", stderr)
 	code, stdout, stderr = command(t, nil, "healthcheck", "--listen=127.0.0.1:1")
 	require.Equal(t, config.ExitFailed, code)
+	require.Contains(t, stderr, "no indexer answers at --listen 127.0.0.1:1: start `indexer run`, or give the address that it listens on: ")
 	require.Contains(t, stderr, "connection refused")
 	require.Empty(t, stdout)
 }
