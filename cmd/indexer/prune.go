@@ -63,9 +63,9 @@ func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 		fmt.Fprintf(out, "there is nothing to prune: the events that are stored begin after offset %d\n", plan.From)
 		return nil
 	}
-	went, until := "would go", ""
+	went, copied, until := "would go", "would be copied", ""
 	if c.Apply {
-		went = "went"
+		went, copied = "went", "were copied"
 	}
 	if !plan.Until.IsZero() {
 		until = ", which was recorded at " + plan.Until.UTC().Format(time.RFC3339)
@@ -81,7 +81,7 @@ func (c *pruneCommand) Run(ctx context.Context, logger *slog.Logger, out config.
 	}
 	fmt.Fprintf(out, "\nabout %d rows and %s %s; what was active at offset %d stays: %d contracts\n", plan.Rows(), terminal.Bytes(plan.Bytes()), went, plan.Floor, plan.Active)
 	if plan.Copied > 0 {
-		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and are copied\n", plan.Copied)
+		fmt.Fprintf(out, "about %d rows that stay are in the same partitions, and %s\n", plan.Copied, copied)
 	}
 	if !c.Apply {
 		fmt.Fprintf(out, "events would be complete, and what was active known, from offset %d on; nothing was changed: add --apply\n", plan.Floor)
