@@ -195,7 +195,7 @@ func (h *transactions) notePresent(ctx context.Context) (news bool) {
 	}
 	h.absent = nil
 	h.patience.Reset()
-	if !h.network && !h.nameless {
+	if !h.network && !h.nameless && h.derived == nil { // records begin to be derived before a new database has its network, which their updates check
 		h.nameless = true
 		h.logger.WarnContext(ctx, "the Scan service does not report its network: one of another network behind the URL would not be noticed")
 	}
