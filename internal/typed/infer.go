@@ -12,18 +12,24 @@ const (
 	mostMembers = 200
 	// deepest limits the depth of nested records.
 	deepest = 12
+	// longestName is how many bytes a name has at most.
+	longestName = 1000
 )
 
 var (
-	identifier = regexp.MustCompile(`^[A-Za-z$_][A-Za-z0-9$_]{0,999}$`)
+	identifier = regexp.MustCompile(`^[A-Za-z$_][A-Za-z0-9$_]*$`)
 	dotted     = regexp.MustCompile(`^[A-Za-z$_][A-Za-z0-9$_]*(\.[A-Za-z$_][A-Za-z0-9$_]*)*$`)
 	hyphenated = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
+// isName reports whether a text can be the name of a field or a choice. Its length is no part of the expression, which would take a third of
+// what every program needs to start.
+func isName(text string) bool { return len(text) <= longestName && identifier.MatchString(text) }
+
 // Served returns a subject that events name but no known package defines; nil if its names are not valid in the language. ids are those
 // of its packages, by which it can be named too.
 func Served(kind Kind, pkg, module, entity, choice string, ids []string) *Subject {
-	if !hyphenated.MatchString(pkg) || !dotted.MatchString(module) || !dotted.MatchString(entity) || choice != "" && !identifier.MatchString(choice) {
+	if !hyphenated.MatchString(pkg) || !dotted.MatchString(module) || !dotted.MatchString(entity) || choice != "" && !isName(choice) {
 		return nil
 	}
 	s := &Subject{Kind: kind, Package: pkg, Module: module, Entity: entity, Choice: choice}
@@ -144,7 +150,7 @@ func (m *node) settle(root bool, shape *Shape) {
 		if m.variant {
 			name = strings.TrimPrefix(name, "=")
 		}
-		return !identifier.MatchString(name)
+		return !isName(name)
 	})
 	common := m.variant || slices.ContainsFunc(m.members, func(x *node) bool { return x.Present == m.Objects })
 	m.record = root || len(m.members) == all && all <= mostMembers && (common || all == 0)
