@@ -194,10 +194,12 @@ COMMENT ON VIEW ledger.synchronizers IS 'One row per synchronizer that something
 COMMENT ON COLUMN ledger.synchronizers.synchronizer_id IS 'The synchronizer. Unique.';
 COMMENT ON COLUMN ledger.synchronizers.number IS 'In which order they were first seen.';
 
--- Record times grow with the offset within one synchronizer only. So what is bisected, all synchronizers together, is some offset at which an
--- update is later than the time; whichever update before it is later, too, is found by the block index of times and offsets. To bisect each
--- synchronizer would read, for one with few updates, all that lie between two of them. What the index has of a block of pages is read as a
--- whole, so bisecting ends at about as many offsets. The plans serve every time, so that no call but a session's first one makes them.
+-- Record times mostly grow with the offset, and need not: not across synchronizers, not across a network's migrations, and nothing checks them
+-- within a synchronizer. So what is bisected, all updates together, is some offset at which an update is later than the time; whichever update
+-- before it is later, too, is found by the block index of times and offsets. To bisect each synchronizer would read, for one with few updates, all
+-- that lie between two of them. An update that is not later can lie behind many that are: a synchronizer was away, and its updates come at once. So
+-- what lies before the last one that bisecting found is bisected again, until nothing there is found to be later. What the index has of a block of
+-- pages is read as a whole, so bisecting ends at about as many offsets. The plans serve every time, so that no call but a session's first one makes them.
 -- These functions read through views, with the caller's rights: they reveal no time of an update that he may not see.
 
 CREATE FUNCTION ledger.offset_at(at_time timestamptz, synchronizer_id text DEFAULT NULL) RETURNS bigint
@@ -205,9 +207,10 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT SET plan_cach
 DECLARE
     floor  bigint := ledger.oldest_offset();
     latest bigint := ledger.latest_offset();
-    low    bigint := floor;
-    upto   bigint := latest + 1; -- offsets left to search are lower than this
-    later  bigint := latest;     -- an offset up to which the first later update is, if there is one
+    low    bigint := latest + 1;
+    upto   bigint;           -- offsets left to search are lower than this
+    later  bigint := latest; -- an offset up to which the first later update is, if there is one
+    before bigint;           -- later, before it was searched for once more
     middle bigint;
     found_offset bigint;
     found_time   timestamptz;
@@ -223,20 +226,26 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value',
                 HINT = 'There are: ' || coalesce((SELECT string_agg(s.synchronizer_id, ', ' ORDER BY s.number) FROM ledger.synchronizers s), 'none');
     END IF;
-    WHILE low + 1000 < upto LOOP
-        middle := low + (upto - low) / 2;
-        SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
-        FROM ledger.updates u
-        WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.record_time IS NOT NULL
-        ORDER BY u.ledger_offset LIMIT 1;
-        IF NOT FOUND THEN
-            upto := middle;
-        ELSIF found_time > at_time THEN
-            later := found_offset;
-            upto := middle;
-        ELSE
-            low := found_offset;
-        END IF;
+    LOOP
+        upto := low;
+        low := floor;
+        before := later;
+        WHILE low + 1000 < upto LOOP
+            middle := low + (upto - low) / 2;
+            SELECT u.ledger_offset, u.record_time INTO found_offset, found_time
+            FROM ledger.updates u
+            WHERE u.ledger_offset >= middle AND u.ledger_offset < upto AND u.record_time IS NOT NULL
+            ORDER BY u.ledger_offset LIMIT 1;
+            IF NOT FOUND THEN
+                upto := middle;
+            ELSIF found_time > at_time THEN
+                later := found_offset;
+                upto := middle;
+            ELSE
+                low := found_offset;
+            END IF;
+        END LOOP;
+        EXIT WHEN later = before;
     END LOOP;
     -- "+ 0" is what the block index has. Of plain offsets the planner would read all up to the lowest that is found.
     SELECT min(u.ledger_offset + 0) - 1 INTO answer

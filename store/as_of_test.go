@@ -129,7 +129,7 @@ func TestContractHistoryFunction(t *testing.T) {
 }
 
 // The offset at a time is the last before the first later update of any synchronizer, or of the one that is named, wherever their
-// times lie beside one another.
+// times lie beside one another, and whether or not those of one synchronizer grow.
 func TestOffsetAt(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -147,7 +147,7 @@ func TestOffsetAt(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(rt, "updates") {
 			at += ledger.Offset(rapid.SampledFrom([]int{1, 1, 2, 500, 3000}).Draw(rt, "gap")) // bisecting ends at a thousand offsets
 			synchronizer := rapid.SampledFrom([]string{"sync::1", "sync::1", "sync::2"}).Draw(rt, "synchronizer")
-			clocks[synchronizer] += rapid.IntRange(0, 3).Draw(rt, "seconds")
+			clocks[synchronizer] += rapid.IntRange(-2, 3).Draw(rt, "seconds")
 			u := storetest.NewUpdate(at, synchronizer)
 			u.RecordTime = storetest.Time(begin.Add(time.Duration(clocks[synchronizer]) * time.Second).Format(time.RFC3339))
 			updates = append(updates, u)
@@ -163,6 +163,31 @@ func TestOffsetAt(t *testing.T) {
 	})
 	d.requireError("no update names the synchronizer sync::9", "SELECT ledger.offset_at(now(), 'sync::9')")
 	d.requireError("not NULL", "SELECT ledger.offset_at(NULL)")
+}
+
+// A synchronizer was away for long, and its updates come at once: the first one that is looked at is not later than the time, and far behind
+// the first that is. Finding that reads few updates all the same.
+func TestOffsetAtOfASynchronizerThatWasAway(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	l := d.started()
+	d.append(l, 0, storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::2"))
+	d.Exec(`INSERT INTO indexer.updates (ledger_offset, kind, synchronizer_ref, record_time)
+		SELECT n, 'transaction', s.number, '2026-01-01Z'::timestamptz + CASE s.synchronizer_id WHEN 'sync::1' THEN n ELSE n / 1000 END * interval '1 second'
+		FROM generate_series(3, 60000) n
+		JOIN ledger.synchronizers s ON s.synchronizer_id = CASE WHEN n BETWEEN 29000 AND 31000 AND n % 2 = 0 THEN 'sync::2' ELSE 'sync::1' END`)
+	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 60000")
+	d.Exec("VACUUM ANALYZE indexer.updates") // with it the block index has all of them
+	tx, err := d.Conn.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	var at, read int64
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT ledger.offset_at('2026-01-01 01:00Z')").Scan(&at))
+	require.EqualValues(t, 3600, at)
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT sum(idx_tup_fetch + seq_tup_read) FROM pg_stat_xact_user_tables WHERE relname LIKE 'updates%'").Scan(&read))
+	require.Positive(t, read)
+	require.Less(t, read, int64(5000), "updates that were read")
 }
 
 func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
