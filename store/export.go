@@ -49,8 +49,8 @@ type ExportRelation struct {
 	Name     string
 	Place    string // the column that says which range a row belongs to; rows come in its order
 	Columns  []ExportColumn
-	Computed bool // rows follow from those of other relations, also of earlier ranges
-	Typed    bool // a typed view, which comes and goes, and gets columns
+	Computed bool   // rows follow from those of other relations, also of earlier ranges
+	Of       string // of a typed view, which comes and goes, and gets columns: what it is made of; else empty
 
 	query string
 }
@@ -324,7 +324,7 @@ func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error
 		if err != nil {
 			return nil, fmt.Errorf("look at the columns of %s.%s: %w", v.Schema, v.Name, err)
 		}
-		r.Typed = true
+		r.Of = strings.TrimSuffix(fmt.Sprintf("%s %s:%s:%s %s", v.Kind, v.Package, v.Module, v.Entity, v.Choice), " ")
 		if slices.ContainsFunc(list, func(other ExportRelation) bool { return other.Name == r.Name }) ||
 			slices.ContainsFunc(tables.ExportedBeside(), func(other tables.Exported) bool { return other.Relation == r.Name }) {
 			return nil, fmt.Errorf("view %s.%s would be exported as %s, as something else is: drop it (`indexer views drop`) or make it with another --schema",

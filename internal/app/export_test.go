@@ -165,7 +165,7 @@ func requireRelations(t *testing.T, database, schema, folder string, upTo ledger
 
 // shownAs is the relation whose rows a relation of an export has.
 func shownAs(schema string, r store.ExportRelation) string {
-	if r.Typed {
+	if r.Of != "" {
 		return strings.Replace(r.Name, "_", ".", 1)
 	}
 	return schema + "." + r.Name

@@ -58,17 +58,26 @@ func TestTypedViewsAreExported(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 
-	// A range whose file has fewer columns.
-	manifest := filepath.Join(cfg.To, wrote[1].Name())
-	text, columns := readText(t, cfg.To, wrote[1].Name()), fileOf(t, again[1], "typed_bank_account").Columns
-	require.NoError(t, os.WriteFile(manifest, []byte(strings.Replace(text, columns, columns[:strings.LastIndex(columns, ",")], 1)), 0o600))
-	again, err = exported(t, cfg)
-	require.NoError(t, err)
-	require.Len(t, again, 2, "without the file, and with another one")
-	require.Equal(t, columns, fileOf(t, again[1], "typed_bank_account").Columns)
-	stays()
-	require.Equal(t, rows, requireExported(t, database, "ledger", cfg.To, end))
-	requireTables(t, cfg, "ledger")
+	// A range whose file has fewer columns, and one whose file is of another template: of a view that was dropped, and had the same name and columns.
+	account := fileOf(t, again[1], "typed_bank_account")
+	require.Equal(t, "template bank:Bank.Account:Account", account.Of)
+	for is, was := range map[string]string{
+		account.Columns: account.Columns[:strings.LastIndex(account.Columns, ",")],
+		account.Of:      "template bank:Bank.Other:Account",
+	} {
+		manifest, text := filepath.Join(cfg.To, wrote[1].Name()), readText(t, cfg.To, wrote[1].Name())
+		require.Contains(t, text, is)
+		require.NoError(t, os.WriteFile(manifest, []byte(strings.Replace(text, is, was, 1)), 0o600))
+		again, err = exported(t, cfg)
+		require.NoError(t, err)
+		require.Len(t, again, 2, "without the file, and with another one")
+		made := fileOf(t, again[1], "typed_bank_account")
+		require.Equal(t, account.Of, made.Of)
+		require.Equal(t, account.Columns, made.Columns)
+		stays()
+		require.Equal(t, rows, requireExported(t, database, "ledger", cfg.To, end))
+		requireTables(t, cfg, "ledger")
+	}
 
 	plan, _, err := RunPruneExported(t.Context(), cfg.Database, &store.PruneBefore{Offset: new(wrote[0].To + 1)}, cfg.To, true, testLogger(t))
 	require.NoError(t, err)

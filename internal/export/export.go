@@ -377,7 +377,7 @@ func (e *Export) writeManifest(ctx context.Context, m Manifest) error {
 }
 
 func (e *Export) writeRelation(ctx context.Context, snapshot *store.ExportSnapshot, relation store.ExportRelation, name string, from, to ledger.Offset) (File, error) {
-	file := File{Relation: relation.Name, Name: name, Columns: columnsOf(relation)}
+	file := File{Relation: relation.Name, Name: name, Of: relation.Of, Columns: columnsOf(relation)}
 	err := e.place.Write(ctx, file.Name, func(w io.Writer) error {
 		counted := counter{w: w, sum: sha256.New()}
 		out := newParquetWriter(&counted, relation)

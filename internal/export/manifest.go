@@ -63,6 +63,7 @@ type File struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	SHA256   string `json:"sha256"`
+	Of       string `json:"of,omitempty"`      // of a typed view: what it is made of
 	Columns  string `json:"columns,omitempty"` // of a typed view, whose columns may change
 }
 
@@ -135,15 +136,15 @@ func readManifest(name string, text []byte) (m Manifest, err error) {
 	return m, nil
 }
 
-// lacks reports whether a relation is a typed view that has no file, or one with other columns.
+// lacks reports whether a relation is a typed view that has no file, or one with other columns, or of a view of the same name that was dropped.
 func (m *Manifest) lacks(r store.ExportRelation) bool {
 	file, err := m.file(r.Name)
-	return r.Typed && (err != nil || file.Columns != columnsOf(r))
+	return r.Of != "" && (err != nil || file.Of != r.Of || file.Columns != columnsOf(r))
 }
 
 // columnsOf describes the columns of a typed view. It is empty for other relations, whose columns follow from the schema version.
 func columnsOf(r store.ExportRelation) string {
-	if !r.Typed {
+	if r.Of == "" {
 		return ""
 	}
 	var names []string
