@@ -289,7 +289,7 @@ func TestAFollowerMissesNothingThatIsCopied(t *testing.T) {
 // as far again by then makes no difference.
 func TestPruningBesideAReset(t *testing.T) {
 	t.Parallel()
-	d, up := pruneBeside(t, func(d *testDB, up *UpdatesWriter) {
+	d, up := pruneBeside(t, "was reset meanwhile", func(d *testDB, up *UpdatesWriter) {
 		_, err := up.Reset(t.Context(), 5)
 		require.NoError(t, err)
 		for at := ledger.Offset(6); at < 12; at += 5 {
@@ -306,7 +306,7 @@ func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	t.Parallel()
 	scope := storetest.Scope
 	scope.Parties = []string{"bob"}
-	d, up := pruneBeside(t, func(_ *testDB, up *UpdatesWriter) {
+	d, up := pruneBeside(t, "its scope was changed", func(_ *testDB, up *UpdatesWriter) {
 		changed, err := up.ChangeScope(t.Context(), scope)
 		require.NoError(t, err)
 		require.True(t, changed)
@@ -323,8 +323,25 @@ func TestPruningBesideAChangeOfTheScope(t *testing.T) {
 	require.Equal(t, []string{"true"}, d.Rows("SELECT changed_to IS NULL FROM indexer.floors"))
 }
 
-// pruneBeside does something while one waits for a reader at the end of pruning, who is refused then.
-func pruneBeside(t *testing.T, do func(d *testDB, up *UpdatesWriter)) (*testDB, *UpdatesWriter) {
+// Updates from which records begin to be derived again stay: records that begin with them could not be derived without them.
+func TestPruningBesideRecordsThatAreDerivedAgain(t *testing.T) {
+	t.Parallel()
+	d, up := pruneBeside(t, "being derived again", func(d *testDB, _ *UpdatesWriter) {
+		l := d.leadTransactions(d.store())
+		at, _, err := l.TransactionsPosition(t.Context())
+		require.NoError(t, err)
+		at, err = l.AppendTransactions(t.Context(), at, nil, d.Batch(at, storetest.RecordsOf([]string{"a", "b"})))
+		require.NoError(t, err)
+		d.Exec("UPDATE indexer.transactions SET rules = $1", ledger.RulesVersion)
+		_, err = l.BeginGeneration(t.Context(), at)
+		require.NoError(t, err)
+	})
+	require.Len(t, d.Rows("SELECT ledger_offset FROM indexer.updates"), 9)
+	require.Empty(t, d.differences(up.store))
+}
+
+// pruneBeside does something while one waits for a reader at the end of pruning, who is refused then. why is part of the reason.
+func pruneBeside(t *testing.T, why string, do func(d *testDB, up *UpdatesWriter)) (*testDB, *UpdatesWriter) {
 	t.Helper()
 	brief.Long(t, "waits between two tries")
 	d := newDatabase(t)
@@ -347,7 +364,7 @@ func pruneBeside(t *testing.T, do func(d *testDB, up *UpdatesWriter)) (*testDB, 
 	require.NoError(t, tx.Commit(t.Context()))
 	var problem *ledger.Problem
 	require.ErrorAs(t, <-pruned, &problem)
-	require.ErrorContains(t, problem, "was reset meanwhile")
+	require.ErrorContains(t, problem, why)
 	l.Close()
 	require.Equal(t, "0 0", d.Floors())
 	return d, up

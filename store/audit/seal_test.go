@@ -457,6 +457,7 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	_, err = h.l.SealRecords(t.Context(), shown.ShownAfter, records)
 	require.ErrorIs(t, err, store.ErrPositionMoved)
 	require.ErrorIs(t, h.l.SealUnseen(t.Context(), findings.SealedTransactions, shown.ShownAfter, shown.ShownTo, findings.SealNotShown), store.ErrPositionMoved)
+	require.ErrorIs(t, h.l.SealUnseen(t.Context(), findings.SealedTransactions, h.at.ShownAfter, h.at.ShownTo+1, findings.SealNotShown), store.ErrPositionMoved)
 	require.Empty(t, h.Rows("SELECT from_exclusive FROM ledger.verifications"))
 	_, err = h.l.SealRecords(t.Context(), h.at.ShownAfter, records)
 	require.NoError(t, err)
