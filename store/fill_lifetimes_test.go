@@ -207,6 +207,8 @@ func TestLifetimesOfEventsThatChangedMeanwhile(t *testing.T) {
 	require.NoError(t, again.repairs(again.store()).RepairUpdates(ctx, storetest.Scope, ledger.Page{From: 50, To: 70}))
 	err = filler.term.Write(ctx, func(ctx context.Context, tx pgx.Tx) error { return s.apply(ctx, tx, step, 40, reach) })
 	require.ErrorIs(t, err, ErrWatermarkMoved)
+	require.ErrorIs(t, s.finish(ctx, 100), ErrWatermarkMoved)
+	require.Equal(t, "0 100", again.Floors())
 }
 
 // Who lowers the state floor holds its role while it waits for that of the updates; a repair that waits for both waits for the
