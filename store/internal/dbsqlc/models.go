@@ -55,7 +55,7 @@ type AmuletSums struct {
 	Minted       int64 `db:"minted"`
 	Created      int64 `db:"created"`
 	Burned       int64 `db:"burned"`
-	Known        *bool `db:"known"`
+	Known        bool  `db:"known"`
 }
 
 // Templates of amulets, which are read by their payload.
