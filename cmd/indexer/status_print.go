@@ -109,8 +109,8 @@ func printEnd(line sayLine, end *status.End) {
 	case end.Error != "":
 		line("ledger", "lag unknown: %s", end.Error)
 	case end.Lag != nil && *end.Lag > 0 && end.Seconds != nil:
-		line("ledger", "end %d, %d offsets ahead; the last update here is %v old", *end.Offset, *end.Lag,
-			time.Duration(*end.Seconds*float64(time.Second)).Round(time.Second))
+		line("ledger", "end %d, %d offsets ahead; the last update here is %s old", *end.Offset, *end.Lag,
+			terminal.Brief(time.Duration(*end.Seconds*float64(time.Second))))
 	case end.Lag != nil:
 		line("ledger", "end %d, %d offsets ahead", *end.Offset, *end.Lag)
 	default:

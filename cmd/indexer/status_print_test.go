@@ -48,3 +48,12 @@ func TestStatusSaysWhyTypesAreNotRead(t *testing.T) {
 	require.NoError(t, printStatus(&out, r, false))
 	require.Contains(t, squeezed(out.String()), "failed 2026-01-02T03:04:05Z: the participant has no packages")
 }
+
+// How old the last update is stands there as people say it.
+func TestStatusSaysTheAgeOfTheLastUpdate(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	end := &status.End{Offset: new(ledger.Offset(70)), Lag: new(ledger.Offset(20)), Seconds: new((72 * time.Hour).Seconds())}
+	require.NoError(t, printStatus(&out, &status.Report{Ledger: end}, false))
+	require.Contains(t, squeezed(out.String()), "end 70, 20 offsets ahead; the last update here is 3 days old")
+}
