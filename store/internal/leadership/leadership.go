@@ -34,8 +34,9 @@ const (
 
 	// WriteTimeout is how long a transaction may take. A batch takes well under a second; one that takes this long has lost its server.
 	WriteTimeout = 2 * time.Minute
-	// LongTimeout is how long a transaction may take that computes again what follows from all the facts, or removes many of them.
-	LongTimeout = time.Hour
+	// LongTimeout is how long a transaction may take that computes again what follows from all the facts, or copies or removes many of them.
+	// That grows with the database: pruning may copy the rows of hundreds of millions of updates. A server that is gone is noticed in any case.
+	LongTimeout = 24 * time.Hour
 )
 
 // Term is a role that this process holds, at one epoch. Its writes fail with session.ErrNotLeader once another process has raised the
