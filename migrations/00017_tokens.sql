@@ -320,7 +320,8 @@ SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.
 FROM owned_movements e;
 
 -- Updates of which the party neither sees anything nor loses a holding are left out before anything else of them is read. Who loses one need not
--- be named: witnesses are served of few parties, or of none. Below the state floor ends are not kept, and every update is read.
+-- be named: witnesses are served of few parties, or of none. OFFSET 0: else PostgreSQL reads all that has ended first, however few updates are asked for. Below the
+-- state floor ends are not kept, and every update is read.
 CREATE FUNCTION ledger.token_events_of(party text) RETURNS SETOF ledger.token_events LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
     SELECT e.ledger_offset, e.node_id, e.party, e.instrument, e.instrument_admin, e.admin_signed, e.label, e.counterparties,
@@ -331,8 +332,8 @@ BEGIN ATOMIC
     WHERE e.party = token_events_of.party
       AND ((SELECT bool_or(token_events_of.party = ANY (l.parties)) FROM party_lists l
             WHERE l.party_list_ref IN (e.seen_by_ref, e.seen_also_by_ref, e.seen_by_others_ref))
-           OR EXISTS (SELECT FROM lifetimes l JOIN positions p ON p.position_id = l.position_id
-                      WHERE l.deactivated_offset = e.ledger_offset AND p.owner = token_events_of.party)
+           OR EXISTS (SELECT FROM lifetimes l WHERE l.deactivated_offset = e.ledger_offset
+                      AND l.position_id = ANY (ARRAY(SELECT p.position_id FROM positions p WHERE p.owner = token_events_of.party)) OFFSET 0)
            OR coalesce(e.ledger_offset <= (SELECT ledger.state_floor()), true)); END;
 
 -- A transfer is what one account gets from another. The logs of both sides have each leg: one of them counts. Several settlements of an

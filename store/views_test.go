@@ -93,3 +93,26 @@ func TestUpdateIDsOfEventIDs(t *testing.T) {
 		require.Equal(t, want, h.Rows("SELECT seq, update_id FROM ledger."+relation+" ORDER BY 1"), relation)
 	}
 }
+
+// What has ended is looked up for each update that is asked for: reading all of it would take the longer the more there is.
+func TestMovementsOfAPartyReadWhatEndedInTheirUpdatesOnly(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	d.append(d.started(), 0, storetest.NewUpdate(1, "sync::1"))
+	d.Exec(`INSERT INTO indexer.updates (ledger_offset, kind, record_time) SELECT n, 'transaction', '2026-01-01Z'::timestamptz + n * interval '1 second' FROM generate_series(2, 20000) n`)
+	d.Exec("CREATE TABLE indexer.lifetimes_first PARTITION OF indexer.lifetimes FOR VALUES FROM (0) TO (20001)")
+	d.Exec("INSERT INTO indexer.positions (position_id, owner, admin_signed) VALUES (md5('alice')::uuid, 'alice', true), (md5('bob')::uuid, 'bob', true)")
+	d.Exec(`INSERT INTO indexer.lifetimes (deactivated_offset, activated_offset, activated_node_id, reassignment_counter, synchronizer_ref, template_ref, contract_id, position_id)
+		SELECT CASE n WHEN 1 THEN 15000 ELSE n % 9000 + 1 END, 1, n, 0, 1, 1, 'c' || n, md5('bob')::uuid FROM generate_series(1, 50000) n`)
+	d.Write("UPDATE indexer.checkpoints SET ledger_offset = 20000")
+	d.Exec("VACUUM ANALYZE indexer.updates, indexer.lifetimes, indexer.positions")
+	tx, err := d.Conn.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	var moved, read int64
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM ledger.token_events_of('alice') WHERE ledger_offset > 10000").Scan(&moved))
+	require.Zero(t, moved)
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT sum(idx_tup_fetch + seq_tup_read) FROM pg_stat_xact_user_tables WHERE relname LIKE 'lifetimes%'").Scan(&read))
+	require.EqualValues(t, 1, read, "lifetimes that were read")
+}
