@@ -1696,7 +1696,7 @@ type LedgerTokenEvents struct {
 	Counterparties string `db:"counterparties"`
 	// What each counterparty gets, in the order of counterparties. Of a log also what comes from each, negative. NULL: with TransferIn of V1, and without counterparties.
 	CounterpartyAmounts interface{} `db:"counterparty_amounts"`
-	// What the movement adds to what the party holds: created_amount less archived_amount. Its sum up to an offset is what the party holds at it, but for a contract that is archived before it is unassigned elsewhere, which ledger.holdings has until then.
+	// What the movement adds to what the party holds: created_amount less archived_amount. Its sum up to an offset is what the party holds at it, but for a contract that is archived before it is unassigned elsewhere, which ledger.holdings has until then. Of a party that the indexer does not read for it is not: what was merely witnessed counts here, and ledger.holdings leaves it out.
 	Amount int32 `db:"amount"`
 	// Sum of the party's holdings that it makes.
 	CreatedAmount interface{} `db:"created_amount"`
