@@ -83,6 +83,7 @@ func TestUsageErrors(t *testing.T) {
 		"unknown command":  {nil, []string{"transactions"}, "unexpected argument transactions"},
 		"unknown variable": {map[string]string{"INDEXER_OFFSET": "7"}, nil, "INDEXER_OFFSET is not a setting"},
 		"offset":           {nil, []string{"--database-url=postgres://h/d", "--ledger-url=http://h", "--at-offset=-7"}, "--at-offset must be at least 0, not -7"},
+		"no files":         {nil, []string{"network", "--database-url=postgres://h/d", "--scan-url=http://h", "--active-only"}, "--active-only is for bulk files: give --files"},
 		"password":         {nil, []string{"--database-url", "postgres://u:hunter2@h/d"}, "has a password in it"},
 	} {
 		t.Run(name, func(t *testing.T) {
