@@ -25,7 +25,7 @@ func TestAFolderOnAFullDisk(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer folder.root.Close()
+		defer func() { assert.NoError(t, folder.root.Close()) }()
 		assert.NoError(t, folder.Write(t.Context(), "updates/1.parquet", text("some")))
 		full := folder.Write(t.Context(), "updates/2.parquet", text(large))
 		assert.ErrorIs(t, full, syscall.ENOSPC)
