@@ -69,6 +69,19 @@ func TestPartitionsAreAnnouncedAfterAKill(t *testing.T) {
 	}
 }
 
+// A statistics target of somebody else, of a table that has no partitions by offset, or of one that has, stands for no partition that was not announced.
+func TestStatisticsTargetsOfOthersAreNoMark(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.Exec("CREATE TABLE indexer.of_others (n integer) PARTITION BY RANGE (n)")
+	d.Exec("ALTER TABLE indexer.of_others ALTER COLUMN n SET STATISTICS 100")
+	d.Exec("ALTER TABLE indexer.floors_both ALTER COLUMN is_copy SET STATISTICS 100")
+	d.Exec("ALTER TABLE ONLY indexer.created ALTER COLUMN ledger_offset SET STATISTICS 1000")
+	l := d.started()
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, []ledger.Page{{From: 0, To: 1, Updates: []ledger.Update{storetest.NewUpdate(1, "sync::1")}}}))
+	require.Equal(t, "1000", d.Row("SELECT attstattarget FROM pg_attribute WHERE attrelid = 'indexer.created'::regclass AND attname = 'ledger_offset'"))
+}
+
 // Partitions that are being vacuumed, or analyzed, hold up no new ones.
 func TestPartitionsAttachBesideVacuum(t *testing.T) {
 	t.Parallel()

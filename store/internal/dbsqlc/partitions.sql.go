@@ -43,13 +43,19 @@ SELECT c.relname::text AS relation
 FROM pg_catalog.pg_partitioned_table p
 JOIN pg_catalog.pg_class c ON c.oid = p.partrelid
 JOIN pg_catalog.pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]
-WHERE c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass) AND a.attstattarget >= 0
+WHERE c.relnamespace = (SELECT k.relnamespace FROM pg_catalog.pg_class k WHERE k.oid = 'updates'::regclass)
+  AND c.relname = ANY ($1::text[]) AND a.attstattarget = $2::integer
 ORDER BY 1
 `
 
-// The tables with a partition that was attached and not announced, by the mark that package partitions leaves in between.
-func (q *Queries) PartitionsUnannounced(ctx context.Context, db DBTX) ([]string, error) {
-	rows, err := db.Query(ctx, partitionsUnannounced)
+type PartitionsUnannouncedParams struct {
+	Relations  []string `db:"relations"`
+	Statistics int32    `db:"statistics"`
+}
+
+// Which of some tables have a partition that was attached and not announced: by the statistics target that package partitions leaves in between.
+func (q *Queries) PartitionsUnannounced(ctx context.Context, db DBTX, arg PartitionsUnannouncedParams) ([]string, error) {
+	rows, err := db.Query(ctx, partitionsUnannounced, arg.Relations, arg.Statistics)
 	if err != nil {
 		return nil, err
 	}

@@ -197,7 +197,7 @@ func (p *Set) load(ctx context.Context) error {
 	for _, row := range rows {
 		spans[row.Relation] = append(spans[row.Relation], span{row.FromOffset, row.ToOffset})
 	}
-	left, err := p.queries.PartitionsUnannounced(ctx, p.db)
+	left, err := p.queries.PartitionsUnannounced(ctx, p.db, dbsqlc.PartitionsUnannouncedParams{Relations: partitioned(), Statistics: unannounced})
 	if err != nil {
 		return fmt.Errorf("ask for partitions that were not announced: %w", err)
 	}
@@ -225,6 +225,16 @@ func partitionColumn(relation string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("table %s has no partitions", relation)
+}
+
+// partitioned returns the names of the tables with partitions.
+func partitioned() (relations []string) {
+	for _, table := range tables.All() {
+		if table.Partitioned {
+			relations = append(relations, table.Name)
+		}
+	}
+	return relations
 }
 
 func partitionName(relation string, s span) string { return fmt.Sprintf("%s_p%d", relation, s.from) }
@@ -286,8 +296,9 @@ func (p *Set) announce(ctx context.Context, relation string) error {
 	})
 }
 
-// Statistics targets of the column by which a table is partitioned. It has the first one from the transaction that attaches a partition to the one that announces
-// it, so that who reads the list next knows if that is missing. To whoever analyzes the table in between it is what the other one, which is none, stands for.
+// Statistics targets of the column by which a table is partitioned. The transaction that attaches a partition sets the first one, and the one that
+// announces it sets the second, so that whoever reads the list of partitions next knows if the second one is missing. 100 is what PostgreSQL takes
+// for a column without a target, unless default_statistics_target is another.
 const (
 	unannounced = 100
 	announced   = -1
