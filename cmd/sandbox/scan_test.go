@@ -50,7 +50,7 @@ func TestServesAScanService(t *testing.T) {
 	require.NoError(t, err)
 	status, listed := send(t, r, nil)
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, listed, "/api/scan/v0/history/bulk/download/0001-01-01T00:00:00Z~")
+	require.Contains(t, listed, "/api/scan/v0/history/bulk/download/0001-01-01T00%3A00%3A00Z~")
 	require.NoError(t, stop())
 
 	_, url, stop = start(t, "--updates", "5", "--scan-release", "0.7.1")
