@@ -79,7 +79,8 @@ func (s *FilesSnapshot) PrunedOffset(context.Context) (ledger.Offset, error) {
 
 // SnapshotOffset returns the offset of the newest snapshot at or below another one.
 //
-// All errors are a *ledger.Problem; it wraps ledger.ErrNotOffered where there is none.
+// Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered where there is none; a *ledger.DecodeError for an update that can't be
+// understood.
 func (s *FilesSnapshot) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
 	at, _, err := s.find(upTo)
 	return at, err
