@@ -190,6 +190,9 @@ func (f *Files) arrange() error {
 func arrangeFolder(of []file, kind string) error {
 	slices.SortFunc(of, func(a, b file) int { return a.number - b.number })
 	for i, one := range of {
+		if i > 0 && one.number == of[i-1].number && one.end == of[i-1].end {
+			return filesProblem(fmt.Errorf("the list has two files of the same part of the history, %s and %s", of[i-1].key, one.key))
+		}
 		if one.number != i || one.end != of[0].end {
 			return missing(fmt.Sprintf("%s~%s/%s_%d.zstd", one.start, of[0].end, kind, i))
 		}

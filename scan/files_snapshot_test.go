@@ -146,6 +146,10 @@ func TestSnapshotsInBulkFilesThatAreRefused(t *testing.T) {
 		"a file is not in the list": {func(_ *testing.T, b *bulkFiles) {
 			b.keys = slices.DeleteFunc(b.keys, func(k string) bool { return k == last })
 		}, "some are missing: " + last, false},
+		"a file in two forms": {func(t *testing.T, b *bulkFiles) {
+			t.Helper()
+			b.putLines(t, secondDay+"ACS_compact_json_1.zstd", listed("a", createdAt, "dso", ""))
+		}, "two files of the same part of the history", false},
 		"a contract twice": {func(t *testing.T, b *bulkFiles) {
 			t.Helper()
 			b.putLines(t, secondDay+"ACS_2.zstd", listed("old", olderAt, "dso", ""))
