@@ -62,7 +62,9 @@ func (e *Export) publish(ctx context.Context, manifests []Manifest) error {
 	for _, relation := range e.relations {
 		t := table{place: e.place, relation: relation, location: e.place.URL() + "/" + relation.Name}
 		for i := range manifests {
-			if file, err := manifests[i].file(relation.Name); err == nil && file.Rows > 0 && strings.HasPrefix(columnsOf(relation), file.Columns) {
+			file, err := manifests[i].file(relation.Name)
+			ofThis := file.Of == relation.Of || file.Of == "" // older manifests do not say it
+			if err == nil && file.Rows > 0 && ofThis && strings.HasPrefix(columnsOf(relation), file.Columns) {
 				t.files = append(t.files, tableFile{&manifests[i], file})
 			}
 		}
