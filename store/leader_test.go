@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -211,6 +212,22 @@ func TestAnIndexIsBuiltBesideWhoTakesALock(t *testing.T) {
 	d.WaitFor("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('public.indexed_n')")
 	require.NoError(t, <-built)
 	require.NoError(t, held.lock.Rollback(ctx))
+}
+
+// A leader that met a database without writes in its own sessions writes as soon as the setting is corrected, in the same term.
+func TestALeaderGivesSessionsUpThatTakeNoWrites(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	readOnly := func(now string) {
+		d.Exec(fmt.Sprintf("ALTER DATABASE %q SET default_transaction_read_only = %s", d.Conn.Config().Database, now))
+	}
+	readOnly("on")
+	l.term.Pool.Reset() // as at the end of a connection's lifetime
+	require.ErrorContains(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10)), "takes no writes")
+	d.Exec("SET default_transaction_read_only = off")
+	readOnly("off")
+	require.NoError(t, l.Append(t.Context(), storetest.Scope, storetest.OneCreation(0, 10)))
 }
 
 // A paused leader may hold a transaction open, in the middle of a batch or between two statements. Its successor ends

@@ -290,7 +290,12 @@ func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) 
 // Transact is like WriteWithin, for a transaction that begins with these statements.
 func (t *Term) Transact(ctx context.Context, limit time.Duration, begin string, fn func(context.Context, pgx.Tx) error) (err error) {
 	ctx, end := t.within(ctx, limit)
-	defer func() { err = end(err) }()
+	defer func() {
+		if pg.HasCode(err, pg.ReadOnly) { // see session.Database.Unusable: the term goes on, and so would its sessions
+			t.Pool.Reset()
+		}
+		err = end(err)
+	}()
 	tx, err := t.Pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin + "; " + t.role.Turn().Shared()})
 	if pg.HasCode(err, pg.LockNotAvailable) {
 		return t.heldUp(ctx, err)
