@@ -631,6 +631,7 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, last.From, plan.Floor, "something stays")
 	require.Contains(t, held.Why, last.Name())
+	require.Contains(t, held.Why, "something has to stay")
 	plan, held, err = pruneHeld(wrote[1].To+1, false)
 	require.NoError(t, err)
 	require.Equal(t, wrote[1].To, plan.Floor)
@@ -639,6 +640,7 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wrote[0].To, plan.Floor, "of a range nothing or all: an export could not write the rest of it again")
 	require.Contains(t, held.Why, wrote[1].Name())
+	require.Contains(t, held.Why, "there is more of it than was asked for")
 
 	// What is not as it was written, or is of something else.
 	for n, what := range []string{"has another SHA-256", "bytes instead of", "is missing"} {

@@ -50,8 +50,9 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	if err != nil || !state.Started || state.Incomplete {
 		return held, err
 	}
+	end := "there is more of it than was asked for"
 	if upTo == 0 {
-		upTo = state.Watermark - 1
+		upTo, end = state.Watermark-1, "something has to stay"
 	}
 	outdated, gap, err := plan(place.String(), c.done, state, state.Watermark)
 	if err != nil {
@@ -70,7 +71,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	for n := range c.done {
 		m := &c.done[n]
 		if m.From < held.To && m.To > held.To {
-			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d: a range is pruned as a whole, and something has to stay", m.Name(), place, m.To)
+			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d: a range is pruned as a whole, and %s", m.Name(), place, m.To, end)
 		}
 		if m.From >= held.To {
 			break
