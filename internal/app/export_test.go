@@ -688,10 +688,15 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.NoError(t, err)
 
 	// What changed since, and what is not exported.
-	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_until <= $1 LIMIT 1", int64(last.From))[0]
+	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_until <= $1 AND active_from > $2 AND active_from <= $3 LIMIT 1",
+		int64(last.From), int64(wrote[0].To), int64(wrote[1].To))[0]
 	_, err = RunRedact(t.Context(), cfg.Database, audit.Redaction{ContractID: contract}, "a test", true, testLogger(t))
 	require.NoError(t, err)
 	refused("manifests/", "were redacted after they had been exported")
+	plan, held, err = pruneHeld(wrote[1].To, false)
+	require.NoError(t, err, "nothing of the range with the contract would go")
+	require.Equal(t, wrote[0].To, plan.Floor)
+	require.Contains(t, held.Why, wrote[1].Name())
 	_, err = exported(t, cfg)
 	require.NoError(t, err)
 	index()

@@ -54,7 +54,7 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 	if upTo == 0 {
 		upTo, end = state.Watermark-1, "something has to stay"
 	}
-	outdated, gap, err := plan(place.String(), c.done, state, state.Watermark)
+	outdated, gap, err := plan(place.String(), c.done, state, upTo)
 	if err != nil {
 		return held, err
 	}
