@@ -41,12 +41,12 @@ func (f *bulkFolder) key(n int) string {
 	return fmt.Sprintf("%s~%s/updates_%d.zstd", f.start, f.end, n)
 }
 
-// activeKey is the key of an object of the snapshot at the end of a folder: it lies where the next folder of updates does.
+// activeKey returns the key of an object of the snapshot at the end of a folder: it lies where the next folder of updates does.
 func (f *bulkFolder) activeKey(n int, every time.Duration) string {
 	return fmt.Sprintf("%s~%s/ACS_%d.zstd", f.end, bulkTime(f.to+every.Microseconds()), n)
 }
 
-// bulkTime is how the keys of objects write a time in microseconds.
+// bulkTime returns a time in microseconds as the keys of objects have it.
 func bulkTime(micros int64) string { return time.UnixMicro(micros).UTC().Format(time.RFC3339) }
 
 // bulkFolders returns the folders that are written: those after whose end there is an update.

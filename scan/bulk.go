@@ -181,14 +181,14 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 // of which a service may have written fewer.
 func (u *Updates) listSnapshot(ctx context.Context, updates []bulkRef, upTo ledger.Offset) ([]bulkRef, error) {
 	key, err := updates[len(updates)-1].key()
+	if err != nil {
+		return nil, filesProblem(err)
+	}
 	last := file{key: key}
-	if err == nil {
-		_, err = last.parse()
+	if _, err := last.parse(); err != nil {
+		return nil, filesProblem(err)
 	}
-	var end time.Time
-	if err == nil {
-		end, err = time.Parse(time.RFC3339Nano, last.end)
-	}
+	end, err := time.Parse(time.RFC3339Nano, last.end)
 	if err != nil {
 		return nil, filesProblem(err)
 	}

@@ -239,7 +239,7 @@ func (s *FilesSnapshot) load(ctx context.Context, at ledger.Offset) error {
 	return nil
 }
 
-// incomplete is the error for a snapshot with contracts that no update creates.
+// incomplete returns the error for a snapshot with contracts that no update creates.
 func (s *FilesSnapshot) incomplete(found int) error {
 	return &ledger.Problem{
 		What: fmt.Sprintf("the bulk files do not agree: the snapshot at %s has %d contracts, and the updates up to there create %d of them", placeOf(s.at), len(s.active), found),
