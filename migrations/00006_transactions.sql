@@ -54,6 +54,12 @@ COMMENT ON FUNCTION set_aside(bigint) IS 'Whether a record with this seq belongs
 
 -- Records: written once, never updated ---------------------------------------------------------------------------
 
+-- A regular expression would take twice as long.
+CREATE FUNCTION update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE '%:'
+    THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
+COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which is #, the update id, a colon and the node id. NULL for an id of another form.';
+
 CREATE TABLE transactions (
     seq              bigint PRIMARY KEY,
     event_id         text   NOT NULL,
@@ -69,6 +75,7 @@ CREATE TABLE transactions (
     rules            integer
 );
 CREATE INDEX transactions_event_id ON transactions USING hash (event_id);
+CREATE INDEX transactions_update_id ON transactions USING hash (update_id_of(event_id));
 CREATE INDEX transactions_date ON transactions USING brin (date);
 COMMENT ON TABLE transactions IS 'One row per record of the transaction history. Shown as ledger.transactions; fingerprint identifies a record that is served again.';
 
@@ -153,12 +160,6 @@ COMMENT ON TABLE unknown_transactions IS 'Records of the kind unknown, as they w
 
 -- The analysts' views ---------------------------------------------------------------------------------------------
 
--- A regular expression would take twice as long.
-CREATE FUNCTION update_id_of(event_id text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN rtrim(event_id, '0123456789') LIKE '#_%:' AND event_id NOT LIKE '%:'
-    THEN left(substr(rtrim(event_id, '0123456789'), 2), -1) END;
-COMMENT ON FUNCTION update_id_of(text) IS 'The update id in an event id, which is #, the update id, a colon and the node id. NULL for an id of another form.';
-
 -- Only the shown generation. "+ 0" keeps PostgreSQL from making an index range of the conditions on seq, which it believes to select few
 -- rows.
 --
@@ -176,7 +177,7 @@ WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) 
 COMMENT ON VIEW ledger.transactions IS 'One row per record of the transaction history, of every kind: the records of the whole network as a Scan service shows them, not those of one participant. The relation of each kind has the rest of a record under the same seq. Records are complete up to the checkpoint in ledger.stream_checkpoints, as far as the service has them; records after it whose event ids are not unique are here too. If the history has to be read again from its beginning, the new records are kept aside until they replace all of these at once.';
 COMMENT ON COLUMN ledger.transactions.seq IS 'Number of the record, in the service''s order, without gaps. It begins at 1, or above all earlier numbers if the history was read again from its beginning. A record''s number never changes and is never used again. Unique.';
 COMMENT ON COLUMN ledger.transactions.event_id IS 'Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed. Of a record that is derived from updates the node id is that of exercised_events, which all Scan services number alike; the history''s was of the service''s participant.';
-COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the record''s update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Computed per row and not indexed: to find records by it add a condition on date, which is the update''s effective_at.';
+COMMENT ON COLUMN ledger.transactions.update_id IS 'Id of the record''s update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Indexed.';
 COMMENT ON COLUMN ledger.transactions.kind IS 'transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.';
 COMMENT ON COLUMN ledger.transactions.date IS 'When it took place (ledger time). Roughly in the order of seq. Microseconds, UTC. NULL only where the kind is unknown.';
 COMMENT ON COLUMN ledger.transactions.domain_id IS 'The synchronizer. NULL: the service did not say.';
@@ -201,7 +202,7 @@ WHERE btint8cmp((SELECT h.shown_after + 1 FROM transactions_position h), x.seq) 
 COMMENT ON VIEW ledger.transfers IS 'One row per transfer: one sender pays any number of receivers, see ledger.transfer_receivers; a transfer that only merges the sender''s holdings has none. Amounts and fees have exactly as many digits as were sent. For the transfers of one party use ledger.party_transfers.';
 COMMENT ON COLUMN ledger.transfers.seq IS 'Which record this is. Unique.';
 COMMENT ON COLUMN ledger.transfers.event_id IS 'Event id of the record; another record can have the same. Indexed.';
-COMMENT ON COLUMN ledger.transfers.update_id IS 'Id of the transfer''s update, as in ledger.transactions. Not indexed.';
+COMMENT ON COLUMN ledger.transfers.update_id IS 'Id of the transfer''s update, as in ledger.transactions. Not indexed: search it there, and join by seq.';
 COMMENT ON COLUMN ledger.transfers.date IS 'When it took place. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.transfers.round IS 'The mining round. NULL: the service did not say. Services say 0 of a choice of the token standard that sums nothing up (Splice 0.5.16 and later); derived from updates it is the round of what was created, NULL if that is not known.';
 COMMENT ON COLUMN ledger.transfers.sender IS 'The party that pays. Not indexed here: see ledger.party_transfers.';

@@ -200,7 +200,7 @@ func TestHistoryStatus(t *testing.T) {
 	}, got)
 }
 
-// What is searched by event id is found by index, and what does not ask for one does not pay for it.
+// What is searched by event id or update id is found by index, and what does not ask for one does not pay for it.
 func TestHistoryViewsReadWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -212,6 +212,9 @@ func TestHistoryViewsReadWhatTheyNeed(t *testing.T) {
 		require.Contains(t, h.plan("SELECT * FROM ledger."+view+" WHERE event_id = 'x'"), "transactions_event_id", view)
 		h.Exec("RESET enable_seqscan")
 	}
+	h.Exec("SET enable_seqscan = off")
+	require.Contains(t, h.plan("SELECT x.* FROM ledger.transactions t JOIN ledger.transfers x USING (seq) WHERE t.update_id = 'x'"), "transactions_update_id")
+	h.Exec("RESET enable_seqscan")
 	plan := h.plan("SELECT count(*) FROM ledger.transactions WHERE kind = 'tap'")
 	require.NotContains(t, plan, "synchronizers")
 }

@@ -65,13 +65,9 @@ JOIN indexer.updates u ON u.update_id = split_part(substr(t.event_id, 2), ':', 1
 
 -- # 38 The records of an update
 -- ours
-SELECT t.seq, t.kind, t.event_id FROM ledger.updates u
-JOIN ledger.transactions t ON t.update_id = u.update_id AND t.date BETWEEN u.effective_at - interval '1 s' AND u.effective_at + interval '1 s'
-WHERE u.update_id = :'recorded_update';
+SELECT seq, kind, event_id FROM ledger.transactions WHERE update_id = :'recorded_update';
 -- fastest
-SELECT t.seq, t.kind, t.event_id FROM indexer.updates u
-JOIN indexer.transactions t ON split_part(substr(t.event_id, 2), ':', 1) = u.update_id AND t.date BETWEEN u.effective_at - interval '1 s' AND u.effective_at + interval '1 s'
-WHERE u.update_id = :'recorded_update';
+SELECT seq, kind, event_id FROM indexer.transactions WHERE indexer.update_id_of(event_id) = :'recorded_update';
 
 -- # A record by its event id
 -- ours
