@@ -47,7 +47,7 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 		if err := s.db.Queries.ReaderAdd(ctx, tx, add); err != nil {
 			return err
 		}
-		// A session that numbers lists afterwards sees the reader, and adds them: removeReader has the turn.
+		// removeReader holds the lock under which lists are numbered, so whoever numbers one later sees this reader and adds the list to it.
 		if err := s.db.Queries.ReaderListsAdd(ctx, tx, r.Role); err != nil {
 			return err
 		}
@@ -185,8 +185,8 @@ func (s *Store) whyUnlimited(ctx context.Context, tx pgx.Tx, role string) (why s
 	return strings.Join(reasons, ""), err
 }
 
-// removeReader takes from a role what was granted to it, and reports whether anything was. Until the transaction ends nobody numbers lists: who
-// does adds them to its readers, and would wait for this with the turn that a grant waits for.
+// removeReader takes from a role what was granted to it, and reports whether anything was. It first takes the lock under which lists of parties
+// are numbered, and keeps it until the transaction ends: numbering a list also adds it to its readers, which would deadlock with a grant.
 func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (removed bool, err error) {
 	if err := names.Turn(ctx, tx); err != nil {
 		return false, err

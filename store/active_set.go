@@ -12,11 +12,11 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// activeSet is a table of what is active.
+// activeSet is a table of active contracts.
 type activeSet struct {
 	table string
-	use   func(context.Context, dbsqlc.DBTX, dbsqlc.ActiveContractsUseParams) error // asks for contracts that were used and are not active
-	// unknown is a condition more on what is asked for because it ends and was not active.
+	use   func(context.Context, dbsqlc.DBTX, dbsqlc.ActiveContractsUseParams) error // wants look-ups of contracts that were used and are not active
+	// unknown further limits the look-ups of contracts that end and were not active: it begins with AND.
 	unknown string
 }
 
@@ -24,7 +24,7 @@ func (s *Store) activeContracts() activeSet {
 	return activeSet{"active_contracts", s.db.Queries.ActiveContractsUse, ""}
 }
 
-// fillActive returns the set of filled history. There a creation that is stored, on another synchronizer or later, is nothing to ask for.
+// fillActive returns the set that is computed from filled-in history. It wants no look-up of a contract whose creation is stored anywhere.
 func (s *Store) fillActive() activeSet {
 	use := func(ctx context.Context, db dbsqlc.DBTX, used dbsqlc.ActiveContractsUseParams) error {
 		return s.db.Queries.FillActiveUse(ctx, db, dbsqlc.FillActiveUseParams(used))
@@ -32,9 +32,9 @@ func (s *Store) fillActive() activeSet {
 	return activeSet{"fill_active", use, " AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = e.contract_id)"}
 }
 
-// endSQL ends what is active: each active row goes and leaves a closed lifetime. What was not active is a list of numbers that is
-// looked into, not a join, which would be quadratic: neither side has statistics. It is no query of sqlc's, which does not see what
-// USING brings.
+// endSQL ends active contracts: it moves each active row to lifetimes. Contracts that were not active are found by NOT IN a list of numbers,
+// because a join would be quadratic: neither side has statistics. The statement is not among the generated queries, because sqlc does not
+// understand DELETE with USING.
 func (set *activeSet) endSQL() string {
 	return `WITH ended AS MATERIALIZED (
     SELECT unnest($1::integer[]) AS synchronizer_ref, unnest($2::bigint[]) AS deactivated_offset, unnest($3::bigint[]) AS lookup_offset,

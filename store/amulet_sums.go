@@ -69,7 +69,7 @@ func (l *TransactionsWriter) CheckAmuletSums(ctx context.Context) (more bool, er
 		if err != nil || sums == before {
 			return err
 		}
-		// A rewrite of updates removes what is recorded; sums of before must not be recorded after it.
+		// A rewrite of updates removes the recorded sums. Sums that were computed before it must not be recorded after it.
 		if rewritten, err := writing.RewrittenSince(ctx, tx, rewrite); err != nil || rewritten {
 			return err
 		}

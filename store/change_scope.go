@@ -70,7 +70,7 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err := writing.PutInForce(ctx, tx, scope.Hash()); err != nil {
 			return err
 		}
-		// Again: filling in, which may have begun meanwhile, had the floors.
+		// Again, now that the floors are locked: filling in may have begun since the first check.
 		if err := l.store.refuseChange(ctx, tx, scope, 0); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err := l.settleScope(ctx, tx, int64(watermark)); err != nil {
 			return err
 		}
-		// Nobody was shown it, but copies by replication have it.
+		// Readers never saw what was stored ahead, but replicated copies have it.
 		if err := writing.NoteRewrite(ctx, tx, findings.SealedUpdates, int64(watermark), int64(end), writing.Reset); err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost in
 	return list, through, err
 }
 
-// BeforeLast returns the offset before the last updates above an offset and up to the watermark, as many as updates says, and the watermark.
-// all reports that there are no more of them.
+// BeforeLast returns the offset after which the last so many updates up to the watermark follow, and the watermark. The offset is not below
+// above; all reports that no update lies between the two.
 func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		var floor ledger.Offset

@@ -47,9 +47,9 @@ func (s *Store) FilledBelow(ctx context.Context) (below []ledger.Range, err erro
 	return below, err
 }
 
-// Fill stores pages that follow one another, below the history floor: facts and coverage, in one transaction. What a snapshot
-// carried there goes with it, because the events themselves take its place. The history floor is lowered as far as
-// everything is stored up to it. Ranges may be filled in any order and at the same time.
+// Fill stores consecutive pages below the history floor: facts and coverage, in one transaction. It removes the carried rows of that range,
+// because the events themselves take their place. It lowers the history floor as far as everything is stored up to it. The order of ranges does
+// not matter, and they may be filled in concurrently.
 //
 // Errors: ErrNotLeader, ErrCovered, a *ledger.Problem where the pages lack a contract that a snapshot brought, or the scope was changed, or the
 // database's. After any error the outcome is unknown: ask Unfilled again.
@@ -84,7 +84,7 @@ func (l *BackfillWriter) Fill(ctx context.Context, scope ledger.Scope, pages []l
 		if err := l.lowerFloor(ctx, tx, scope, int64(b.from), int64(b.to)); err != nil {
 			return err
 		}
-		if replaced { // behind the floors, which keep the snapshot from being sealed beside this
+		if replaced { // after the floors were locked, so that nobody seals the snapshot meanwhile
 			if err := writing.Unseal(ctx, tx, findings.SealedSnapshot, 0); err != nil {
 				return err
 			}
@@ -182,9 +182,9 @@ func (l *BackfillWriter) refuseChanged(ctx context.Context, tx pgx.Tx, scope led
 	}
 }
 
-// coverDown claims a range together with the row that begins where it ends, if there is one. That may be the one that the
-// leader of the updates is about to replace: then it is waited for, and looked for again. first says that it may also be the first
-// one of that leader, which is not visible before it is committed.
+// coverDown claims a range by extending the coverage row that begins where the range ends, if there is one. The leader of the updates may be
+// about to replace that row: then coverDown waits for it, and looks for the row again. first says that the row may also be that leader's first
+// one, which is not visible before it is committed.
 func (l *BackfillWriter) coverDown(ctx context.Context, tx pgx.Tx, scope ledger.Scope, from, to int64, first bool) error {
 	q := l.store.db.Queries
 	for range mergeTries {

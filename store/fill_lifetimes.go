@@ -22,12 +22,12 @@ import (
 // it, step by step, with a set of active contracts of its own: fill_active. Then the state floor goes to there too, and the
 // snapshot takes the place of the one that indexing began with.
 //
-// Where indexing began without a snapshot, what was active there is missing in active_contracts as well: it is followed on
-// through what the leader of the updates has written, up to the watermark, and added there while that leader waits.
+// Where indexing began without a snapshot, active_contracts also lacks the contracts that were active there. They are followed through the
+// updates that the leader has written since, up to the watermark, and those that are still active are added while that leader waits.
 
-// FillState goes a step towards a lower state floor, where history is filled in from the beginning of the ledger on, or from a
-// LowerSnapshot on. It says up to where it has come, and where it ends for now; done is true where the state floor is there, or
-// can't be because history begins later. It continues where it was, after an error too.
+// FillState takes a step towards a lower state floor, if history is filled in from the beginning of the ledger, or from a LowerSnapshot. It
+// returns the offset that it has reached, and the one at which it ends for now. done is true if the state floor can't be lowered any further. The
+// next call continues from the offset that was reached, also after an error.
 func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, done bool, err error) {
 	place, err := l.store.db.Queries.FillPlace(ctx, l.term.Pool)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -56,21 +56,21 @@ func (l *BackfillWriter) FillState(ctx context.Context) (at, end ledger.Offset, 
 	return ledger.Offset(s.reached), ledger.Offset(s.end), s.done, nil
 }
 
-// stateFill computes lifetimes from an offset on where it is known what was active.
+// stateFill computes lifetimes from an offset at which the active set is known.
 type stateFill struct {
 	leader   *BackfillWriter
 	start    int64 // the beginning of the ledger, or the snapshot's offset
 	snapshot bool
-	began    int64 // what was activated later is in active_contracts and lifetimes already
-	known    bool  // and so is what was active here
+	began    int64 // where indexing began: later activations are in active_contracts and lifetimes already
+	known    bool  // and so are the contracts that were active there
 
 	reached, end int64
 	done         bool
-	contradicted bool // the snapshot is, by what else is stored
+	contradicted bool // what else is stored contradicts the snapshot
 }
 
-// choose says where to begin; ok is false where history leads from nowhere to where what was active is known. The snapshot comes
-// first: what was begun without it was dropped when it became complete.
+// choose chooses where to begin. ok is false if there is no such place: neither a snapshot nor the beginning of the ledger with all updates
+// from there on. A finished snapshot comes first: lifetimes that were computed without it were dropped when it was finished.
 func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok bool, err error) {
 	snapshot, err := s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *stateFill) choose(ctx context.Context, place dbsqlc.FillPlaceRow) (ok b
 
 func (s *stateFill) begin(ctx context.Context) error {
 	return s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if !s.known { // a reset, or a change of the scope, that is under way has found nothing to begin again, and changes what would be read
+		if !s.known { // wait for a reset or a change of the scope that is under way: it has looked for computed lifetimes before these begin
 			if err := s.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
 				return err
 			}
@@ -141,7 +141,7 @@ func (s *stateFill) step(ctx context.Context, from int64) error {
 // finish lowers the state floor to where the lifetimes were computed from.
 func (s *stateFill) finish(ctx context.Context, from int64) error {
 	err := s.leader.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
-		if !s.known { // first: a reset waits for the place while it holds the writes
+		if !s.known { // before advance, which locks the place: a reset excludes the writers before it locks that
 			if err := s.leader.term.Exclude(ctx, tx, RoleUpdates); err != nil {
 				return err
 			}
@@ -174,11 +174,11 @@ func (s *stateFill) lower(ctx context.Context, tx pgx.Tx) error {
 	if err := s.leader.store.db.Queries.FillStateKnown(ctx, tx, s.start); err != nil {
 		return fmt.Errorf("lower the state floor to offset %d: %w", s.start, err)
 	}
-	// Behind the floors, and in a statement of its own: one that waits for a sealer does not see what that has sealed meanwhile.
+	// After the floors were locked, and in a statement of its own: the one that waited for a sealer does not see what that has sealed.
 	if err := writing.Unseal(ctx, tx, findings.SealedSnapshot, 0); err != nil {
 		return err
 	}
-	// Where that is the beginning of the ledger, a snapshot that waits is not needed any more.
+	// At the beginning of the ledger this drops a snapshot that waits: it is not needed any more.
 	if err := s.leader.show(ctx, tx, s.start); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (s *stateFill) activate(ctx context.Context, tx pgx.Tx, from int64) error {
 	return nil
 }
 
-// read is the next step, and how far it goes. Behind the place where indexing began it says only what ends.
+// read returns the next step, and the offset up to which it goes. After the offset at which indexing began, a step has only deactivations.
 func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int64, error) {
 	events, reach, err := s.leader.readStepEvents(ctx, from, to, active.EventsEnough)
 	if err != nil {
@@ -224,7 +224,8 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int
 	return step, reach, s.leader.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
 }
 
-// advance moves the place. It fails where what was read behind it was changed since: then lifetimes are computed from the beginning again.
+// advance moves the place up to which lifetimes are computed. It fails if the facts before that place have changed since they were read: then
+// lifetimes are computed from the start again.
 func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) error {
 	moved, err := s.leader.store.db.Queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
 	if err == nil && moved == 0 {
@@ -233,7 +234,7 @@ func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) erro
 	return err
 }
 
-// apply is to fill_active what Leader.project is to active_contracts.
+// apply applies a step to fill_active, as UpdatesWriter.project applies one to active_contracts.
 func (s *stateFill) apply(ctx context.Context, tx pgx.Tx, step *active.Step, from, to int64) error {
 	if err := s.advance(ctx, tx, from, to); err != nil {
 		return err

@@ -28,9 +28,8 @@ func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 	return s.leader.store.lowerSnapshot(ctx, s.leader.term.Pool)
 }
 
-// BeginSnapshot begins a snapshot at an offset, or returns how far the one that was begun there has come, or that it is finished. One
-// of another offset is dropped. An offset from which on it is known what was active, or from which no history leads to where that
-// is computed, is a *ledger.Problem.
+// BeginSnapshot begins a snapshot at an offset, or returns the progress of the one that was begun there. It drops one of another offset. The
+// error is a *ledger.Problem if the active set is known at the offset already, or if updates between there and the state floor are missing.
 func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	l := s.leader
@@ -100,7 +99,7 @@ func (s *LowerSnapshot) DropSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// dropLowerSnapshot removes it, with the lifetimes that were computed from there on. Its caller has taken its turn.
+// dropLowerSnapshot removes the lower snapshot, with the lifetimes that were computed from there on. The caller holds the lock of those who fill in history (FillTurn).
 func (l *BackfillWriter) dropLowerSnapshot(ctx context.Context, tx pgx.Tx) error {
 	dropped, err := l.dropWaiting(ctx, tx)
 	if err != nil {
@@ -136,7 +135,7 @@ func (l *BackfillWriter) dropLifetimes(ctx context.Context, tx pgx.Tx) error {
 	return writing.ForgetLifetimes(ctx, tx, -1)
 }
 
-// contradicted returns what else is stored and contradicts the snapshot; nil: nothing does.
+// contradicted returns how the stored updates, or the other snapshot, contradict the snapshot; nil: they do not.
 func (l *BackfillWriter) contradicted(ctx context.Context, tx pgx.Tx, at int64) (*ledger.Problem, error) {
 	list, err := l.store.db.Queries.WaitingSnapshotContradicted(ctx, tx, at)
 	if err != nil {

@@ -27,13 +27,13 @@ const (
 	prunePause  = 2 * time.Second
 )
 
-// Prune removes everything of the updates up to an offset but what was active there, and makes it the floor of history and state: the
-// database is as if indexing had begun with a snapshot there. All of it is one transaction, in which the readers and the leader of
-// the updates wait only for its end; so nothing has to be continued or cleaned up after a failure.
+// Prune removes everything of the updates up to an offset except the contracts that were active there, and makes the offset the floor of history
+// and state: the database is as if indexing had begun with a snapshot there. All of it is one transaction, so nothing has to be continued or
+// cleaned up after a failure. Readers and the leader of the updates wait only for its last part.
 //
-// First the contracts that were active become carried rows, as of a snapshot, which nobody sees before the end. At the end partitions are
-// dropped, which takes no time. What stays of a partition that has offsets on both sides of the floor was copied before, up to
-// the watermark, so that little is left to be copied at the end.
+// First it makes carried rows of the contracts that were active, as of a snapshot. A partition with offsets on both sides of the floor is replaced
+// by a copy of the rows that stay. They are copied up to the watermark beforehand, so that little is left to be copied in the last part, which drops
+// the old partitions.
 //
 // The role of the backfill keeps others from filling in history, and from pruning, meanwhile. Where nothing is stored up to the
 // offset nothing happens. Errors: what PlanPrune refuses, a *ledger.Problem where other transactions don't let go of the tables,
@@ -81,8 +81,8 @@ type pruning struct {
 	resets int64 // number of the last reset or change of the scope when pruning began
 	// refuse is the last check of PruneExported; nil: none.
 	refuse func(context.Context, pgx.Tx) error
-	// lookups are new places for the look-ups of contracts with events that stay. They are written at the end, because the leader of the
-	// updates, which adds look-ups too, would wait for the rows.
+	// lookups are the new places of look-ups whose contracts have events that stay. They are written in the last part, because the leader of the
+	// updates, which adds look-ups too, would wait for these rows.
 	lookups dbsqlc.PruneMoveLookupsParams
 }
 
@@ -114,7 +114,7 @@ func (p *pruning) run(ctx context.Context) error {
 	return patiently(ctx, prunePause, func() error { return p.end(ctx) })
 }
 
-// findPartitions finds the partitions that lose rows. It locks autovacuum out of them, which the end would have to wait for.
+// findPartitions finds the partitions that lose rows. It locks autovacuum out of them, so that the last part need not wait for it.
 func (p *pruning) findPartitions(ctx context.Context) error {
 	list, err := p.leader.store.db.Queries.PartitionList(ctx, p.tx)
 	if err != nil {
@@ -154,8 +154,8 @@ func (p *pruning) removeRows(ctx context.Context) error {
 	return p.findLookups(ctx, p.tx, p.floor, p.copied)
 }
 
-// end prunes once it has the locks, and tries until it gets them. It copies what the leader of the updates has written meanwhile, locks the
-// leader out, and copies once more.
+// end is the last part. It copies what the leader of the updates has written meanwhile, locks the leader and the readers out, copies once more, and
+// removes what is pruned. It is tried again until it gets the locks.
 func (p *pruning) end(ctx context.Context) error {
 	watermark, _, err := held.Watermark(ctx, p.leader.store.db, p.tx)
 	if err != nil {

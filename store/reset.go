@@ -29,10 +29,9 @@ type RemovedRows struct {
 	Rows     int64
 }
 
-// Reset removes everything of the updates after an offset, and makes it the watermark: the database is as if indexing had
-// got no further. All of it is one transaction, which may take long. Dictionaries, the answers to look-ups that earlier
-// events asked for, packages, and the transaction history stay. Records that follow from the updates are shown until they were derived
-// again.
+// Reset removes everything of the updates after an offset, and makes the offset the watermark: the database is as if indexing had
+// got no further. All of it is one transaction, which may take long. Dictionaries, packages, the transaction history, and the answers to look-ups
+// that earlier events wanted stay. Records that were derived from the removed updates stay until they are derived again.
 //
 // Where nothing was indexed, and where the offset is below the history floor or beyond the watermark, the error is a
 // *ledger.Problem. Other errors: ErrNotLeader, or the database's; after any error the outcome is unknown.

@@ -82,7 +82,7 @@ func (s *Store) lowerSnapshot(ctx context.Context, db dbsqlc.DBTX) (*ledger.Snap
 	return progress, nil
 }
 
-// finishedSnapshot returns the snapshot where the database holds just that one, and nothing after it yet; else nil.
+// finishedSnapshot returns the snapshot if the database holds nothing else yet; else nil.
 func (l *UpdatesWriter) finishedSnapshot(ctx context.Context, db dbsqlc.DBTX) (*dbsqlc.Snapshots, error) {
 	row, err := l.store.db.Queries.SnapshotAtWatermark(ctx, db)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -133,13 +133,13 @@ func (l *UpdatesWriter) refuseStarted(ctx context.Context, tx pgx.Tx) error {
 }
 
 // WriteSnapshotPage stores a page's rows and the token that follows it in one transaction, and returns the new progress.
-// Before the last page indexes are built, which takes the longer the more entries there are; it closes the snapshot and puts the
-// watermark of the updates stream at its offset. progress must be what the last call returned: where another process has moved it,
-// ErrWatermarkMoved is returned. After any error the outcome is unknown: call BeginSnapshot again.
+// Before it stores the last page it builds indexes, which may take long. The last page finishes the snapshot, and sets the watermark to its offset.
+// progress must be what the last call returned: the error is ErrWatermarkMoved if another process has moved it. After any error the outcome is
+// unknown: call BeginSnapshot again.
 //
-// It is safe for concurrent use: a page can be written in its turn while the one before it is, from the progress that that one
-// will return. Where no other page is under way turn may be nil. A page with incomplete reassignments must be written alone:
-// their creation events are looked for among the rows of the pages that are stored.
+// It is safe for concurrent use: a page may be written while the one before it is, with that one's turn before its own, and from the progress that
+// that one will return. turn may be nil if no other page is being written. A page with incomplete reassignments must be written alone: their
+// creation events are looked for among the stored rows.
 func (l *UpdatesWriter) WriteSnapshotPage(
 	ctx context.Context, progress ledger.SnapshotProgress, turn CommitOrder, page ledger.SnapshotPage,
 ) (ledger.SnapshotProgress, error) {

@@ -130,13 +130,13 @@ func (t *Term) keepLock(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			// So the role is free for the next leader before Close returns: the server notices later that the connection has ended.
+			// A rollback frees the role before Close returns. The server would notice only later that the connection has ended.
 			pg.Rollback(ctx, t.lock)
 			return
 		case <-ticker.C:
 		}
-		// Not ended by Close: that would cut the connection off, and the server would notice its end later. Waiting longer, for the sake of a long
-		// transaction such as pruning, would gain two seconds: then the server has ended the session itself, which heard nothing meanwhile.
+		// Close does not cancel a ping: that would close the connection, and the server would notice its end only later. A longer timeout, for the
+		// sake of a long transaction such as pruning, would gain two seconds only: then the server ends the idle session itself.
 		pingCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), session.PingTimeout)
 		err := t.lock.Conn().Ping(pingCtx) // takes no snapshot
 		cancel()
@@ -221,10 +221,9 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	}
 	config.ConnConfig = db.Conn.Copy()
 	config.ConnConfig.RuntimeParams["application_name"] = db.Config.Schemas.SessionPrefix(role) + fmt.Sprint(epoch)
-	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; a twin in doubt is waited for, but not for ever
+	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; an earlier transaction of unknown outcome is waited for, but not for ever
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
-	// Writers' statements are short, and those over tables that have no statistics yet look dear: compiling one takes longer
-	// than running it.
+	// The planner overestimates statements over tables without statistics, and would compile them, which takes longer than running them.
 	config.ConnConfig.RuntimeParams["jit"] = "off"
 	if role == session.RoleTransactions {
 		// A plan that was made while few records were stored reads all of them for each look-up of event ids; it must not be
@@ -235,8 +234,7 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	config.MaxConns = WriterConnections
 	config.PingTimeout = session.PingTimeout
 	// A server that crashed, or another one in its place, may have lost its last commits (synchronous_commit = off, an asynchronous
-	// replica), and so what the leader remembers of them: the numbers of names, which partitions there are. It has lost the lock's
-	// session too.
+	// replica). Then the numbers of names and the partitions that the leader remembers may be wrong. The session with the lock is gone then too.
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pgcopy.RegisterArrays(conn.TypeMap())
 		locked, err := db.Queries.LeadershipLocked(ctx, conn, dbsqlc.LeadershipLockedParams{
@@ -259,9 +257,9 @@ func (t *Term) Write(ctx context.Context, fn func(context.Context, pgx.Tx) error
 	return t.WriteWithin(ctx, WriteTimeout, fn)
 }
 
-// WriteInTurn is like Write, for one of several that are written at the same time and stored in their order; a turn of nil is that of one
-// that is alone. Their transactions begin in this order too: else one could wait, with its transaction open, for one that can't begin,
-// because a repair that has queued between them waits for the open one.
+// WriteInTurn is like Write, for one of several concurrent writes that commit in an order; a nil turn means that there are no others. Their
+// transactions begin in this order too. Else one could wait, with its transaction open, for a write before it that can't begin, because a repair
+// waits for the open one, and new transactions wait for the repair.
 func (t *Term) WriteInTurn(ctx context.Context, turn CommitOrder, fn func(context.Context, pgx.Tx) error) error {
 	if turn == nil {
 		return t.Write(ctx, fn)
@@ -280,9 +278,9 @@ func (t *Term) WriteWithin(ctx context.Context, limit time.Duration, fn func(con
 	return t.Transact(ctx, limit, "BEGIN", fn)
 }
 
-// WriteAhead is like Write, for rows that count for nothing before a later transaction of this term: names, and facts above the watermark. It does
-// not wait for the disk, because the commit of that later transaction does, with all that was committed before it. What the database loses
-// in a crash ends the term (see writerPool).
+// WriteAhead is like Write, for rows that nobody uses before a later transaction of this term commits: names, and facts above the watermark. Its
+// commit does not wait for the disk, because the later one does, and makes all earlier commits durable. A crash of the server ends the term (see
+// writerPool).
 func (t *Term) WriteAhead(ctx context.Context, fn func(context.Context, pgx.Tx) error) error {
 	return t.Transact(ctx, WriteTimeout, "BEGIN; SET LOCAL synchronous_commit = off", fn)
 }
@@ -337,17 +335,15 @@ func (t *Term) heldUp(ctx context.Context, err error) error {
 		fmt.Errorf("hold leadership of role %s: a repair, or a new leader, holds a transaction open (trying again waits for it): %w", t.role, err), endAbandonedRepair(ctx, t.db)))
 }
 
-// Resolve gives names their numbers, and adds those that are new. What a batch is made of is not looked for any longer than it is
-// written.
+// Resolve gives names their numbers, and adds those that are new. It takes at most WriteTimeout.
 func (t *Term) Resolve(ctx context.Context, wanted *names.Wanted) (names.Numbers, error) {
 	ctx, end := t.within(ctx, WriteTimeout)
 	numbers, err := t.Dictionary.Resolve(ctx, wanted)
 	return numbers, end(err)
 }
 
-// within limits work for the role to a time, and to the term: what is written once the role is lost counts for nothing, and a server that is
-// gone, with the lock's connection and all others, would be waited for to no end. end ends ctx, and returns the error of the work: the loss
-// of the role, where that is why it failed.
+// within returns a context that ends after a time, or when the role is lost: nothing may be written then, and a server that is gone would never
+// answer. end ends the context, and returns the error of the work, or that of the lost role if this is why the work failed.
 func (t *Term) within(ctx context.Context, limit time.Duration) (_ context.Context, end func(error) error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	stop := context.AfterFunc(t.held, cancel)

@@ -63,7 +63,7 @@ type Dictionary struct {
 	lists   *listNumbers
 	held    *positions
 
-	adding sync.Mutex // held while names are added: those who need known ones only continue
+	adding sync.Mutex // held while names are added; it does not block those who need only known names
 
 	mu     sync.Mutex
 	loaded bool
@@ -94,7 +94,8 @@ func New(queries *dbsqlc.Queries, db dbsqlc.DBTX, write WriteFunc) *Dictionary {
 	}
 }
 
-// Wanted collects what a batch needs numbers for, which of its templates show views of which interfaces, and what its contracts hold.
+// Wanted collects the names and lists that a batch needs numbers for, which of its templates show views of which interfaces, and what its
+// contracts hold.
 type Wanted struct {
 	Templates     Places[TemplateKey]
 	Synchronizers Places[string]
@@ -122,7 +123,7 @@ type View struct {
 	InterfaceID string
 }
 
-// wantedPool keeps the memory of earlier batches for later ones, whose maps are as large.
+// wantedPool keeps the memory of written batches for later ones.
 var wantedPool sync.Pool
 
 // mostKeptLists is the most lists for which memory is kept. Batches have some thousand.

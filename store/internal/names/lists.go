@@ -16,10 +16,10 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// Lists of parties are numbered as templates are, and there may be as many as there are users: the lists of a batch are
-// looked for in what is remembered, and the rest in the database, all of them at once.
+// Lists of parties get numbers as templates do, but there may be as many as there are users. So not all of them are kept in memory: those of a
+// batch that are not remembered are looked up in the database together.
 
-// Turn waits until no other transaction adds lists of parties, and keeps others from it until this one ends.
+// Turn takes the lock under which lists of parties are added, until the transaction ends.
 func Turn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, session.LockLists.Alone()); err != nil {
 		return fmt.Errorf("wait for another process that adds lists of parties: %w", err)
@@ -30,7 +30,7 @@ func Turn(ctx context.Context, tx pgx.Tx) error {
 // listKey identifies a list of parties. It is a digest, in which each party stands after its length: lists are long.
 type listKey [sha256.Size]byte
 
-// keySpace is enough for what most keys are a digest of: they are made without an allocation.
+// keySpace is the room for the text that a key is the digest of, in bytes. Most texts fit, and need no allocation.
 const keySpace = 512
 
 func keyOf(parties []string) listKey {
@@ -52,7 +52,7 @@ type List struct {
 // ListPlace is the place of a list of parties among those that need a number.
 type ListPlace int32
 
-// Nobody stands for no list at all, as where none was served.
+// Nobody is the place of a list that was not served.
 const Nobody ListPlace = -1
 
 // listAddress is where a list is in memory. It stands for the list: package ledger gives equal lists of a page the same memory where
@@ -183,7 +183,7 @@ func FindLists(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, lists []L
 	return missing, nil
 }
 
-// addLists numbers lists, except for those that others have numbered meanwhile, and finds the numbers.
+// addLists gives lists numbers, except for those that others have numbered meanwhile, and returns all the numbers.
 func addLists(ctx context.Context, q *dbsqlc.Queries, tx pgx.Tx, lists []List, places []int, found []*int32) error {
 	if err := Turn(ctx, tx); err != nil {
 		return err

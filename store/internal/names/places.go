@@ -9,7 +9,7 @@ type Place int32
 type Places[K comparable] struct {
 	Keys  []K
 	byKey map[K]Place
-	// at guesses a name by where its text is in memory: names are long, and package ledger has those that recur in memory once (its
+	// at finds a name by the address of its text: names are long, and package ledger has those that recur in memory once (its
 	// lexicon). A guess is compared with the name, which takes no time where it is the same memory.
 	at map[*byte]Place
 }

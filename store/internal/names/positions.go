@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Position is who holds what, without how much. The parts that can't be read are nil. They are parts of what the server sent, and not
-// kept any longer than that.
+// Position is who holds what, without how much. The parts that can't be read are nil. The texts lie in the memory of the server's answer, so they
+// must not be kept longer than that.
 type Position struct {
 	Owner, Instrument, InstrumentAdmin []byte
 	AdminSigned                        bool // the administrator is among the signatories
@@ -67,7 +67,7 @@ func (h *Holding) Columns() (position pgtype.UUID, amount *ledger.Decimal, locke
 	return pgtype.UUID{Bytes: h.Position, Valid: true}, amount, h.Locked, h.LockedUntil
 }
 
-// Holding collects a position, and is what a contract holds of it.
+// Holding collects a position, and returns what a contract holds of it.
 func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool, lockedUntil pgtype.Timestamptz) *Holding {
 	id := position.ID()
 	if _, known := n.Positions[id]; !known {
@@ -76,7 +76,7 @@ func (n *Wanted) Holding(position Position, amount ledger.Decimal, locked *bool,
 	return &Holding{id, amount, locked, lockedUntil}
 }
 
-// shownPosition is a position, and for whom: the number of the stakeholders of contracts that are holdings of it; 0: not served.
+// shownPosition is a position, with the number of the list of stakeholders who see it; 0: the list was not served.
 type shownPosition struct {
 	position     PositionID
 	stakeholders int32
@@ -107,7 +107,8 @@ type positions struct {
 	known   recent[shownPosition, struct{}]
 }
 
-// addPositionsSQL is no query of sqlc's, whose arrays have no NULL. A position comes once for each list of stakeholders.
+// addPositionsSQL is not among the generated queries, because the arrays of those can't hold NULL. It gets a position once for each list of
+// stakeholders.
 const addPositionsSQL = `WITH wanted AS (
     SELECT unnest($1::uuid[]) AS position_id, unnest($2::text[]) AS owner, unnest($3::text[]) AS instrument, unnest($4::text[]) AS instrument_admin,
         unnest($5::boolean[]) AS admin_signed, unnest($6::integer[]) AS stakeholders_ref
@@ -120,7 +121,7 @@ INSERT INTO positions (position_id, owner, instrument, instrument_admin, admin_s
 SELECT w.position_id, w.owner, w.instrument, w.instrument_admin, w.admin_signed FROM wanted w
 ON CONFLICT DO NOTHING`
 
-// add stores positions that are not stored, in a transaction before that of the contracts that are holdings of them.
+// add stores positions that are not stored yet, in a transaction of its own before that of their contracts.
 func (p *positions) add(ctx context.Context, numbers Numbers) error {
 	unknown := p.unknown(numbers.shownPositions())
 	if len(unknown) == 0 {

@@ -6,8 +6,8 @@ import (
 	"ledgerindexer/ledger"
 )
 
-// Who may see an event is one list of parties, made of those that were served. It is one of these where one has all parties, as mostly one
-// has.
+// The parties that may see an event are stored as one list, the union of the lists that were served. Mostly one of these has all the parties, and
+// is used itself.
 
 // Audience are lists of the parties that may see something, each once.
 type Audience []ListPlace
@@ -22,7 +22,7 @@ func (a Audience) With(lists ...ListPlace) Audience {
 	return a
 }
 
-// mostRemembered is how many lists an audience may have whose union is remembered. Mostly the same few come together more than once.
+// mostRemembered is the most lists of an audience whose union is remembered: mostly the same few lists recur together.
 const mostRemembered = 4
 
 // Union collects the parties of an audience as one list.
@@ -82,7 +82,7 @@ func (n *Wanted) SeenBy(u *ledger.Update, events Audience) {
 	n.seenBy[u] = seen
 }
 
-// withoutSubsets leaves the lists out whose parties another one has.
+// withoutSubsets leaves out each list of which another one has all parties.
 func (n *Wanted) withoutSubsets(of Audience) Audience {
 	for i := 0; i < len(of); i++ {
 		for j := 0; j < len(of); j++ {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cut is a partition that has offsets up to a floor, and is to lose them. What lies above is copied into a partition that takes its
-// place: DELETE would give no room on the disk back. Its methods are called in one transaction.
+// Cut removes the offsets up to a floor from a partition. It copies the rows above the floor into a new partition, which replaces the old one:
+// DELETE would not free disk space. Its methods are called in one transaction.
 type Cut struct {
 	Relation string
 	Name     string // the partition
@@ -40,8 +40,8 @@ func (c *Cut) Begin(ctx context.Context, tx pgx.Tx, upTo int64) error {
 	return c.buildIndexes(ctx, tx)
 }
 
-// buildIndexes gives the new partition the relation's indexes: built at once they take less than row by row, and the relation is locked only
-// when there is nothing left to build. A table that has these indexes too, and gets the partition for a moment, has PostgreSQL build them.
+// buildIndexes builds the relation's indexes on the new partition, before it is attached, so that the relation is not locked meanwhile. To have
+// PostgreSQL build them all, it attaches the partition for a moment to another table with the same indexes.
 func (c *Cut) buildIndexes(ctx context.Context, tx pgx.Tx) error {
 	column, err := partitionColumn(c.Relation)
 	if err != nil {

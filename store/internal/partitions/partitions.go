@@ -45,14 +45,15 @@ type Set struct {
 	logger  *slog.Logger
 	apart   int64 // how many offsets go by from one update to the next, about
 
-	attaching sync.Mutex // held while partitions are attached: those who need attached ones only continue
+	attaching sync.Mutex // held while partitions are attached; it does not block those whose partitions are attached
 
 	mu     sync.Mutex
 	loaded bool
 	spans  map[string][]span // per relation, in order; a list is replaced, not changed
 }
 
-// New knows none yet; offsetsPerUpdate is about how many offsets go by from one update to the next, 0 being 1. It reads the list from a database, and attaches partitions with write, in transactions of their own.
+// New returns a Set that knows no partition yet. It reads the list from db, and attaches partitions in transactions of their own, which write runs.
+// offsetsPerUpdate is about how many offsets go by from one update to the next; 0 means 1.
 func New(
 	queries *dbsqlc.Queries, db dbsqlc.DBTX, write func(ctx context.Context, fn func(context.Context, pgx.Tx) error) error, logger *slog.Logger,
 	offsetsPerUpdate int64,
@@ -96,7 +97,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 		}
 		next := nextPartition(spans, missing, p.Smallest())
 		if err := p.attach(ctx, relation, next); err != nil {
-			// Another process (a history backfill) may have been faster, with this one or with others in its way.
+			// Another process (a history backfill) may have attached it, or one that overlaps with it.
 			if loadErr := p.load(ctx); loadErr != nil {
 				return loadErr
 			}
@@ -113,7 +114,7 @@ func (p *Set) Ensure(ctx context.Context, relation string, rows iter.Seq[int64])
 	}
 }
 
-// Forget makes the partitions be read again before they are next needed.
+// Forget makes the next Ensure read the list of partitions again.
 func (p *Set) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,7 +188,7 @@ func nextPartition(spans []span, offset, width int64) span {
 	return next
 }
 
-// load reads which partitions there are. It announces those that were not announced, because whoever attached them ended, or failed, in between.
+// load reads which partitions exist. It announces those that were not announced because the process that attached them ended or failed before.
 func (p *Set) load(ctx context.Context) error {
 	rows, err := p.queries.PartitionList(ctx, p.db)
 	if err != nil {
@@ -319,7 +320,7 @@ func (p *Set) alter(ctx context.Context, relation string, change func(context.Co
 			}
 			return change(ctx, tx)
 		})
-		// An index that is built concurrently waits for this transaction while this waits for it: one of both is ended.
+		// CREATE INDEX CONCURRENTLY can wait for this transaction while this one waits for it. Then PostgreSQL ends one of them.
 		if !pg.HasCode(err, pg.LockNotAvailable, pg.DeadlockDetected) {
 			return err
 		}

@@ -6,9 +6,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// RegisterArrays has a connection send lists of texts and numbers, as statements take the columns of many rows, in binary form and
-// into memory of their size. pgx would send texts in text form, and encode one value at a time into memory that has to grow again and
-// again.
+// RegisterArrays makes a connection send lists of texts and numbers (the columns of many rows, for a statement) in binary form, from memory that
+// is allocated once. pgx would send texts in text form, and encode value by value into memory that has to grow again and again.
 func RegisterArrays(plans *pgtype.Map) {
 	register(plans, "_text", pgtype.TextArrayOID, pgtype.TextOID, appendTexts)
 	register(plans, "_int8", pgtype.Int8ArrayOID, pgtype.Int8OID, func(to []byte, list []int64) []byte {

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// Copy COPYs rows into a table, if there are any. The server has to count as many.
+// Copy COPYs rows into a table, if there are any. It is an error if the server counts another number of rows.
 func Copy(ctx context.Context, tx pgx.Tx, table pgx.Identifier, rows Rows) error {
 	if rows.count == 0 {
 		return nil
@@ -129,8 +129,8 @@ func (e *encoder) next() (err error) {
 	return nil
 }
 
-// appendValue appends a column's value with its length before it: where it lies in the row, which needs no memory, or, of other types than
-// facts consist of, by pgx.
+// appendValue appends a column's value with its length before it. The types that facts consist of are read where they lie in the row, without an
+// allocation; pgx encodes the others.
 func (e *encoder) appendValue(to []byte, c *column, value unsafe.Pointer) ([]byte, error) {
 	if c.encode != nil {
 		return c.encode(to, value), nil

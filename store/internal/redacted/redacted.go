@@ -1,8 +1,8 @@
 // Package redacted knows which contracts and updates an operator has redacted, and takes their content out of what was read, before
 // anything is made of it: rows, what contracts hold, and what is compared with stored rows.
 //
-// Which columns hold content says Table.Content in package tables, by which stored rows are erased. A test compares what is
-// written of something redacted with what erasing leaves of it.
+// Table.Content in package tables says which columns hold content; stored rows are erased by it. A test compares the rows that are written of
+// redacted elements with those that erasing leaves.
 package redacted
 
 import (
@@ -81,7 +81,7 @@ func (s *Set) Has(kind, id string) bool {
 	}
 }
 
-// Pages returns pages without what was redacted. What it is given stays as it is.
+// Pages returns pages without what was redacted. It does not change its argument.
 func (s *Set) Pages(pages []ledger.Page) []ledger.Page {
 	if s == nil {
 		return pages
@@ -162,7 +162,7 @@ func (s *Set) named(raw ledger.JSON) bool {
 	return false
 }
 
-// Entries returns entries of a snapshot without what was redacted. What it is given stays as it is.
+// Entries returns entries of a snapshot without what was redacted. It does not change its argument.
 func (s *Set) Entries(entries []ledger.ContractEntry) []ledger.ContractEntry {
 	if s == nil {
 		return entries

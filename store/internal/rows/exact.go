@@ -8,8 +8,8 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// What jsonb cannot hold as sent: the limits of PostgreSQL's numeric, and a nesting that its parser and printer
-// bear on every server (they recurse, within max_stack_depth).
+// The limits of jsonb: those of PostgreSQL's numeric, and a depth of nesting at which its recursive parser and printer stay within the
+// max_stack_depth of every server.
 const (
 	maxNesting        = 1_000
 	maxNumberDigits   = 131_072 // before the decimal point
@@ -19,8 +19,7 @@ const (
 	maxBytes = 32 << 20
 )
 
-// Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads: other owners have tables with some
-// of these.
+// Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads. The tables for other owners have some of these columns.
 type Exact struct {
 	Rows  []dbsqlc.ExactPayloads
 	plain bool // the values that come are known to be none of those

@@ -116,7 +116,7 @@ func (f *Facts) Release() {
 	*f = Facts{}
 }
 
-// emptied returns a list without what was in it, and with its room.
+// emptied returns a list of length 0 with the same memory.
 func emptied[T any](list []T) []T {
 	if cap(list) > mostKeptRows {
 		return nil

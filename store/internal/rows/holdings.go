@@ -14,8 +14,8 @@ import (
 	"ledgerindexer/store/internal/names"
 )
 
-// What a creation event holds is computed here as the database's view created_holdings does it, which is the definition: in SQL it takes
-// ten times as long. Anybody can write what is read here, so what can't be read is nil.
+// The view created_holdings defines what a contract holds. This file computes the same in a tenth of the time. Anybody can write the payloads that
+// are read here, so a part that can't be read is nil, not an error.
 
 // The interfaces of the token standard whose views describe holdings, from the version that counts most on.
 var holdingInterfaces = [...]string{":Splice.Api.Token.HoldingV2:Holding", ":Splice.Api.Token.HoldingV1:Holding"}
@@ -55,10 +55,11 @@ type holdingReader struct {
 	lockedUntil pgtype.Timestamptz
 }
 
-// What is locked, and what is not, for rows to point at.
+// lockedOrNot has the booleans that rows point at.
 var lockedOrNot = map[bool]*bool{true: new(true), false: new(false)}
 
-// stored returns a value as its column has it: in place of what jsonb refuses there is an object without any of the members that are read.
+// stored returns a value as its column has it. In place of a value that jsonb refuses, the column has an object with none of the members that are
+// read here.
 func (h *holdingReader) stored(value ledger.JSON) []byte {
 	if !h.plain && jsonbRefuses(value) != "" {
 		return nil

@@ -249,9 +249,9 @@ func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.Own
 	}
 }
 
-// Rounds returns the greatest round of a record of a known kind, and the least one of a transfer that came without balance changes,
-// or of a record of an unknown kind, which may be one; the least number, where such a record, or any transfer, came without its
-// round, in which it counts. They are nil where there is none.
+// Rounds returns the greatest round of a record of a known kind, and the least round from which on balances are not known: that of a transfer
+// without balance changes, or of a record of an unknown kind, which may be a transfer. It is the least number if a transfer, or a record of an
+// unknown kind, came without its round. Both are nil if there is no such record.
 func (r *Records) Rounds() (newest, firstIncomplete *int64) {
 	incomplete := func(round *int64) {
 		from := int64(math.MinInt64)

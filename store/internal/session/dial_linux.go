@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitUnanswered limits how long what was sent may wait until the other system has it, which keepalives are not for.
+// limitUnanswered limits how long sent data may stay unacknowledged: keepalives don't apply while there is such data.
 func limitUnanswered(network, _ string, connection syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

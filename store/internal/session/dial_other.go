@@ -4,5 +4,5 @@ package session
 
 import "syscall"
 
-// limitUnanswered is the system's own limit.
+// limitUnanswered does nothing: the system's own limit holds.
 func limitUnanswered(string, string, syscall.RawConn) error { return nil }

@@ -26,7 +26,7 @@ var (
 	ErrCovered = errors.New("the range is covered already")
 )
 
-// refusal is why a database does not take what was asked of it. What may pass by itself has none: a server that is away, starts,
+// refusal is the reason of an error that lasts until somebody acts. Errors that may pass by themselves have none: a server that is away, starts,
 // stops, recovers or is a standby, too many connections, a lock, a deadlock, a full disk.
 type refusal string
 
@@ -36,9 +36,9 @@ const (
 	refusalParameter refusal = "parameter" // of the connection, which a pooler does not know
 	refusalPooled    refusal = "pooled"    // sessions don't live as long as connections
 	refusalSchema    refusal = "schema"    // rights in it are missing, or what should be in it
-	refusalPolicies  refusal = "policies"  // of the tables leave rows out for this user
-	refusalServer    refusal = "server"    // it can't do what it is to do
-	refusalRows      refusal = "rows"      // data, integrity, limits: the same rows meet it again
+	refusalPolicies  refusal = "policies"  // row-level security hides rows from this user
+	refusalServer    refusal = "server"    // it lacks a feature
+	refusalRows      refusal = "rows"      // data, integrity, limits: the same rows would be refused again
 )
 
 // refusalsByCode are the beginnings of SQLSTATE codes; of two that fit the longer one counts.
@@ -94,9 +94,9 @@ func refusalOf(err error) (why refusal) {
 }
 
 // Unusable makes a *ledger.Problem of an error which says that this database can't be used as it is, now or later. Other errors
-// stay as they are. A user or database that was let in before is waited for, for some time: passwords are changed in two places,
-// databases are renamed and restored. Where no writes are taken the sessions are given up: a role's or a database's setting is that of
-// when a session began, also after it was corrected.
+// stay as they are. A refused user or database that was let in before is no Problem for some time: passwords are changed in two places,
+// databases are renamed and restored. If the server takes no writes, Unusable closes the idle sessions: a session keeps the setting of its
+// role or database from when it began, also after somebody corrects that.
 func (d *Database) Unusable(err error) error {
 	var problem *ledger.Problem
 	why := refusalOf(err)
@@ -134,12 +134,12 @@ func Cure(err error) string { return cures[refusalOf(err)] }
 // patience is how long a process that was connected before waits to be let in again.
 const patience = 10 * time.Minute
 
-// refusals record whether a user that is refused now was let in before, and since when it is not. It is safe for concurrent use.
+// refusals record whether a user that is refused now was let in before, and since when it is refused. It is safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex
 	letIn bool
-	since time.Time // the first one of those that followed one another; zero: none
-	last  time.Time // the last one
+	since time.Time // the first refusal without a success since; zero: there is none
+	last  time.Time // the last refusal
 }
 
 func (r *refusals) end() {

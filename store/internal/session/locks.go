@@ -12,8 +12,8 @@ import (
 	"ledgerindexer/store/internal/pg"
 )
 
-// Lock is a view of the tables' schema that shows nothing, and is there to be locked. Locking it takes the right to write to it, so a
-// reader can't hold anybody up, as it could with an advisory lock. It is a view because vacuum, which would wait for the lock, passes views by.
+// Lock is an empty view in the schema of the tables that exists to be locked. Locking it needs the right to write to it, so a reader can't
+// block anybody, as it could with an advisory lock. It is a view and no table, because vacuum would wait for the lock of a table.
 type Lock string
 
 const (
@@ -28,13 +28,13 @@ const (
 // Lead returns the lock of the process that has the role.
 func (r Role) Lead() Lock { return Lock("lead_" + string(r)) }
 
-// Turn returns the lock in whose queue the writers of the role, which share it, and repairs wait for their turn.
+// Turn returns the lock that writers of the role share, and that a repair of what they write takes alone.
 func (r Role) Turn() Lock { return Lock("turn_" + string(r)) }
 
 // Alone returns the statement that waits for the lock, and holds it until the transaction ends.
 func (l Lock) Alone() string { return "LOCK TABLE " + string(l) + " IN EXCLUSIVE MODE" }
 
-// seen returns a transaction that looks everything up in the catalog that Alone needs, so that the session knows it. It waits for no holder of the lock.
+// seen returns a transaction that makes the session read the catalog entries that Alone needs. It waits for no holder of the lock.
 func (l Lock) seen() string {
 	return "BEGIN; LOCK TABLE " + string(l) + " IN ACCESS SHARE MODE; COMMIT"
 }
@@ -42,14 +42,14 @@ func (l Lock) seen() string {
 // Shared is like Alone, for a lock that others may share.
 func (l Lock) Shared() string { return "LOCK TABLE " + string(l) + " IN SHARE MODE" }
 
-// TryHold takes a lock and returns the transaction that holds it, in which the session may be idle for a time; 0: without a limit. A
-// transaction that does nothing else has neither a snapshot nor a number, so vacuum and CREATE INDEX CONCURRENTLY don't wait for it however
-// long it stays open. ok is false if another session has the lock.
+// TryHold takes a lock and returns the transaction that holds it. The server ends the session after it was idle for the given time; 0: never.
+// The transaction has neither a snapshot nor an id, so vacuum and CREATE INDEX CONCURRENTLY don't wait for it however long it stays open. ok is
+// false if another session has the lock.
 func TryHold(ctx context.Context, db interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }, lock Lock, idle time.Duration) (tx pgx.Tx, ok bool, err error) {
-	// A look-up in the catalog takes a snapshot for a moment, and an index that is being built concurrently just then would wait for the whole
-	// transaction, as long as the lock is held. So they are made in a transaction before. SET takes no snapshot, as a query would.
+	// Reading the catalog takes a snapshot for a moment. CREATE INDEX CONCURRENTLY in that moment would wait for the end of the transaction, which
+	// holds the lock for long. So the catalog is read in a transaction before. SET takes no snapshot, as a query would.
 	begin := lock.seen() + "; BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = " + strconv.FormatInt(idle.Milliseconds(), 10)
 	if tx, err = db.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin}); err != nil {
 		return nil, false, fmt.Errorf("begin the transaction that holds lock %s: %w", lock, err)
@@ -78,8 +78,8 @@ const (
 	holdLogged = 50
 )
 
-// Hold tries to take a lock, at most tries times. With 0 it tries without end, and logs which session it waits for. The session may be idle
-// without limit. Hold does not wait within a statement: its snapshot could be what a holder that builds an index waits for.
+// Hold tries to take a lock, at most tries times; 0: without end. After some tries it logs which session holds the lock. Its own session may be
+// idle without limit. Hold does not wait within a statement: a holder that builds an index could wait for the statement's snapshot.
 func (d *Database) Hold(ctx context.Context, lock Lock, tries int) (tx pgx.Tx, ok bool, err error) {
 	for try := 1; ; try++ {
 		if tx, ok, err = TryHold(ctx, d.Pool, lock, 0); ok || err != nil || try == tries {

@@ -13,7 +13,7 @@ type Schemas struct {
 	Views  string // what analysts read; "ledger" by default
 }
 
-// DefaultSchemas are those that are not named.
+// DefaultSchemas are the names in place of empty ones.
 var DefaultSchemas = Schemas{Tables: "indexer", Views: "ledger"}
 
 // SchemaName matches what a schema of ours may be called. A name is written without quotes, and stands in the names of sessions,
@@ -37,7 +37,7 @@ func (s Schemas) Validate() error {
 	return nil
 }
 
-// OrDefault has a name in the place of an empty one.
+// OrDefault returns the schemas with the default names in place of empty ones.
 func (s Schemas) OrDefault() Schemas {
 	if s.Tables == "" {
 		s.Tables = DefaultSchemas.Tables
@@ -48,13 +48,13 @@ func (s Schemas) OrDefault() Schemas {
 	return s
 }
 
-// SearchPath returns where sessions look names up: the schema of temporary tables last, so that none stands in for one of ours.
+// SearchPath returns the search_path of sessions: the schema of temporary tables comes last, so that a temporary table hides none of ours.
 func (s Schemas) SearchPath() string { return s.Tables + ", " + s.Views + ", pg_temp" }
 
-// VersionTable lies beside the tables whose version it holds.
+// VersionTable returns the table with the version of the schema, which lies beside the tables.
 func (s Schemas) VersionTable() string { return s.Tables + ".schema_version" }
 
-// Program begins the names of sessions. It says which tables they work on, except for the default ones.
+// Program returns the beginning of the names of sessions. It names the schema of the tables, unless that is the default one.
 func (s Schemas) Program() string {
 	if s.Tables == DefaultSchemas.Tables {
 		return "ledgerindexer"
@@ -62,5 +62,5 @@ func (s Schemas) Program() string {
 	return "ledgerindexer:" + s.Tables
 }
 
-// SessionPrefix begins the names of the sessions of a role's leaders, and no others.
+// SessionPrefix returns the beginning of the names of a role's leaders' sessions, and of no others.
 func (s Schemas) SessionPrefix(role Role) string { return s.Program() + " " + string(role) + " epoch " }

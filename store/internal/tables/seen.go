@@ -12,8 +12,8 @@ const (
 	Everyone = "true"
 	// Nobody: limited roles see no row.
 	Nobody = "false"
-	// besideEvents lets all rows be seen, by a policy: relations show a list only beside an event that is seen, and a table with policies
-	// has no statistics that readers see.
+	// besideEvents is a policy that shows all rows: relations show a list only beside an event that the role sees. It is a policy, and not none,
+	// because PostgreSQL hides the statistics of a table with policies.
 	besideEvents = "s.party_list_ref IS NOT NULL"
 
 	ofMyParty    = "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party_id)"
@@ -45,8 +45,8 @@ const (
 	ofSeenLookup = "EXISTS (SELECT FROM lookups l WHERE l.ledger_offset = s.ledger_offset AND l.node_id = s.node_id)"
 )
 
-// seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner takes <> 0 as true of
-// almost all rows, and so joins as it does for a role that sees all: what it takes as rare it would look up row by row.
+// seenByList returns the condition that a list of parties in one of these columns has one of the role's. The planner expects <> 0 to be true of
+// almost all rows, so it joins as for a role that sees everything. If it expected few rows, it would look them up one by one.
 func seenByList(columns ...string) string {
 	conditions := make([]string, len(columns))
 	for i, column := range columns {
@@ -58,7 +58,7 @@ func seenByList(columns ...string) string {
 // ofRow is a column of a row s.
 var ofRow = regexp.MustCompile(`\bs\.`)
 
-// Policy returns Seen as the condition of a policy, where a row goes by its table's name. Empty: the table needs none.
+// Policy returns Seen as the condition of a policy, in which a row has its table's name. Empty: the table needs no policy.
 func (t *Table) Policy() string {
 	if t.Seen == "" || t.Seen == Everyone {
 		return ""

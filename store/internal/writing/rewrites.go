@@ -10,7 +10,7 @@ import (
 	"ledgerindexer/store/internal/dbsqlc"
 )
 
-// Why something changed where readers may have been, as ledger.rewrites has it.
+// The reasons for which rows that readers may have seen were changed, as in ledger.rewrites.
 const (
 	FilledIn  = "filled in"
 	Repaired  = "repaired"
@@ -22,8 +22,8 @@ const (
 	ScopeChanged = "scope changed"
 )
 
-// NoteRewrite notes for readers, in the transaction that makes the change, that it changed something of a stream after one place up to another. It
-// keeps others that do from committing, so it comes last. stream is one of the Sealed constants of package findings.
+// NoteRewrite notes for readers that this transaction changed something of a stream after one place up to another. Other transactions that call it
+// wait until this one ends, so it comes last. stream is one of the Sealed constants of package findings.
 func NoteRewrite(ctx context.Context, tx pgx.Tx, stream string, from, to int64, reason string) error {
 	if from >= to {
 		return nil

@@ -45,8 +45,8 @@ func LeaveScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) e
 // returnedAtOnce is how many lifetimes are read at once.
 const returnedAtOnce = 10_000
 
-// ReturnToScope corrects the lifetimes that ended at an offset only because the scope did not show them, and that it shows again: they get the
-// end that the facts have, or become active. It reports whether there were any.
+// ReturnToScope corrects the lifetimes that LeaveScope ended at an offset, if the scope in force shows their contracts again: they get the end that
+// the facts have, or become active. It reports whether there were any.
 func ReturnToScope(ctx context.Context, tx pgx.Tx, set *partitions.Set, at int64) (returned bool, err error) {
 	if err := queries.DerivePlainly(ctx, tx); err != nil {
 		return false, fmt.Errorf("have contracts looked up by index: %w", err)
