@@ -168,23 +168,23 @@ func (f *front) strike(ctx context.Context, s fault) (bool, error) {
 		return f.disturb(ctx, sandbox.Fault{Status: code, ContentType: kind, Body: body, RetryAfter: after})
 	}
 	switch s.kind {
-	case Reset:
+	case reset:
 		return f.disturb(ctx, sandbox.Fault{Reset: true}), nil
-	case Truncate:
+	case truncate:
 		return f.disturb(ctx, sandbox.Fault{Cut: s.size}), nil
-	case StallBody:
+	case stallBody:
 		return f.disturb(ctx, sandbox.Fault{Cut: s.size, Pause: s.long}), nil
-	case StallAnswer:
+	case stallAnswer:
 		return f.disturb(ctx, sandbox.Fault{Stall: s.long}), nil
-	case TooMany:
+	case tooMany:
 		return status(http.StatusTooManyRequests, "text/plain", "slow down", 1), nil
-	case Unavailable:
+	case unavailable:
 		return status(http.StatusServiceUnavailable, "text/html", "<html>the service is unavailable</html>", 0), nil
-	case InternalError:
+	case internalError:
 		return status(http.StatusInternalServerError, "text/plain", "There was an internal server error.", 0), nil
-	case Slow:
+	case slow:
 		return f.slowDown(ctx, s.long, s.long/4), nil
-	case RestartServer:
+	case restartServer:
 		f.close()
 		pause(ctx, s.long)
 		return true, f.open(context.WithoutCancel(ctx))

@@ -39,12 +39,12 @@ func newParticipant(t *testing.T) *participant {
 // Faults of HTTP are what they are called, hit one request, and count where they took effect.
 func TestFrontFaults(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[Kind]struct {
+	for kind, want := range map[faultKind]struct {
 		status int
 		whole  bool
 	}{
-		Reset: {0, false}, Truncate: {200, false}, StallBody: {200, true}, StallAnswer: {200, true},
-		TooMany: {429, true}, Unavailable: {503, true}, InternalError: {500, true},
+		reset: {0, false}, truncate: {200, false}, stallBody: {200, true}, stallAnswer: {200, true},
+		tooMany: {429, true}, unavailable: {503, true}, internalError: {500, true},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func TestFrontCountsNoFaultWithoutEffect(t *testing.T) {
 	t.Parallel()
 	t.Run("no request", func(t *testing.T) {
 		t.Parallel()
-		took, err := newParticipant(t).strike(t.Context(), fault{kind: Reset})
+		took, err := newParticipant(t).strike(t.Context(), fault{kind: reset})
 		require.NoError(t, err)
 		require.False(t, took)
 	})
@@ -100,7 +100,7 @@ func TestFrontRestarts(t *testing.T) {
 	t.Parallel()
 	x := newParticipant(t)
 	address := x.address
-	took, err := x.strike(t.Context(), fault{kind: RestartServer})
+	took, err := x.strike(t.Context(), fault{kind: restartServer})
 	require.NoError(t, err)
 	require.True(t, took)
 	status, _ := ask(t, x)

@@ -50,7 +50,7 @@ func (o *operator) work(ctx context.Context) error {
 
 func (o *operator) run(ctx context.Context, n int, e *erasure) error {
 	r := o.round
-	p := r.program(fmt.Sprintf("%s-%s-%d", e.args[0], o.name, n), "indexer", KillErasure, e.args...)
+	p := r.program(fmt.Sprintf("%s-%s-%d", e.args[0], o.name, n), "indexer", killErasure, e.args...)
 	forgiven := r.forgiving()
 	p.forgiven = func(code int) bool { return code == 3 || forgiven(code) } // 3: another process had a transaction open for long
 	o.take(p)

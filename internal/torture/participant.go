@@ -64,7 +64,7 @@ func (x *participant) writeToken() error {
 
 // strike adds to the front's strike the faults that only a participant has.
 func (x *participant) strike(ctx context.Context, s fault) (bool, error) {
-	if s.kind != ExpireToken {
+	if s.kind != expireToken {
 		return x.front.strike(ctx, s)
 	}
 	before := x.refused.Load()

@@ -97,30 +97,30 @@ func (p *postgres) strike(ctx context.Context, s fault) (bool, error) {
 		return p.wire.Disturb(ctx, f), nil
 	}
 	switch s.kind {
-	case StopPostgres:
+	case stopPostgres:
 		return p.down(ctx, s, p.server.Kill)
-	case CrashPostgres:
+	case crashPostgres:
 		return p.down(ctx, s, p.server.Crash)
-	case KillSession:
+	case killSession:
 		return p.killSession(ctx)
-	case EndSession:
+	case endSession:
 		return disturb(throwaway.EndSession)
-	case CutCopy:
+	case cutCopy:
 		return disturb(throwaway.CutCopy)
-	case CutBeforeCommit:
+	case cutBeforeCommit:
 		return disturb(throwaway.CutBeforeCommit)
-	case CutAfterCommit:
+	case cutAfterCommit:
 		return disturb(throwaway.CutAfterCommit)
-	case InjectFullDisk:
+	case injectFullDisk:
 		return disturb(throwaway.DiskFull)
-	case DropConnections:
+	case dropConnections:
 		return p.wire.Drop() > 0, nil
-	case StallPostgres:
+	case stallPostgres:
 		resume := p.wire.Stall()
 		defer resume()
 		pause(ctx, s.long)
 		return p.wire.Lines() > 0, nil
-	case FullDisk:
+	case fullDisk:
 		return p.fill(ctx, s)
 	}
 	return false, errors.New("PostgreSQL has no fault " + string(s.kind))

@@ -18,7 +18,7 @@ import (
 type program struct {
 	path, folder, name string
 	args, env          []string
-	kill               Kind
+	kill               faultKind
 	tally              *Tally
 	// forgiven, if set, reports whether an exit with this code, not 0, is expected; the program is then started again.
 	forgiven func(code int) bool
@@ -87,7 +87,7 @@ func (p *program) end(ctx context.Context, log string) (again bool, err error) {
 	case p.stopping && (state.ExitCode() == 0 || status.Signaled() && status.Signal() == syscall.SIGTERM && tail(log) == ""):
 		// Before it handles signals it has said nothing.
 		return false, nil
-	case state.ExitCode() == 0 && p.kill != KillIndexer:
+	case state.ExitCode() == 0 && p.kill != killIndexer:
 		return false, nil
 	case p.forgiven != nil && state.ExitCode() > 0 && p.forgiven(state.ExitCode()):
 		return true, nil
@@ -108,7 +108,7 @@ func (p *program) strike(ctx context.Context, s fault) (bool, error) {
 		defer p.mu.Unlock()
 		p.killed = p.signal(syscall.SIGKILL) || p.killed
 		return false, nil
-	case PauseProgram:
+	case pauseProgram:
 		return p.pauses(ctx, s.long), nil
 	}
 	return false, errors.New("a program has no fault " + string(s.kind))

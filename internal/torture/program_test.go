@@ -15,7 +15,7 @@ func script(t *testing.T, text string, forgiven int) (p *program, ended chan err
 	folder := t.TempDir()
 	path := filepath.Join(folder, "program")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700))
-	p = &program{path: path, folder: folder, name: "program", kill: KillIndexer, tally: newTally()}
+	p = &program{path: path, folder: folder, name: "program", kill: killIndexer, tally: newTally()}
 	p.forgiven = func(code int) bool { return code == forgiven }
 	ended = make(chan error, 1)
 	go func() { ended <- p.keep(t.Context()) }()
@@ -41,19 +41,19 @@ func TestAProgramThatIsKilledIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	p, ended := script(t, "trap 'exit 0' TERM\nwhile :; do sleep 0.05; done", 1)
 	lives(t, p, 1)
-	took, err := p.strike(t.Context(), fault{kind: KillIndexer})
+	took, err := p.strike(t.Context(), fault{kind: killIndexer})
 	require.NoError(t, err)
 	require.False(t, took, "it counts when it has ended")
 	lives(t, p, 2)
-	require.Equal(t, 1, p.tally.Faults(KillIndexer))
-	took, err = p.strike(t.Context(), fault{kind: PauseProgram, long: ms})
+	require.Equal(t, 1, p.tally.of(killIndexer))
+	took, err = p.strike(t.Context(), fault{kind: pauseProgram, long: ms})
 	require.NoError(t, err)
 	require.True(t, took)
 	p.stop()
 	require.NoError(t, <-ended)
 	require.Equal(t, 1, p.tally.Total())
 
-	took, err = p.strike(t.Context(), fault{kind: PauseProgram})
+	took, err = p.strike(t.Context(), fault{kind: pauseProgram})
 	require.NoError(t, err)
 	require.False(t, took, "there is nothing to pause")
 }

@@ -172,7 +172,7 @@ func (r *round) environment() []string {
 	)
 }
 
-func (r *round) program(name, command string, kill Kind, args ...string) *program {
+func (r *round) program(name, command string, kill faultKind, args ...string) *program {
 	return &program{
 		path: r.path(command), folder: r.folder, name: name, args: args, env: r.environment(), kill: kill, tally: r.tally,
 	}
@@ -180,7 +180,7 @@ func (r *round) program(name, command string, kill Kind, args ...string) *progra
 
 // backfill seeds the database under fire.
 func (r *round) backfill(ctx context.Context) error {
-	return r.finish(ctx, r.program("backfill", "backfill", KillBackfill, "--at-offset", strconv.FormatInt(r.at, 10)), "backfill")
+	return r.finish(ctx, r.program("backfill", "backfill", killBackfill, "--at-offset", strconv.FormatInt(r.at, 10)), "backfill")
 }
 
 // restore restores the participant from a backup, so that the daemon stops, and reanchors the database under fire.
@@ -191,7 +191,7 @@ func (r *round) restore(ctx context.Context) error {
 		begun++
 	}
 	r.ledger.Redeal(begun+random.IntN(r.ledger.Len()-begun), r.plan.seed)
-	r.tally.hit(RestoreServer)
+	r.tally.hit(restoreServer)
 	cmd := exec.CommandContext(ctx, r.path("indexer"), "run", "--until-current")
 	cmd.Env = append(cmd.Environ(), r.environment()...)
 	out, err := cmd.CombinedOutput()
@@ -199,7 +199,7 @@ func (r *round) restore(ctx context.Context) error {
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 || !bytes.Contains(out, []byte("`indexer reanchor`")) {
 		return errors.Join(err, fmt.Errorf("indexer run does not stop as it should where the participant was restored:\n%s", out))
 	}
-	return r.finish(ctx, r.program("reanchor", "indexer", KillReanchor, "reanchor", "--apply"), "reanchor")
+	return r.finish(ctx, r.program("reanchor", "indexer", killReanchor, "reanchor", "--apply"), "reanchor")
 }
 
 // finish runs a program under fire until it is done.
@@ -238,7 +238,7 @@ func (r *round) index(ctx context.Context, stage int) error {
 	if stage > 0 {
 		r.ledger.Grow(r.plan.updates / 3)
 	}
-	daemon := r.program(fmt.Sprintf("indexer-%d", stage), "indexer", KillIndexer, "run")
+	daemon := r.program(fmt.Sprintf("indexer-%d", stage), "indexer", killIndexer, "run")
 	keepCtx, kill := context.WithCancel(ctx)
 	defer kill()
 	ended := make(chan error, 1)
@@ -248,7 +248,7 @@ func (r *round) index(ctx context.Context, stage int) error {
 		defer cease()
 		ended <- daemon.keep(keepCtx)
 	}()
-	err := r.fire(fireCtx, daemon, KillIndexer, fmt.Sprintf("stage %d", stage))
+	err := r.fire(fireCtx, daemon, killIndexer, fmt.Sprintf("stage %d", stage))
 	daemon.stop()
 	select {
 	case ending := <-ended:
@@ -275,7 +275,7 @@ type target struct {
 
 // fire injects the faults of all schedules while the ledger grows, until enough took effect, the time is over, or ctx ends.
 // When it returns, everything works again.
-func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string) error {
+func (r *round) fire(ctx context.Context, p *program, kill faultKind, purpose string) error {
 	random := func(target string) *rand.Rand { return randomOf(r.plan.seed, purpose+" "+target) }
 	targets := []target{
 		{"program", programFaults(random("program"), kill), p.strike},
@@ -287,13 +287,13 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 		{"participant", participantFaults(random("participant")), r.strikeParticipant(kill)},
 		{"scan", scanFaults(random("scan")), r.history.strike},
 	}
-	if kill != KillIndexer {
+	if kill != killIndexer {
 		targets = targets[:3] // only the daemon reads the transaction history
 	}
 	ctx, cease := context.WithTimeout(ctx, r.Longest)
 	defer cease()
 	group, ctx := errgroup.WithContext(ctx)
-	if kill == KillIndexer && (r.plan.redacts || r.plan.prunes) {
+	if kill == killIndexer && (r.plan.redacts || r.plan.prunes) {
 		o := &operator{round: r, random: random("operator"), name: strings.ReplaceAll(purpose, " ", "-")}
 		targets = append(targets, target{"operator", erasureFaults(random("erasure")), o.strike})
 		group.Go(func() error { return o.work(ctx) })
@@ -320,7 +320,7 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 			}
 		})
 	}
-	if kill == KillIndexer {
+	if kill == killIndexer {
 		group.Go(func() error {
 			r.grow(ctx, purpose)
 			return nil
@@ -330,10 +330,10 @@ func (r *round) fire(ctx context.Context, p *program, kill Kind, purpose string)
 }
 
 // strikeParticipant returns the participant's strike. The first restart under the daemon upgrades it to the next release.
-func (r *round) strikeParticipant(kill Kind) func(context.Context, fault) (bool, error) {
+func (r *round) strikeParticipant(kill faultKind) func(context.Context, fault) (bool, error) {
 	return func(ctx context.Context, f fault) (bool, error) {
-		if f.kind == RestartServer && kill == KillIndexer && r.plan.next != "" && r.participant.version != r.plan.next {
-			r.tally.hit(UpgradeRelease)
+		if f.kind == restartServer && kill == killIndexer && r.plan.next != "" && r.participant.version != r.plan.next {
+			r.tally.hit(upgradeRelease)
 			return false, r.participant.upgrade(ctx, f.long)
 		}
 		return r.participant.strike(ctx, f)

@@ -5,53 +5,53 @@ import (
 	"time"
 )
 
-// Kind is a kind of fault, in words for the table.
-type Kind string
+// faultKind is a kind of fault, in words for the table.
+type faultKind string
 
 // The kinds of faults.
 const (
-	KillIndexer  Kind = "indexer killed (SIGKILL)"
-	KillBackfill Kind = "backfill killed (SIGKILL)"
-	KillReanchor Kind = "reanchor killed (SIGKILL)"
-	KillErasure  Kind = "redact or prune killed (SIGKILL)"
-	PauseProgram Kind = "program paused (SIGSTOP, SIGCONT)"
+	killIndexer  faultKind = "indexer killed (SIGKILL)"
+	killBackfill faultKind = "backfill killed (SIGKILL)"
+	killReanchor faultKind = "reanchor killed (SIGKILL)"
+	killErasure  faultKind = "redact or prune killed (SIGKILL)"
+	pauseProgram faultKind = "program paused (SIGSTOP, SIGCONT)"
 
-	StopPostgres    Kind = "PostgreSQL shut down at once and restarted"
-	CrashPostgres   Kind = "PostgreSQL's first process killed (SIGKILL), restarted"
-	KillSession     Kind = "a session's process in PostgreSQL killed (SIGKILL)"
-	EndSession      Kind = "session terminated in the middle of a COPY"
-	CutCopy         Kind = "connection cut in the middle of a COPY"
-	CutBeforeCommit Kind = "connection cut before a COMMIT"
-	CutAfterCommit  Kind = "connection cut after a COMMIT, its answer lost"
-	DropConnections Kind = "all connections to PostgreSQL cut"
-	StallPostgres   Kind = "connections to PostgreSQL stalled"
-	FullDisk        Kind = "PostgreSQL's disk full (a file system that is)"
-	InjectFullDisk  Kind = "PostgreSQL's disk full (error 53100 in a COPY)"
+	stopPostgres    faultKind = "PostgreSQL shut down at once and restarted"
+	crashPostgres   faultKind = "PostgreSQL's first process killed (SIGKILL), restarted"
+	killSession     faultKind = "a session's process in PostgreSQL killed (SIGKILL)"
+	endSession      faultKind = "session terminated in the middle of a COPY"
+	cutCopy         faultKind = "connection cut in the middle of a COPY"
+	cutBeforeCommit faultKind = "connection cut before a COMMIT"
+	cutAfterCommit  faultKind = "connection cut after a COMMIT, its answer lost"
+	dropConnections faultKind = "all connections to PostgreSQL cut"
+	stallPostgres   faultKind = "connections to PostgreSQL stalled"
+	fullDisk        faultKind = "PostgreSQL's disk full (a file system that is)"
+	injectFullDisk  faultKind = "PostgreSQL's disk full (error 53100 in a COPY)"
 
-	Reset          Kind = "HTTP connection reset"
-	Truncate       Kind = "HTTP answer truncated"
-	StallBody      Kind = "HTTP answer stalled in its body"
-	StallAnswer    Kind = "HTTP answer late"
-	TooMany        Kind = "HTTP 429 with Retry-After"
-	Unavailable    Kind = "HTTP 503"
-	InternalError  Kind = "HTTP 500"
-	Slow           Kind = "latency of all answers raised for a while"
-	ExpireToken    Kind = "token expired until another is in the file"
-	RestartServer  Kind = "participant or Scan restarted"
-	UpgradeRelease Kind = "participant restarted with the next release"
-	RestoreServer  Kind = "participant restored from a backup, offsets dealt anew"
+	reset          faultKind = "HTTP connection reset"
+	truncate       faultKind = "HTTP answer truncated"
+	stallBody      faultKind = "HTTP answer stalled in its body"
+	stallAnswer    faultKind = "HTTP answer late"
+	tooMany        faultKind = "HTTP 429 with Retry-After"
+	unavailable    faultKind = "HTTP 503"
+	internalError  faultKind = "HTTP 500"
+	slow           faultKind = "latency of all answers raised for a while"
+	expireToken    faultKind = "token expired until another is in the file"
+	restartServer  faultKind = "participant or Scan restarted"
+	upgradeRelease faultKind = "participant restarted with the next release"
+	restoreServer  faultKind = "participant restored from a backup, offsets dealt anew"
 )
 
 // kinds are all, in the order of the table.
-var kinds = []Kind{
-	KillIndexer, KillBackfill, KillReanchor, KillErasure, PauseProgram,
-	StopPostgres, CrashPostgres, KillSession, EndSession, CutCopy, CutBeforeCommit, CutAfterCommit, DropConnections, StallPostgres, FullDisk, InjectFullDisk,
-	Reset, Truncate, StallBody, StallAnswer, TooMany, Unavailable, InternalError, Slow, ExpireToken, RestartServer, UpgradeRelease, RestoreServer,
+var kinds = []faultKind{
+	killIndexer, killBackfill, killReanchor, killErasure, pauseProgram,
+	stopPostgres, crashPostgres, killSession, endSession, cutCopy, cutBeforeCommit, cutAfterCommit, dropConnections, stallPostgres, fullDisk, injectFullDisk,
+	reset, truncate, stallBody, stallAnswer, tooMany, unavailable, internalError, slow, expireToken, restartServer, upgradeRelease, restoreServer,
 }
 
 // fault is one of a schedule.
 type fault struct {
-	kind Kind
+	kind faultKind
 	wait time.Duration // after the previous one
 	long time.Duration // its duration
 	size int           // the bytes of a body before it
@@ -59,7 +59,7 @@ type fault struct {
 
 // choice is a kind that a schedule may have next.
 type choice struct {
-	kind              Kind
+	kind              faultKind
 	weight            int
 	shortest, longest time.Duration // of its duration
 }
@@ -73,60 +73,60 @@ type schedule struct {
 
 const ms = time.Millisecond
 
-func programFaults(random *rand.Rand, kill Kind) *schedule {
+func programFaults(random *rand.Rand, kill faultKind) *schedule {
 	return &schedule{random: random, shortest: 300 * ms, longest: 2200 * ms, choices: []choice{
 		{kill, 5, 0, 0},
-		{PauseProgram, 3, 50 * ms, 1500 * ms},
-		{PauseProgram, 1, 5500 * ms, 7000 * ms}, // longer than its lock is kept
+		{pauseProgram, 3, 50 * ms, 1500 * ms},
+		{pauseProgram, 1, 5500 * ms, 7000 * ms}, // longer than its lock is kept
 	}}
 }
 
 // erasureFaults returns the faults of commands that take less than a second.
 func erasureFaults(random *rand.Rand) *schedule {
 	return &schedule{random: random, longest: 600 * ms, choices: []choice{
-		{KillErasure, 8, 0, 0},
-		{PauseProgram, 2, 50 * ms, 1500 * ms},
-		{PauseProgram, 1, 5500 * ms, 7000 * ms},
+		{killErasure, 8, 0, 0},
+		{pauseProgram, 2, 50 * ms, 1500 * ms},
+		{pauseProgram, 1, 5500 * ms, 7000 * ms},
 	}}
 }
 
 func postgresFaults(random *rand.Rand, smallDisk bool) *schedule {
 	s := &schedule{random: random, shortest: 50 * ms, longest: 500 * ms, choices: []choice{
-		{StopPostgres, 2, 0, 400 * ms},
-		{CrashPostgres, 2, 0, 400 * ms},
-		{KillSession, 2, 0, 0},
-		{EndSession, 5, 0, 0},
-		{CutCopy, 3, 0, 0},
-		{CutBeforeCommit, 6, 0, 0},
-		{CutAfterCommit, 6, 0, 0},
-		{DropConnections, 2, 0, 0},
-		{StallPostgres, 3, 50 * ms, 1000 * ms},
-		{StallPostgres, 1, 3500 * ms, 6500 * ms}, // longer than the lock's pings wait
-		{InjectFullDisk, 3, 0, 0},
+		{stopPostgres, 2, 0, 400 * ms},
+		{crashPostgres, 2, 0, 400 * ms},
+		{killSession, 2, 0, 0},
+		{endSession, 5, 0, 0},
+		{cutCopy, 3, 0, 0},
+		{cutBeforeCommit, 6, 0, 0},
+		{cutAfterCommit, 6, 0, 0},
+		{dropConnections, 2, 0, 0},
+		{stallPostgres, 3, 50 * ms, 1000 * ms},
+		{stallPostgres, 1, 3500 * ms, 6500 * ms}, // longer than the lock's pings wait
+		{injectFullDisk, 3, 0, 0},
 	}}
 	if smallDisk {
-		s.choices = append(s.choices, choice{FullDisk, 3, 200 * ms, 1500 * ms})
+		s.choices = append(s.choices, choice{fullDisk, 3, 200 * ms, 1500 * ms})
 	}
 	return s
 }
 
 func participantFaults(random *rand.Rand) *schedule {
 	s := scanFaults(random)
-	s.choices = append(s.choices, choice{ExpireToken, 4, 50 * ms, 800 * ms})
+	s.choices = append(s.choices, choice{expireToken, 4, 50 * ms, 800 * ms})
 	return s
 }
 
 func scanFaults(random *rand.Rand) *schedule {
 	return &schedule{random: random, shortest: 50 * ms, longest: 600 * ms, choices: []choice{
-		{Reset, 4, 0, 0},
-		{Truncate, 5, 0, 0},
-		{StallBody, 2, 50 * ms, 1500 * ms},
-		{StallAnswer, 2, 50 * ms, 1500 * ms},
-		{TooMany, 2, 0, 0},
-		{Unavailable, 3, 0, 0},
-		{InternalError, 3, 0, 0},
-		{Slow, 1, 200 * ms, 1000 * ms},
-		{RestartServer, 2, 0, 600 * ms},
+		{reset, 4, 0, 0},
+		{truncate, 5, 0, 0},
+		{stallBody, 2, 50 * ms, 1500 * ms},
+		{stallAnswer, 2, 50 * ms, 1500 * ms},
+		{tooMany, 2, 0, 0},
+		{unavailable, 3, 0, 0},
+		{internalError, 3, 0, 0},
+		{slow, 1, 200 * ms, 1000 * ms},
+		{restartServer, 2, 0, 600 * ms},
 	}}
 }
 

@@ -29,9 +29,9 @@ func TestTheScheduleComesFromTheSeed(t *testing.T) {
 // Every kind of fault comes, in a time within its limits, and each kind that there is has a line in the table.
 func TestEveryFaultComes(t *testing.T) {
 	t.Parallel()
-	come := map[Kind]bool{UpgradeRelease: true, RestoreServer: true} // in the place of a restart; between two stages
+	come := map[faultKind]bool{upgradeRelease: true, restoreServer: true} // in the place of a restart; between two stages
 	for _, s := range []*schedule{
-		programFaults(randomOf(1, "a"), KillIndexer), programFaults(randomOf(1, "b"), KillBackfill), programFaults(randomOf(1, "f"), KillReanchor), erasureFaults(randomOf(1, "g")),
+		programFaults(randomOf(1, "a"), killIndexer), programFaults(randomOf(1, "b"), killBackfill), programFaults(randomOf(1, "f"), killReanchor), erasureFaults(randomOf(1, "g")),
 		postgresFaults(randomOf(1, "c"), true),
 		participantFaults(randomOf(1, "d")), scanFaults(randomOf(1, "e")),
 	} {
@@ -52,7 +52,7 @@ func TestEveryFaultComes(t *testing.T) {
 
 	s := postgresFaults(randomOf(1, "c"), false)
 	for range 2000 {
-		require.NotEqual(t, FullDisk, s.next().kind, "there is no disk to fill")
+		require.NotEqual(t, fullDisk, s.next().kind, "there is no disk to fill")
 	}
 }
 
@@ -91,14 +91,14 @@ func TestPlansDiffer(t *testing.T) {
 func TestTallyCounts(t *testing.T) {
 	t.Parallel()
 	tally := newTally()
-	tally.hit(Reset)
-	tally.hit(Reset)
-	tally.hit(FullDisk)
+	tally.hit(reset)
+	tally.hit(reset)
+	tally.hit(fullDisk)
 	tally.compared(10, true)
 	tally.compared(5, false)
 	tally.round()
 	require.Equal(t, 3, tally.Total())
-	require.Equal(t, 2, tally.Faults(Reset))
+	require.Equal(t, 2, tally.of(reset))
 	text := tally.String()
 	for _, line := range []string{
 		`\| rounds +\| +1 \|`, `took effect +\| +3 \|`, `reset +\| +2 \|`, `with the truth +\| +2 \|`, `rows compared +\| +15 \|`, `a difference +\| +1 \|`,

@@ -13,13 +13,13 @@ type Tally struct {
 	comparisons int
 	rows        int
 	differences int
-	faults      map[Kind]int
+	faults      map[faultKind]int
 }
 
-func newTally() *Tally { return &Tally{faults: map[Kind]int{}} }
+func newTally() *Tally { return &Tally{faults: map[faultKind]int{}} }
 
 // hit counts a fault that took effect.
-func (t *Tally) hit(k Kind) {
+func (t *Tally) hit(k faultKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.faults[k]++
@@ -42,8 +42,8 @@ func (t *Tally) round() {
 	t.rounds++
 }
 
-// Faults returns how many faults of a kind took effect.
-func (t *Tally) Faults(k Kind) int {
+// of returns how many faults of a kind took effect.
+func (t *Tally) of(k faultKind) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.faults[k]
