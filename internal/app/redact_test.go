@@ -103,7 +103,7 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "redacts something of each kind of update that moves amulets, one after the other")
-	_, scan := scanOfLedger(sandbox.Options{Seed: 105, Elsewhere: true}, 700, sandbox.ScanOptions{BalanceChanges: true, Rewrite: func(e sandbox.Element) []byte {
+	_, scan := scanOfLedger(sandbox.Options{Seed: 105, Elsewhere: true}, 400, sandbox.ScanOptions{BalanceChanges: true, Rewrite: func(e sandbox.Element) []byte {
 		if e.Path != "/v2/updates" {
 			return e.Raw
 		}

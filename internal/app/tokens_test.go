@@ -65,10 +65,7 @@ func TestBalancesAtEveryOffset(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	l := sandbox.NewLedger(sandbox.Options{Seed: 48})
-	l.Grow(150)
-	if !brief.Run() {
-		l.Grow(450)
-	}
+	l.Grow(250)
 	scope := defaultScope()
 	scope.Shape, scope.Interfaces = "ledger-effects", everyMovement.Interfaces
 	database := throwaway.Migrated(t, migrate)

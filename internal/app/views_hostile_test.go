@@ -232,14 +232,14 @@ func TestTypedViewsAreChangedConcurrently(t *testing.T) {
 }
 
 // A package can have so many templates that all their views in one transaction would take more locks than there are: on a server for few
-// connections that are not many.
+// connections and locks that are not many.
 func TestTypedViewsOfManyTemplates(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "makes very many views")
-	const n = 800
-	database := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{ // which has room for less than 1,200 locks
-		"max_connections": "10", "max_wal_senders": "0", "max_worker_processes": "0", "autovacuum_max_workers": "1",
+	const n = 200
+	database := throwaway.LocalServer(t, throwaway.Options{Settings: map[string]string{ // which has room for less than 300 locks
+		"max_connections": "10", "max_locks_per_transaction": "16", "max_wal_senders": "0", "max_worker_processes": "0", "autovacuum_max_workers": "1",
 	}}).URL("")
 	require.NoError(t, migrate(t.Context(), database))
 	module := daml.Module{Name: "M", Types: []daml.DataType{daml.Record("Go", field("x", daml.Text))}}
