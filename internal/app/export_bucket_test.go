@@ -10,16 +10,15 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
-	"ledgerindexer/internal/export/exporttest"
 	"ledgerindexer/internal/throwaway"
 )
 
-// Whatever request an object store refuses, export and import say so, and go on where they were when they are run again. The store is accessed by variables of the process, so
-// this does not run in parallel.
+// Whatever request an object store refuses, export and import say so, and go on where they were when they are run again.
 func TestAnObjectStoreThatRefuses(t *testing.T) {
+	t.Parallel()
 	brief.Long(t, "exports and imports again and again until they get through")
 	var left atomic.Int64 // so many requests until one is refused
-	store := exporttest.Store(t, "there", func(store http.Handler) http.Handler {
+	to := objectStore(t, "refuses", func(store http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if !strings.HasSuffix(r.URL.Path, "/.lock") && left.Add(-1) == 0 { // a lock that is left would be waited for
 				w.WriteHeader(http.StatusForbidden)
@@ -28,11 +27,8 @@ func TestAnObjectStoreThatRefuses(t *testing.T) {
 			store.ServeHTTP(w, r)
 		})
 	})
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL": store, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"} {
-		t.Setenv(name, value)
-	}
 	database, _, cfg, _ := smallExport(t, 79)
-	cfg.To = "s3://there/x"
+	cfg.To = to
 	other := throwaway.Migrated(t, migrate)
 	through := func(run func() error) (refused int) {
 		for n := int64(1); ; n += 13 {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -21,7 +22,6 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
-	"ledgerindexer/internal/export/exporttest"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -80,12 +80,13 @@ func (u *unsteady) list(w http.ResponseWriter, r *http.Request) {
 }
 
 // killAgain starts a program that has no end, and kills it, some times.
-func killAgain(t *testing.T, random *rand.Rand, times int, program string, args ...string) {
+func killAgain(t *testing.T, random *rand.Rand, times int, env []string, program string, args ...string) {
 	t.Helper()
 	for range times {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(time.Second))))
 		cmd := exec.CommandContext(ctx, program, args...) // killed with SIGKILL
+		cmd.Env = append(os.Environ(), env...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		err := cmd.Run()
 		require.Error(t, ctx.Err(), "it ended by itself with %v: %s", err, out.String())
@@ -118,18 +119,22 @@ func filesIn(t *testing.T, to string) (files map[string]string) {
 }
 
 // Killed again and again, export, import and prune leave what they leave that nobody disturbed, in a folder and in an object store that fails now and then and lists
-// late. The store is accessed by variables of the process, so this does not run in parallel.
+// late.
 func TestFilesOutliveKills(t *testing.T) {
+	t.Parallel()
 	brief.Once(t)
 	brief.Long(t, "kills programs again and again until they get through")
-	place := unsteady{random: rand.New(rand.NewPCG(84, 1)), lists: map[string][]byte{}}
-	url := exporttest.Store(t, "there", func(store http.Handler) http.Handler { place.store = store; return &place })
-	for name, value := range map[string]string{"AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"} {
-		t.Setenv(name, value)
-	}
 	program := build(t, "indexer")
-	for name, to := range map[string]string{"a folder": t.TempDir(), "an object store": "s3://there/x"} {
+	place := unsteady{random: rand.New(rand.NewPCG(84, 1)), lists: map[string][]byte{}}
+	there := objectStore(t, "outlives", func(store http.Handler) http.Handler { place.store = store; return &place })
+	for name, to := range map[string]string{"a folder": t.TempDir(), "an object store": there} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			late := func(now bool) {
+				if to == there {
+					place.late.Store(now)
+				}
+			}
 			random := rand.New(rand.NewPCG(84, 0))
 			l := sandbox.NewLedger(sandbox.Options{Seed: 84})
 			l.Grow(300)
@@ -137,31 +142,32 @@ func TestFilesOutliveKills(t *testing.T) {
 			s := &sealed{Ledger: l, t: t, database: database, cfg: indexerFor(database, server, effects())}
 			s.sealUntil(allSealed)
 			env := []string{"INDEXER_DATABASE_URL=" + database}
-			t.Setenv("INDEXER_DATABASE_URL", database)
 			whole := t.TempDir()
 			ran := func(args ...string) { // by the same program, whose name is in the files
 				t.Helper()
-				out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+				cmd := exec.CommandContext(t.Context(), program, args...)
+				cmd.Env = append(os.Environ(), env...)
+				out, err := cmd.CombinedOutput()
 				require.NoError(t, err, string(out))
 			}
 			kills := 0
 			same := func() {
 				t.Helper()
-				kills += killUntilDone(t, random, env, program, "export", "--updates=20", "--to", to)
-				place.late.Store(false)
-				ran("export", "--updates=20", "--check", "--to", to)
-				ran("export", "--updates=20", "--to", whole)
+				kills += killUntilDone(t, random, env, program, "export", "--updates=40", "--to", to)
+				late(false)
+				ran("export", "--updates=40", "--check", "--to", to)
+				ran("export", "--updates=40", "--to", whole)
 				require.Equal(t, filesIn(t, whole), filesIn(t, to))
 			}
-			place.late.Store(true)
-			killAgain(t, random, 5, program, "export", "--follow", "--updates=20", "--to", to)
+			late(true)
+			killAgain(t, random, 5, env, program, "export", "--follow", "--updates=40", "--to", to)
 			same()
 
-			place.late.Store(true)
+			late(true)
 			repairLifetimes(t, Export{Database: config.Database{DatabaseURL: database}})
 			_, err := CreateViews(t.Context(), viewsOf(database, "Agreement"), testLogger(t))
 			require.NoError(t, err)
-			killAgain(t, random, 5, program, "export", "--follow", "--updates=20", "--to", to)
+			killAgain(t, random, 5, env, program, "export", "--follow", "--updates=40", "--to", to)
 			_, err = CreateViews(t.Context(), viewsOf(database, "Offer"), testLogger(t))
 			require.NoError(t, err)
 			same()

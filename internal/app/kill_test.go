@@ -58,7 +58,7 @@ func (p *programs) of(command string, flags []string) (program string, built fun
 	return program, p.built[program]
 }
 
-// programTests runs tests with a folder for the programs that are built for them.
+// programTests runs tests with a folder for the programs that are built for them, and with their object stores.
 type programTests struct{ tests throwaway.Runner }
 
 func (p programTests) Run() int {
@@ -69,6 +69,12 @@ func (p programTests) Run() int {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	thePrograms.folder = folder
+	end, err := theStores.serve()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer end()
 	return p.tests.Run()
 }
 

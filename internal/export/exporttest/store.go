@@ -14,17 +14,23 @@ import (
 // request first.
 func Store(t testing.TB, bucket string, around func(store http.Handler) http.Handler) (url string) {
 	t.Helper()
-	backend := s3mem.New()
-	if err := backend.CreateBucket(t.Context(), bucket); err != nil {
-		t.Fatal(err)
-	}
-	store := withoutEmptyDelimiter(gofakes3.New(backend).Server())
+	store := Handler(t, bucket)
 	if around != nil {
 		store = around(store)
 	}
 	server := httptest.NewServer(store)
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// Handler returns an object store with a bucket, in memory. It takes any credentials.
+func Handler(t testing.TB, bucket string) http.Handler {
+	t.Helper()
+	backend := s3mem.New()
+	if err := backend.CreateBucket(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	return withoutEmptyDelimiter(gofakes3.New(backend).Server())
 }
 
 // withoutEmptyDelimiter takes an empty delimiter from a request: this store takes it for one, where others take it for none.
