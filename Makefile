@@ -35,13 +35,13 @@ test: ## run the tests with the race detector, against a PostgreSQL that is foun
 	set -x; go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS) ./...
 
 # They are the tests that name internal/brief (slow, where brief is something else) or check random inputs. As many packages are tested at a time as there are processors:
-# most of these tests are of one goroutine.
+# most of these tests are of one goroutine. Packages with the most tests come first: those that take long must not be last.
 thorough: ## run in full, without the race detector, the tests that are left out or try less with it (ARGS: flags for go test)
 	@names=$$(awk 'FNR == 1 { name = "" } /^func / { name = /^func Test/ ? $$2 : ""; sub(/\(.*/, "", name) } \
 		/(brief|slow)\.(Run|Skip|Sample|Once)\(|rapid\.Check\(/ { if (name == "") { print FILENAME ": a test that tries fewer inputs must do so itself" >"/dev/stderr"; exit 1 } \
-			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) tests[folder] = tests[folder] "|" name } \
-		END { for (folder in tests) print folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' '(brief|slow)\.|rapid\.Check' .)) || exit 1; \
-	echo "$$names" | sort | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
+			folder = FILENAME; sub(/\/[^\/]*$$/, "", folder); if (!seen[folder, name]++) { tests[folder] = tests[folder] "|" name; number[folder]++ } } \
+		END { for (folder in tests) print number[folder], folder, substr(tests[folder], 2) }' $$(grep -rlE --include='*_test.go' '(brief|slow)\.|rapid\.Check' .)) || exit 1; \
+	echo "$$names" | sort -rn | cut -d ' ' -f 2- | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -L 1 \
 		sh -c 'GOGC=$${GOGC:-300} exec go test -count=1 -parallel=4 -timeout=30m $(ARGS) -run "^($$1)\$$" "$$0" </dev/null'
 
 # What a target finds becomes a file in its package's testdata/fuzz, which every test run tries again from then on.
