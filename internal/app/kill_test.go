@@ -83,7 +83,7 @@ func (p programTests) Run() int {
 // done anything.
 func killUntilDone(t *testing.T, random *rand.Rand, env []string, program string, args ...string) (kills int) {
 	t.Helper()
-	for longest := 100 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/5 {
+	for longest := 100 * time.Millisecond; kills < 500; kills, longest = kills+1, longest+longest/3 {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(longest))))
 		cmd := exec.CommandContext(ctx, program, args...) // killed with SIGKILL
