@@ -171,6 +171,9 @@ func (d *documented) testDBT(t *testing.T) {
 		for _, source := range dbtSource.FindAllStringSubmatch(m.sql, -1) {
 			require.Contains(t, sources, source[1], "%s: a source that sources.yml does not have", m.name)
 		}
+		if m.materialized == "incremental" && m.name != "turns" {
+			require.Contains(t, m.after, "turns", "%s: what changes while a run copies is known only if the run noted the last rewrite before", m.name)
+		}
 	}
 	counts := func() map[string]int {
 		n := map[string]int{}

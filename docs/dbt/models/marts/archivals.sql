@@ -1,3 +1,4 @@
+-- depends_on: {{ ref('turns') }}
 {{ config(materialized='incremental', incremental_strategy='delete+insert', unique_key=['ledger_offset', 'node_id']) }}
 SELECT ledger_offset, node_id, contract_id, choice, record_time
 FROM {{ ref('stg_archived') }}

@@ -1,3 +1,4 @@
+-- depends_on: {{ ref('turns') }}
 {{ config(materialized='incremental', incremental_strategy='delete+insert', unique_key=['seq', 'ordinal']) }}
 SELECT seq, ordinal, date, sender, receiver, received
 FROM {{ ref('stg_payments') }}
