@@ -182,16 +182,17 @@ COMMENT ON COLUMN ledger.mining_rounds.record_time IS 'When the synchronizer rec
 
 -- Sums -----------------------------------------------------------------------------------------------------------
 
--- What was redacted has no amounts, and says nothing of what was minted or burned.
+-- A sum is NULL where one of its amounts is not known. What was redacted has none, and says nothing of what was minted or burned.
 CREATE VIEW amulet_sums WITH (security_invoker = true) AS
-SELECT x.ledger_offset, sum(x.archived) AS archived, sum(x.minted) AS minted, sum(x.created) AS created, sum(x.burned) AS burned, bool_and(x.known) AS known
+SELECT x.ledger_offset, CASE WHEN count(x.archived) = count(*) THEN sum(x.archived) END AS archived,
+       CASE WHEN count(x.minted) = count(*) THEN sum(x.minted) END AS minted, CASE WHEN count(x.created) = count(*) THEN sum(x.created) END AS created,
+       CASE WHEN count(x.burned) = count(*) THEN sum(x.burned) END AS burned
 FROM (
-    SELECT c.ledger_offset, 0 AS archived, 0 AS minted, v.amount AS created, 0 AS burned, v.amount IS NOT NULL AS known, true AS moves
+    SELECT c.ledger_offset, 0 AS archived, 0 AS minted, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS created, 0 AS burned, true AS moves
     FROM created c
-    CROSS JOIN LATERAL (SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount) v
     WHERE c.origin = 'transaction' AND c.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t))
     UNION ALL
-    SELECT e.ledger_offset, o.amount, 0, 0, 0, o.amount IS NOT NULL, true
+    SELECT e.ledger_offset, o.amount, 0, 0, 0, true
     FROM exercised e
     LEFT JOIN LATERAL (
         SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount
@@ -199,15 +200,14 @@ FROM (
     ) o ON true
     WHERE e.consuming AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t))
     UNION ALL
-    SELECT e.ledger_offset, 0, v.amount, 0, 0, v.amount IS NOT NULL, true
+    SELECT e.ledger_offset, 0, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount'), 0, 0, true
     FROM exercised e
     JOIN created c ON c.ledger_offset = e.ledger_offset AND c.contract_id = text_of(e.exercise_result -> 'amuletSum' -> 'amulet')
-    CROSS JOIN LATERAL (SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount) v
     WHERE e.choice = 'AmuletRules_Mint' AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t)) -- also below a tap
     UNION ALL
-    SELECT b.ledger_offset, 0, b.minted, 0, b.holding_fees + b.change_fee + b.output_fees + b.paid, true, true FROM burned b
+    SELECT b.ledger_offset, 0, b.minted, 0, coalesce(b.holding_fees + b.change_fee + b.output_fees + b.paid, 0), true FROM burned b
     UNION ALL
-    SELECT e.ledger_offset, 0, 0, 0, 0, false, false
+    SELECT e.ledger_offset, 0, NULL, 0, NULL, false
     FROM exercised e
     WHERE e.exercise_result IS NULL AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t))
 ) x
@@ -215,7 +215,7 @@ GROUP BY x.ledger_offset HAVING bool_or(x.moves);
 COMMENT ON VIEW amulet_sums IS 'ledger.amulet_sums without a bound.';
 
 CREATE VIEW ledger.amulet_sums WITH (security_invoker = true) AS
-SELECT s.ledger_offset, s.archived, s.minted, s.created, s.burned, CASE WHEN s.known THEN s.archived + s.minted - s.created - s.burned END AS difference,
+SELECT s.ledger_offset, s.archived, s.minted, s.created, s.burned, s.archived + s.minted - s.created - s.burned AS difference,
        u.record_time, u.update_id
 FROM amulet_sums s
 JOIN updates u ON u.ledger_offset = s.ledger_offset
@@ -223,11 +223,11 @@ WHERE btint8cmp(s.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.amulet_sums IS 'One row per update that moves amulets, with sums over all of them. What is archived and minted is created or burned, so difference is 0: where it is not, something was moved in a way that this version does not know. Meant for the pair of schemas of a network; a participant sees only a part of most updates. Computed when it is read: narrow it by ledger_offset.
 @graphql({"primary_key_columns": ["ledger_offset"]})';
 COMMENT ON COLUMN ledger.amulet_sums.ledger_offset IS 'Offset of the update. Unique. Indexed.';
-COMMENT ON COLUMN ledger.amulet_sums.archived IS 'Initial amounts of the amulets, locked or not, that it archives. Those whose creation is not stored are not in it.';
-COMMENT ON COLUMN ledger.amulet_sums.minted IS 'What it mints: rewards, mints and taps.';
-COMMENT ON COLUMN ledger.amulet_sums.created IS 'Initial amounts of the amulets, locked or not, that it creates.';
-COMMENT ON COLUMN ledger.amulet_sums.burned IS 'What it burns: the sum of its rows of ledger.burns.';
-COMMENT ON COLUMN ledger.amulet_sums.difference IS 'archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored, or something of it was redacted.';
+COMMENT ON COLUMN ledger.amulet_sums.archived IS 'Initial amounts of the amulets, locked or not, that it archives. NULL: the creation of one is not stored, or was redacted.';
+COMMENT ON COLUMN ledger.amulet_sums.minted IS 'What it mints: rewards, mints and taps. NULL: something of it was redacted.';
+COMMENT ON COLUMN ledger.amulet_sums.created IS 'Initial amounts of the amulets, locked or not, that it creates. NULL: one was redacted.';
+COMMENT ON COLUMN ledger.amulet_sums.burned IS 'What it burns: the sum of its rows of ledger.burns that have an amount. NULL: something of it was redacted.';
+COMMENT ON COLUMN ledger.amulet_sums.difference IS 'archived + minted - created - burned: 0. NULL: one of them is.';
 COMMENT ON COLUMN ledger.amulet_sums.record_time IS 'When the synchronizer recorded the update. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.amulet_sums.update_id IS 'Id of the update.';
 

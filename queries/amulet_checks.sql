@@ -2,9 +2,9 @@
 -- How many updates after one offset up to another move amulets, of how many of them the sums don't agree, or can't be proved, and the
 -- first of those that don't.
 SELECT count(*) AS updates,
-    count(*) FILTER (WHERE s.known AND s.archived + s.minted - s.created <> s.burned) AS unbalanced,
-    count(*) FILTER (WHERE NOT s.known) AS unproved,
-    coalesce(min(s.ledger_offset) FILTER (WHERE s.known AND s.archived + s.minted - s.created <> s.burned), 0)::bigint AS first_offset
+    count(*) FILTER (WHERE s.archived + s.minted - s.created <> s.burned) AS unbalanced,
+    count(*) FILTER (WHERE s.archived + s.minted - s.created - s.burned IS NULL) AS unproved,
+    coalesce(min(s.ledger_offset) FILTER (WHERE s.archived + s.minted - s.created <> s.burned), 0)::bigint AS first_offset
 FROM amulet_sums s WHERE s.ledger_offset > @from_exclusive AND s.ledger_offset <= @to_inclusive;
 
 -- name: AmuletChecksGet :one

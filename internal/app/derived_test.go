@@ -335,6 +335,9 @@ func TestTheSumsOfEachUpdateAgree(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Empty(t, texts(t, database, "SELECT row_to_json(s)::text FROM network.amulet_sums s WHERE difference <> 0"))
+	unknown := texts(t, database, `SELECT DISTINCT coalesce(s.archived::text, 'NULL') FROM network.amulet_sums s JOIN network.exercised_events e USING (ledger_offset)
+		JOIN network.created_events c ON c.contract_id = e.contract_id WHERE e.consuming AND c.payload IS NULL AND c.entity_name LIKE '%Amulet'`)
+	require.Equal(t, []string{"NULL"}, unknown, "what archives something that was redacted has no sum of it")
 	require.Equal(t, moving, count(t, database, "network.amulet_sums"))
 	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
 	status = statusOfNetwork(t, database)

@@ -76,9 +76,9 @@ func (q *Queries) AmuletChecksPut(ctx context.Context, db DBTX, arg AmuletChecks
 
 const amuletSumsCount = `-- name: AmuletSumsCount :one
 SELECT count(*) AS updates,
-    count(*) FILTER (WHERE s.known AND s.archived + s.minted - s.created <> s.burned) AS unbalanced,
-    count(*) FILTER (WHERE NOT s.known) AS unproved,
-    coalesce(min(s.ledger_offset) FILTER (WHERE s.known AND s.archived + s.minted - s.created <> s.burned), 0)::bigint AS first_offset
+    count(*) FILTER (WHERE s.archived + s.minted - s.created <> s.burned) AS unbalanced,
+    count(*) FILTER (WHERE s.archived + s.minted - s.created - s.burned IS NULL) AS unproved,
+    coalesce(min(s.ledger_offset) FILTER (WHERE s.archived + s.minted - s.created <> s.burned), 0)::bigint AS first_offset
 FROM amulet_sums s WHERE s.ledger_offset > $1 AND s.ledger_offset <= $2
 `
 

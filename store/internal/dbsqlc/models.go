@@ -50,12 +50,11 @@ type AmuletChecks struct {
 
 // ledger.amulet_sums without a bound.
 type AmuletSums struct {
-	LedgerOffset int64 `db:"ledger_offset"`
-	Archived     int64 `db:"archived"`
-	Minted       int64 `db:"minted"`
-	Created      int64 `db:"created"`
-	Burned       int64 `db:"burned"`
-	Known        bool  `db:"known"`
+	LedgerOffset int64       `db:"ledger_offset"`
+	Archived     interface{} `db:"archived"`
+	Minted       interface{} `db:"minted"`
+	Created      interface{} `db:"created"`
+	Burned       interface{} `db:"burned"`
 }
 
 // Templates of amulets, which are read by their payload.
@@ -710,16 +709,16 @@ type LedgerActiveEvents struct {
 type LedgerAmuletSums struct {
 	// Offset of the update. Unique. Indexed.
 	LedgerOffset int64 `db:"ledger_offset"`
-	// Initial amounts of the amulets, locked or not, that it archives. Those whose creation is not stored are not in it.
-	Archived int64 `db:"archived"`
-	// What it mints: rewards, mints and taps.
-	Minted int64 `db:"minted"`
-	// Initial amounts of the amulets, locked or not, that it creates.
-	Created int64 `db:"created"`
-	// What it burns: the sum of its rows of ledger.burns.
-	Burned int64 `db:"burned"`
-	// archived + minted - created - burned: 0. NULL: the creation of something that it archives is not stored, or something of it was redacted.
-	Difference interface{} `db:"difference"`
+	// Initial amounts of the amulets, locked or not, that it archives. NULL: the creation of one is not stored, or was redacted.
+	Archived interface{} `db:"archived"`
+	// What it mints: rewards, mints and taps. NULL: something of it was redacted.
+	Minted interface{} `db:"minted"`
+	// Initial amounts of the amulets, locked or not, that it creates. NULL: one was redacted.
+	Created interface{} `db:"created"`
+	// What it burns: the sum of its rows of ledger.burns that have an amount. NULL: something of it was redacted.
+	Burned interface{} `db:"burned"`
+	// archived + minted - created - burned: 0. NULL: one of them is.
+	Difference int32 `db:"difference"`
 	// When the synchronizer recorded the update. Microseconds, UTC.
 	RecordTime pgtype.Timestamptz `db:"record_time"`
 	// Id of the update.
