@@ -164,23 +164,43 @@ func (s *Subject) named(name string) bool {
 	return slices.ContainsFunc(s.definitions, func(d definition) bool { return d.id == pkg })
 }
 
-// alike returns owners whose names share a part with a name, ignoring case, or all if there are few.
+// alike returns owners with names like one, the most alike first, or all if there are few.
 func alike(subjects []*Subject, name string) []string {
-	found := map[string]bool{}
-	every := map[string]bool{}
-	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune(":.#", r) })
+	words := strings.FieldsFunc(strings.ToLower(name[:min(len(name), longestName)]), func(r rune) bool { return strings.ContainsRune(":.#", r) })
+	shared := map[string]int{} // with the entity: the most letters in a row
 	for _, s := range subjects {
-		every[s.Owner()] = true
+		if _, known := shared[s.Owner()]; known {
+			continue
+		}
+		most, entity := 0, strings.ToLower(s.Entity)
 		for _, word := range words {
-			entity := strings.ToLower(s.Entity)
-			if len(word) > 2 && (strings.Contains(entity, word) || strings.Contains(word, entity)) {
-				found[s.Owner()] = true
+			// A half is shared by names of which one letter in the middle is wrong.
+			if n := run(word, entity); n > 2 && 2*n >= min(len(word), len(entity)) {
+				most = max(most, n)
 			}
 		}
+		shared[s.Owner()] = most
 	}
-	if len(found) == 0 && len(every) <= mostCandidates {
-		found = every
+	list := slices.Sorted(maps.Keys(shared))
+	if likely := slices.DeleteFunc(slices.Clone(list), func(owner string) bool { return shared[owner] == 0 }); len(likely) > 0 || len(list) > mostCandidates {
+		list = likely
 	}
-	list := slices.Sorted(maps.Keys(found))
+	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(shared[b], shared[a]) })
 	return list[:min(len(list), mostCandidates)]
+}
+
+// run returns the length of the longest part that two texts share.
+func run(a, b string) (longest int) {
+	lengths := make([]int, len(b)+1) // of the parts that end before each place of b and the place of a
+	for i := range len(a) {
+		for j := len(b); j > 0; j-- {
+			if a[i] != b[j-1] {
+				lengths[j] = 0
+				continue
+			}
+			lengths[j] = lengths[j-1] + 1
+			longest = max(longest, lengths[j])
+		}
+	}
+	return longest
 }

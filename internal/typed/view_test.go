@@ -202,6 +202,26 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// A name that is not there names those like it, also where a letter is missing, wrong or too much.
+func TestFindNamesWhatIsAlike(t *testing.T) {
+	t.Parallel()
+	var subjects []*Subject
+	for i := range 20 {
+		subjects = append(subjects, &Subject{Kind: Template, Package: "p", Module: "M", Entity: fmt.Sprint("Other", i)})
+	}
+	subjects = append(subjects, &Subject{Kind: Template, Package: "p", Module: "M", Entity: "Account"}, &Subject{Kind: Template, Package: "p", Module: "M", Entity: "AccountRequest"},
+		&Subject{Kind: Template, Package: "p", Module: "M", Entity: "Holding"})
+	for name, want := range map[string][]string{
+		"account": {"p:M:Account", "p:M:AccountRequest"}, "Acount": {"p:M:Account", "p:M:AccountRequest"}, "Acccount": {"p:M:Account", "p:M:AccountRequest"}, "q:M:Accounts": {"p:M:Account", "p:M:AccountRequest"},
+		"AccountReqeust": {"p:M:AccountRequest", "p:M:Account"}, "Holdign": {"p:M:Holding"}, "#p:M:LockedHolding": {"p:M:Holding"}, "M": {}, "Nope": {}, "'; DROP TABLE x": {}, strings.Repeat("x", 10_000): {},
+	} {
+		_, err := Find(subjects, name)
+		var wrong *NameError
+		require.ErrorAs(t, err, &wrong, name)
+		require.Equal(t, want, wrong.Candidates, name)
+	}
+}
+
 func TestVersionsAreComparedByNumber(t *testing.T) {
 	t.Parallel()
 	list := []string{"1.10", "1.9.0", "", "1.9", "99999999999999999999.1", "2.0.0-rc", "2.0.0", "2"}
