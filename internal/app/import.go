@@ -60,6 +60,9 @@ func RunImport(ctx context.Context, cfg Import, logger *slog.Logger) (done Impor
 		if _, err := db.Migrate(ctx); err != nil {
 			return err
 		}
+		if err := refuseOtherNetwork(ctx, cfg.Database, source); err != nil {
+			return err
+		}
 		return refuseOther(ctx, db, place, source)
 	})
 	if err != nil {
@@ -133,6 +136,43 @@ func refuseOther(ctx context.Context, db *store.Store, place export.Place, sourc
 		err = another(fmt.Sprintf("its last update, %s at offset %d, is not in the export", stored, at))
 	}
 	return err
+}
+
+// refuseOtherNetwork refuses a database that holds what a Scan service of another network sent, in the pair of schemas of a participant or in that of the
+// network's updates.
+func refuseOtherNetwork(ctx context.Context, cfg config.Database, source *export.Import) error {
+	for _, schemas := range []store.Schemas{{Tables: cfg.TablesSchema, Views: cfg.ViewsSchema}, config.NetworkSchemas} {
+		stored, err := networkIn(ctx, cfg.DatabaseURL, schemas)
+		if err != nil {
+			return err
+		}
+		if known := source.Network(); stored != "" && known != "" && stored != known {
+			return &ledger.Problem{
+				What: fmt.Sprintf("the export is of the network that %s operates, and the database holds what a Scan service of the network that %s operates sent", known, stored),
+				Do:   "import into another database",
+			}
+		}
+	}
+	return nil
+}
+
+// networkIn returns the party that operates the network of which a pair of schemas holds something; empty: of none.
+func networkIn(ctx context.Context, databaseURL string, schemas store.Schemas) (string, error) {
+	db, err := store.Open(config.StoreOf(databaseURL, schemas, nil))
+	if err != nil {
+		return "", &config.UsageError{Err: err}
+	}
+	defer db.Close()
+	updates, history, err := db.Begun(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case updates && schemas == config.NetworkSchemas:
+		return db.ParticipantID(ctx)
+	case history:
+		return db.Network(ctx)
+	}
+	return "", nil
 }
 
 // importing is a running import.

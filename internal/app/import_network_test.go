@@ -107,7 +107,7 @@ func TestImportsOfBothLedgers(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	l, scan := scanOf(102, 200, sandbox.ScanOptions{})
-	_, elsewhere := scanOf(103, 200, sandbox.ScanOptions{})
+	remote, elsewhere := scanOf(103, 200, sandbox.ScanOptions{})
 	database, foreign := databaseOfBoth(t), networkDatabase(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), everything("ledger-effects"))
 	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, scan)}, "both"
@@ -141,13 +141,42 @@ func TestImportsOfBothLedgers(t *testing.T) {
 	}{
 		{Import{Database: other, From: network}, store.Schemas{Tables: "indexer", Views: "ledger"}, []string{"is of a network, and not of a participant's database", "give --network"}},
 		{Import{Database: both, From: participant}, config.NetworkSchemas, []string{"is of a participant's database, and not of a network", "leave --network out"}},
-		{Import{Database: both, From: another}, config.NetworkSchemas, []string{"it holds another ledger or scope"}},
+		{Import{Database: both, From: another}, config.NetworkSchemas, []string{"the export is of the network that " + remote.DSO(), "a Scan service of the network that " + l.DSO()}},
 		{Import{Database: both, From: damagedCopy(t, network)}, config.NetworkSchemas, []string{"bytes instead of"}},
 	} {
 		stored := everythingIn(t, other.DatabaseURL, c.schemas)
 		_, err := RunImport(t.Context(), c.Import, testLogger(t))
 		requireProblem(t, err, c.parts...)
 		requireAlike(t, stored, everythingIn(t, other.DatabaseURL, c.schemas))
+	}
+}
+
+// An export of a participant, or of a network, is refused where the database holds what a Scan service of another network sent, in whichever pair of schemas.
+func TestImportsOfAnotherNetwork(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l, scan := scanOf(104, 100, sandbox.ScanOptions{})
+	remote, elsewhere := scanOf(105, 100, sandbox.ScanOptions{})
+	folders := map[bool]string{false: t.TempDir(), true: t.TempDir()} // of the network
+	from := databaseOfBoth(t)
+	cfg := indexerFor(from, serve(t, remote, sandbox.ServerOptions{}), everything("ledger-effects"))
+	cfg.ScanURL, cfg.ScanHistory = []string{serveScan(t, elsewhere)}, "both"
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	for ofNetwork, folder := range folders {
+		_, err := exported(t, Export{Database: config.Database{DatabaseURL: from, Schemas: config.Schemas{Network: ofNetwork}}, To: folder})
+		require.NoError(t, err)
+	}
+	for _, history := range []config.ScanHistory{"updates", "transactions"} {
+		database := databaseOfBoth(t)
+		run := networkFor(database, serveScan(t, scan))
+		run.ScanHistory = history
+		require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
+		for ofNetwork, folder := range folders {
+			_, err := RunImport(t.Context(), Import{Database: config.Database{DatabaseURL: database, Schemas: config.Schemas{Network: ofNetwork}}, From: folder}, testLogger(t))
+			requireProblem(t, err, "the export is of the network that "+remote.DSO(), "of the network that "+l.DSO()+" operates sent")
+		}
+		require.Zero(t, count(t, database, "ledger.updates"))
+		require.Equal(t, history == "updates", count(t, database, "network.updates") > 0)
 	}
 }
 

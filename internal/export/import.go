@@ -91,10 +91,10 @@ func (i *Import) refuseFilled(ctx context.Context) error {
 func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 	first := &i.done[0]
 	switch {
-	case m.Participant != first.Participant || m.Scope != first.Scope:
+	case m.Participant != first.Participant || m.Scope != first.Scope || m.Network != "" && m.Network != i.Network():
 		return &ledger.Problem{
 			What: fmt.Sprintf("%s in %s is of the ledger of %s in scope %s, and %s of that of %s in scope %s",
-				m.Name(), i.place, m.Participant, m.Scope, first.Name(), first.Participant, first.Scope),
+				m.Name(), i.place, ledgerOf(m.Participant, m.Network), m.Scope, first.Name(), ledgerOf(first.Participant, i.Network()), first.Scope),
 			Do: "export each of them into a place of its own",
 		}
 	case m.Narrowed:
@@ -125,6 +125,18 @@ func (i *Import) fits(m *Manifest, end ledger.Offset) error {
 
 // Participant returns the participant whose ledger it is, or the party that operates the network.
 func (i *Import) Participant() string { return i.done[0].Participant }
+
+// Network returns the party that operates the network of the ledger; empty: the export does not say.
+func (i *Import) Network() string {
+	for n := range i.done {
+		if m := &i.done[n]; m.OfNetwork {
+			return m.Participant
+		} else if m.Network != "" {
+			return m.Network
+		}
+	}
+	return ""
+}
 
 // SchemaVersion is the newest of the ranges', with the manifest that has it.
 func (i *Import) SchemaVersion() (version int64, manifest string) {
