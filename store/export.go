@@ -138,12 +138,8 @@ func (s *Store) ExportRecords(ctx context.Context, fn func(*ExportSnapshot) erro
 	return s.export(ctx, &ExportSnapshot{store: s, records: true}, fn)
 }
 
-// export reads without compiling queries: that takes ten times as long as reading the token events of some thousand updates.
 func (s *Store) export(ctx context.Context, e *ExportSnapshot, fn func(*ExportSnapshot) error) error {
 	return s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL jit = off"); err != nil {
-			return fmt.Errorf("switch compiling off: %w", err)
-		}
 		e.tx = tx
 		return fn(e)
 	})

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -101,21 +100,5 @@ func TestNamesOfExportedViews(t *testing.T) {
 		})
 		require.ErrorContains(t, err, "view "+name[0]+"."+name[1]+" would be exported as "+name[0]+"_"+name[1]+", as something else is")
 		d.Exec("DELETE FROM indexer.typed_views")
-	}
-}
-
-// An export compiles no query, whatever the server does: that takes longer than to read a range.
-func TestAnExportCompilesNothing(t *testing.T) {
-	t.Parallel()
-	d := newDatabase(t)
-	d.Exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$")
-	s := d.open(d.URL, nil)
-	for _, in := range []func(context.Context, func(*ExportSnapshot) error) error{s.Export, s.ExportRecords} {
-		require.NoError(t, in(t.Context(), func(e *ExportSnapshot) error {
-			var jit string
-			require.NoError(t, e.tx.QueryRow(t.Context(), "SHOW jit").Scan(&jit))
-			require.Equal(t, "off", jit)
-			return nil
-		}))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
@@ -156,6 +157,23 @@ func TestSettingsOfTheURL(t *testing.T) {
 	_, err = d.open(url+"&options=-cjit%3Doff", nil).Migrate(t.Context())
 	storetest.RequireProblem(t, err, "can't be used", "leave the parameter out")
 	require.ErrorContains(t, err, "unsupported startup parameter: options")
+}
+
+// No session compiles queries, whatever the server does: that takes longer than most of them, and ten times as long as adding up amulets.
+func TestNoSessionCompilesQueries(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	d.Exec("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$")
+	s := d.open(d.URL, nil)
+	writer, ok, err := s.LeadUpdates(t.Context())
+	require.NoError(t, err)
+	require.True(t, ok)
+	defer writer.Close()
+	for _, pool := range []*pgxpool.Pool{s.db.Pool, writer.term.Pool} {
+		var jit string
+		require.NoError(t, pool.QueryRow(t.Context(), "SHOW jit").Scan(&jit))
+		require.Equal(t, "off", jit)
+	}
 }
 
 // Nothing is migrated, and nobody starts, before it is certain that sessions are not shared.

@@ -42,7 +42,7 @@ func (s *Stored) CompareDerived(ctx context.Context, step func(what string), fou
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'; SET LOCAL jit = off"); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL work_mem = '"+derivedMemory+"'"); err != nil {
 			return fmt.Errorf("set the memory for sorting: %w", err)
 		}
 		c := derivedComparison{tx: tx, basis: h, names: dictionaries, found: found}

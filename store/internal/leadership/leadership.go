@@ -223,8 +223,6 @@ func writerPool(db *session.Database, role session.Role, epoch int64, lockSessio
 	config.ConnConfig.RuntimeParams["application_name"] = db.Config.Schemas.SessionPrefix(role) + fmt.Sprint(epoch)
 	config.ConnConfig.RuntimeParams["lock_timeout"] = "30000"                        // ms; an earlier transaction of unknown outcome is waited for, but not for ever
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "60000" // ms; frees the locks of a vanished client
-	// The planner overestimates statements over tables without statistics, and would compile them, which takes longer than running them.
-	config.ConnConfig.RuntimeParams["jit"] = "off"
 	if role == session.RoleTransactions {
 		// A plan that was made while few records were stored reads all of them for each look-up of event ids; it must not be
 		// kept while they grow.
