@@ -117,6 +117,13 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{
 		BalanceChanges: true, PageLimit: 40, Latency: time.Millisecond, MigrateAfter: 300, SnapshotEvery: 5 * time.Second, BulkEvery: 20 * time.Second, BulkLines: 20,
 	})
+	seeded := func(t *testing.T, database string) {
+		t.Helper()
+		at, err := strconv.ParseInt(texts(t, database, "SELECT history_floor::text FROM network_indexer.floors")[0], 10, 64)
+		require.NoError(t, err)
+		migration, taken := ledger.Offset(at).NetworkPosition()
+		require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
+	}
 	for name, c := range map[string]struct {
 		env      []string
 		backfill []string // and its arguments
@@ -129,12 +136,10 @@ func TestKilledAtAnyPoint(t *testing.T) {
 			},
 		},
 		"network": {
-			[]string{"INDEXER_SCAN_HISTORY=updates"}, []string{"network", "--at-offset", fmt.Sprint(networkOffsetAt(t, scan, 0.6))}, func(t *testing.T, database string) {
-				at, err := strconv.ParseInt(texts(t, database, "SELECT history_floor::text FROM network_indexer.floors")[0], 10, 64)
-				require.NoError(t, err)
-				migration, taken := ledger.Offset(at).NetworkPosition()
-				require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, database)))
-			},
+			[]string{"INDEXER_SCAN_HISTORY=updates"}, []string{"network", "--at-offset", fmt.Sprint(networkOffsetAt(t, scan, 0.6))}, seeded,
+		},
+		"a snapshot in bulk files": {
+			[]string{"INDEXER_SCAN_HISTORY=updates"}, []string{"network", "--files", t.TempDir(), "--active-only"}, seeded,
 		},
 		"bulk files": {
 			[]string{"INDEXER_SCAN_HISTORY=updates"}, []string{"network", "--files", t.TempDir()}, func(t *testing.T, database string) {
