@@ -60,10 +60,9 @@ func (s *Scan) bulkFolders() []bulkFolder {
 	return s.bulk
 }
 
-// makeFolders makes the folders of the first n updates.
+// makeFolders makes the folders of the first n updates, of intervals without updates too: of these there are only objects of a snapshot.
 func (s *Scan) makeFolders(v *networkView, n int) (folders []bulkFolder) {
 	every := s.opts.BulkEvery.Microseconds()
-	start := bulkBeginning
 	var lines [][]byte
 	for i := range n {
 		item, shown := v.appendItem(nil, i)
@@ -74,15 +73,16 @@ func (s *Scan) makeFolders(v *networkView, n int) (folders []bulkFolder) {
 			continue
 		}
 		at := v.updates[i].record
-		end := at + every - 1 - (at+every-1)%every
-		if n := len(folders); n == 0 || folders[n-1].to < at {
-			if n > 0 {
-				f := &folders[n-1]
-				f.objects, f.upTo = s.bulkObjects(slices.Collect(slices.Chunk(lines, s.opts.BulkLines))), i
-				f.active = s.activeObjects(v, f)
-				start, lines = f.end, nil
-			}
-			folders = append(folders, bulkFolder{start: start, end: bulkTime(end), to: end})
+		if len(folders) == 0 {
+			end := at + every - 1 - (at+every-1)%every
+			folders = append(folders, bulkFolder{start: bulkBeginning, end: bulkTime(end), to: end})
+		}
+		for folders[len(folders)-1].to < at {
+			f := &folders[len(folders)-1]
+			f.objects, f.upTo = s.bulkObjects(slices.Collect(slices.Chunk(lines, s.opts.BulkLines))), i
+			f.active = s.activeObjects(v, f)
+			folders = append(folders, bulkFolder{start: f.end, end: bulkTime(f.to + every), to: f.to + every})
+			lines = nil
 		}
 		lines = append(lines, sortedKeys(item))
 	}

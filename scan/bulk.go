@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,7 +143,64 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo
 			got(i+1, len(list.Refs))
 		}
 	}
-	return nil
+	return u.noteQuiet(ctx, folder, &list)
+}
+
+// noteQuiet notes in the list of a folder which gaps between its files have no update, as the service says: the updates on both sides of
+// one follow each other.
+func (u *Updates) noteQuiet(ctx context.Context, folder string, list *fileList) error {
+	f, gaps, err := list.arrange(folder)
+	if err != nil {
+		return err
+	}
+	noted := len(list.Quiet)
+	for _, g := range gaps {
+		if g.after == 0 || slices.Contains(list.Quiet, g.String()) { // without a first folder nothing is to be had
+			continue
+		}
+		if err := u.checkQuiet(ctx, f, g); err != nil {
+			return err
+		}
+		list.Quiet = append(list.Quiet, g.String())
+	}
+	if len(list.Quiet) == noted {
+		return nil
+	}
+	return list.write(folder)
+}
+
+// checkQuiet checks that there is no update in a gap between files.
+func (u *Updates) checkQuiet(ctx context.Context, f *Files, g fileGap) error {
+	before, after := ledger.Offset(0), ledger.Offset(0)
+	for i := g.after - 1; i >= 0 && before == 0; i-- {
+		b, err := f.check(i)
+		if err != nil {
+			return err
+		}
+		before = b.last
+	}
+	for i := g.after; i < len(f.files) && after == 0; i++ {
+		b, err := f.check(i)
+		if err != nil {
+			return err
+		}
+		after = b.first
+	}
+	page, err := u.page(ctx, "updates-first", before, 1, u.client.maxBody)
+	if err == nil && len(page.updates) == 0 {
+		err = lagging("updates-first", after)
+	}
+	if err != nil {
+		return fmt.Errorf("look for updates between the bulk files, of %s: %w", g, err)
+	}
+	next := page.updates[0].Offset
+	if _, at := next.NetworkPosition(); next == after || after == 0 && at.After(g.end) {
+		return nil
+	}
+	return &ledger.Problem{
+		What: fmt.Sprintf("the Scan service lists no bulk file of %s, and the update after those before it is at %s", g, placeOf(next)),
+		Do:   "read the files of another service (--scan-url); or leave --files out, and read the updates with `indexer run --scan-history=updates`",
+	}
 }
 
 // download downloads a file, and retries errors that may be temporary.
@@ -188,10 +246,7 @@ func (u *Updates) listSnapshot(ctx context.Context, updates []bulkRef, upTo ledg
 	if _, err := last.parse(); err != nil {
 		return nil, filesProblem(err)
 	}
-	end, err := time.Parse(time.RFC3339Nano, last.end)
-	if err != nil {
-		return nil, filesProblem(err)
-	}
+	end := last.end
 	if _, before := upTo.NetworkPosition(); before.Before(end) {
 		end = before
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/zstd"
@@ -26,6 +27,7 @@ const listName = "objects.json"
 type fileList struct {
 	Party string    `json:"dso_party_id"`
 	Refs  []bulkRef `json:"object_refs"`
+	Quiet []string  `json:"without_updates,omitempty"` // intervals without folders in which there is no update; see fileGap
 }
 
 // filesProblem is the error for files that can't be read or written, or are not what they should be.
@@ -84,16 +86,27 @@ func (l *fileList) add(folder string, refs []bulkRef) error {
 // Files are the bulk files of a network in a folder.
 type Files struct {
 	party     string
-	files     []file            // of updates, in order
-	snapshots map[string][]file // in order, by the time of the snapshot, where their folder begins
-	last      ledger.Offset     // of the last update
+	files     []file               // of updates, in order
+	snapshots map[time.Time][]file // by the time of the snapshot, where their folder begins
+	last      ledger.Offset        // of the last update
 }
 
 type file struct {
 	path, key  string
 	digest     digest
-	start, end string // of its folder
-	number     int    // in its folder
+	start, end time.Time // of its folder
+	number     int       // in its folder
+}
+
+// fileGap is an interval between two folders of updates. A service writes no folder of a day without updates.
+type fileGap struct {
+	start, end time.Time
+	after      int // the first file after it
+}
+
+// String returns the gap as a folder of it would be named.
+func (g fileGap) String() string {
+	return g.start.Format(time.RFC3339Nano) + "~" + g.end.Format(time.RFC3339Nano)
 }
 
 // OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
@@ -111,28 +124,17 @@ func OpenFiles(folder string) (*Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Files{party: list.Party, snapshots: map[string][]file{}}
 	if list.Party == "" {
 		return nil, filesProblem(fmt.Errorf("%s does not say of which network they are (dso_party_id)", filepath.Join(folder, listName)))
 	}
-	for i := range list.Refs {
-		key, sum, err := list.Refs[i].parse()
-		if err != nil {
-			return nil, filesProblem(err)
-		}
-		one := file{path: filepath.Join(folder, filepath.FromSlash(key)), key: key, digest: sum}
-		ofSnapshot, err := one.parse()
-		if err != nil {
-			return nil, filesProblem(err)
-		}
-		if ofSnapshot {
-			f.snapshots[one.start] = append(f.snapshots[one.start], one)
-		} else {
-			f.files = append(f.files, one)
-		}
-	}
-	if err := f.arrange(); err != nil {
+	f, gaps, err := list.arrange(folder)
+	if err != nil {
 		return nil, err
+	}
+	for _, g := range gaps {
+		if !slices.Contains(list.Quiet, g.String()) {
+			return nil, missing("those of the folder that begins at " + g.start.Format(time.RFC3339Nano))
+		}
 	}
 	for i := len(f.files) - 1; i >= 0 && f.last == 0; i-- {
 		bounds, err := f.check(i)
@@ -153,48 +155,65 @@ func (f *file) parse() (ofSnapshot bool, err error) {
 	if parts == nil {
 		return false, fmt.Errorf("%q is not the key of a bulk file, START~END/updates_N.zstd or START~END/ACS_N.zstd", f.key)
 	}
-	f.start, f.end = parts[1], parts[2]
+	for text, to := range map[string]*time.Time{parts[1]: &f.start, parts[2]: &f.end} {
+		if *to, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			return false, fmt.Errorf("the folder of bulk file %q: %w", f.key, err)
+		}
+	}
 	f.number, err = strconv.Atoi(parts[4])
 	return parts[3] == "ACS", err
 }
 
-// arrange puts the files in the order of the history: folder after folder, each of which begins where another ends.
-func (f *Files) arrange() error {
-	folders := map[string][]file{}
-	for _, one := range f.files {
-		folders[one.start] = append(folders[one.start], one)
+// arrange returns the listed files of a folder in the order of the history, and the gaps between their folders.
+func (l *fileList) arrange(folder string) (*Files, []fileGap, error) {
+	f := &Files{party: l.Party, snapshots: map[time.Time][]file{}}
+	for i := range l.Refs {
+		key, sum, err := l.Refs[i].parse()
+		if err != nil {
+			return nil, nil, filesProblem(err)
+		}
+		one := file{path: filepath.Join(folder, filepath.FromSlash(key)), key: key, digest: sum}
+		ofSnapshot, err := one.parse()
+		if err != nil {
+			return nil, nil, filesProblem(err)
+		}
+		if ofSnapshot {
+			f.snapshots[one.start] = append(f.snapshots[one.start], one)
+		} else {
+			f.files = append(f.files, one)
+		}
 	}
-	var order []file
-	at := beginning
-	for ; folders[at] != nil; at = order[len(order)-1].end {
-		of := folders[at]
-		delete(folders, at)
+	slices.SortFunc(f.files, func(a, b file) int { return a.start.Compare(b.start) })
+	var gaps []fileGap
+	reached, _ := time.Parse(time.RFC3339Nano, beginning)
+	for i := 0; i < len(f.files); {
+		of := f.files[i:]
+		if n := slices.IndexFunc(of, func(one file) bool { return !one.start.Equal(of[0].start) }); n > 0 {
+			of = of[:n]
+		}
 		if err := arrangeFolder(of, "updates"); err != nil {
-			return err
+			return nil, nil, err
 		}
-		order = append(order, of...)
-	}
-	if len(order) < len(f.files) {
-		return missing(fmt.Sprintf("those of the folder that begins at %s", at))
-	}
-	f.files = order
-	for _, of := range f.snapshots {
-		if err := arrangeFolder(of, "ACS"); err != nil {
-			return err
+		switch start := of[0].start; {
+		case start.Before(reached):
+			return nil, nil, filesProblem(fmt.Errorf("the folder of file %s begins in the one before it, which ends at %s", of[0].key, reached.Format(time.RFC3339Nano)))
+		case start.After(reached):
+			gaps = append(gaps, fileGap{reached, start, i})
 		}
+		reached, i = of[0].end, i+len(of)
 	}
-	return nil
+	return f, gaps, nil
 }
 
 // arrangeFolder puts the files of a kind in a folder in order.
 func arrangeFolder(of []file, kind string) error {
 	slices.SortFunc(of, func(a, b file) int { return a.number - b.number })
 	for i, one := range of {
-		if i > 0 && one.number == of[i-1].number && one.end == of[i-1].end {
+		if i > 0 && one.number == of[i-1].number && one.end.Equal(of[i-1].end) {
 			return filesProblem(fmt.Errorf("the list has two files of the same part of the history, %s and %s", of[i-1].key, one.key))
 		}
-		if one.number != i || one.end != of[0].end {
-			return missing(fmt.Sprintf("%s~%s/%s_%d.zstd", one.start, of[0].end, kind, i))
+		if one.number != i || !one.end.Equal(of[0].end) {
+			return missing(fmt.Sprintf("%s/%s_%d.zstd", fileGap{start: one.start, end: of[0].end}, kind, i))
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,12 +39,19 @@ func (k contractKey) compare(other contractKey) int { return bytes.Compare(k[:],
 // Snapshots returns a reader of the snapshots.
 func (f *Files) Snapshots() *FilesSnapshot { return &FilesSnapshot{files: f} }
 
-// endOf returns the offset of the end of a file's folder: the files of updates hold all updates up to there. found is false if there is no update.
-func (f *Files) endOf(i int) (at ledger.Offset, found bool, err error) {
-	end, err := time.Parse(time.RFC3339Nano, f.files[i].end)
-	if err != nil {
-		return 0, false, filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
+// fileUpTo returns the last file of updates up to a time. found is false if the files don't have all updates up to there.
+func (f *Files) fileUpTo(at time.Time) (i int, found bool) {
+	next := slices.IndexFunc(f.files, func(one file) bool { return one.end.After(at) })
+	if next < 0 {
+		next = len(f.files)
 	}
+	// What lies between two folders has no update.
+	i = next - 1
+	return i, i >= 0 && (f.files[i].end.Equal(at) || next < len(f.files) && !f.files[next].start.Before(at))
+}
+
+// offsetAt returns the offset of a time up to which a file and those before it have all updates. found is false if there is no update.
+func (f *Files) offsetAt(at time.Time, i int) (offset ledger.Offset, found bool, err error) {
 	for ; i >= 0; i-- {
 		b, err := f.check(i)
 		if err != nil {
@@ -52,23 +60,27 @@ func (f *Files) endOf(i int) (at ledger.Offset, found bool, err error) {
 		if b.last == 0 {
 			continue
 		}
-		// Nothing lies between the last update and the end, so that the migration of the update will do.
+		// Nothing lies between the last update and the time, so that the migration of the update will do.
 		migrationID, last := b.last.NetworkPosition()
-		if end.Before(last) {
+		if f.files[i].end.Before(last) {
 			return 0, false, filesProblem(fmt.Errorf("file %s: its last update, at %s, comes after its folder's end", f.files[i].path, last.Format(time.RFC3339Nano)))
 		}
-		at, err := ledger.NetworkOffset(migrationID, ledger.Time{Time: end, Valid: true})
+		offset, err := ledger.NetworkOffset(migrationID, ledger.Time{Time: at, Valid: true})
 		if err != nil {
 			return 0, false, filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
 		}
-		return at, true, nil
+		return offset, true, nil
 	}
 	return 0, false, nil
 }
 
 // LedgerEnd returns the offset up to which the files have all updates.
 func (s *FilesSnapshot) LedgerEnd(context.Context) (ledger.Offset, error) {
-	at, _, err := s.files.endOf(len(s.files.files) - 1)
+	last := len(s.files.files) - 1
+	if last < 0 {
+		return 0, nil
+	}
+	at, _, err := s.files.offsetAt(s.files.files[last].end, last)
 	return at, err
 }
 
@@ -88,18 +100,18 @@ func (s *FilesSnapshot) SnapshotOffset(_ context.Context, upTo ledger.Offset) (l
 
 // find returns the newest snapshot at or below an offset: its offset, and its files.
 func (s *FilesSnapshot) find(upTo ledger.Offset) (at ledger.Offset, files []file, err error) {
-	updates := s.files.files
-	for i := range slices.Backward(updates) {
-		files := s.files.snapshots[updates[i].end]
-		if files == nil || i+1 < len(updates) && updates[i+1].end == updates[i].end {
+	times := slices.SortedFunc(maps.Keys(s.files.snapshots), time.Time.Compare)
+	for _, taken := range slices.Backward(times) {
+		i, found := s.files.fileUpTo(taken)
+		if !found {
 			continue
 		}
-		at, found, err := s.files.endOf(i)
-		if err != nil {
+		if at, found, err = s.files.offsetAt(taken, i); err != nil {
 			return 0, nil, err
 		}
 		if found && at <= upTo {
-			return at, files, nil
+			files := s.files.snapshots[taken]
+			return at, files, arrangeFolder(files, "ACS")
 		}
 	}
 	return 0, nil, noSnapshot(fmt.Sprintf("up to offset %d (%s)", upTo, placeOf(upTo)))

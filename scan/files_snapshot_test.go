@@ -121,6 +121,31 @@ func TestASnapshotIsReadFromBulkFiles(t *testing.T) {
 	require.Equal(t, want, again)
 }
 
+// Before, in and after days without updates there are snapshots too. One that lies where files are missing is not taken.
+func TestSnapshotsOfDaysWithoutUpdates(t *testing.T) {
+	t.Parallel()
+	b := seedFiles(t)
+	b.putLines(t, "2026-01-03T03:00:00Z~2026-01-04T03:00:00Z/ACS_0.zstd", listed("d", createdAt, "dso", `,"created_in_update_id":"u3"`))
+	b.putLines(t, "2026-01-04T03:00:00Z~2026-01-05T03:00:00Z/updates_0.zstd", creating("u4", 2, "2026-01-04T04:00:00.000000Z", "e"))
+	b.putLines(t, "2026-01-04T03:00:00Z~2026-01-05T03:00:00Z/ACS_0.zstd", listed("d", createdAt, "dso", `,"created_in_update_id":"u3"`))
+	b.putLines(t, "2026-01-06T03:00:00Z~2026-01-07T03:00:00Z/ACS_0.zstd", listed("e", createdAt, "dso", `,"created_in_update_id":"u4"`))
+	b.quiet = []string{"2026-01-02T03:00:00Z~2026-01-04T03:00:00Z"}
+	f, err := OpenFiles(b.folder(t))
+	require.NoError(t, err)
+	s := f.Snapshots()
+	defer s.Close()
+	for upTo, want := range map[string]string{
+		"2026-01-08T00:00:00Z": "2026-01-04T03:00:00Z", "2026-01-04T02:00:00Z": "2026-01-03T03:00:00Z", "2026-01-03T02:00:00Z": "2026-01-02T03:00:00Z",
+	} {
+		at, err := s.SnapshotOffset(t.Context(), networkOffset(t, 2, upTo))
+		require.NoError(t, err)
+		require.Equal(t, networkOffset(t, 2, want), at)
+		got, _, err := seeded(t, s, at, ledger.Token{})
+		require.NoError(t, err)
+		require.Equal(t, []string{fmt.Sprintf("d at %d node 0", networkOffset(t, 2, "2026-01-01T04:00:00Z"))}, got)
+	}
+}
+
 // A snapshot whose files are damaged, missing or do not agree with those of updates is refused before it is complete; of one whose own
 // files are damaged nothing is returned.
 func TestSnapshotsInBulkFilesThatAreRefused(t *testing.T) {
@@ -169,13 +194,11 @@ func TestSnapshotsInBulkFilesThatAreRefused(t *testing.T) {
 			b := seedFiles(t)
 			c.damage(t, b)
 			f, err := OpenFiles(b.folder(t))
-			if err == nil {
-				s := f.Snapshots()
-				defer s.Close()
-				var got []string
-				got, _, err = seeded(t, s, at, ledger.Token{})
-				require.Equal(t, c.some, len(got) > 0)
-			}
+			require.NoError(t, err, "the updates are there, with or without a snapshot")
+			s := f.Snapshots()
+			defer s.Close()
+			got, _, err := seeded(t, s, at, ledger.Token{})
+			require.Equal(t, c.some, len(got) > 0)
 			require.ErrorContains(t, err, c.says)
 		})
 	}

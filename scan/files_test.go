@@ -29,6 +29,7 @@ import (
 // bulkFiles are files by their key, and their digests.
 type bulkFiles struct {
 	party   string // of the list; empty: dso::1
+	quiet   []string
 	keys    []string
 	objects map[string][]byte
 	digests map[string]string
@@ -100,7 +101,7 @@ func (b *bulkFiles) folder(t *testing.T) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, key)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, key), object, 0o600))
 	}
-	list := fileList{cmp.Or(b.party, "dso::1"), b.refs()}
+	list := fileList{cmp.Or(b.party, "dso::1"), b.refs(), b.quiet}
 	require.NoError(t, list.write(folder))
 	return folder
 }
@@ -247,6 +248,67 @@ func TestListsOfBulkFiles(t *testing.T) {
 	}
 	_, err := OpenFiles(t.TempDir())
 	require.ErrorContains(t, err, "has no objects.json")
+}
+
+// A service writes no folder of a day without updates. What is downloaded notes such days, if the service has no update there either.
+func TestDaysWithoutUpdates(t *testing.T) {
+	t.Parallel()
+	const first, second, third = beginning + "~2026-01-01T00:00:00Z/", "2026-01-02T00:00:00Z~2026-01-03T00:00:00Z/", "2026-01-05T00:00:00Z~2026-01-06T00:00:00Z/"
+	var all []ledger.Offset
+	b := &bulkFiles{objects: map[string][]byte{}, digests: map[string]string{}}
+	for key, at := range map[string]string{first: "2025-12-31T23:00:00Z", second: "2026-01-02T05:00:00Z", third: "2026-01-05T05:00:00Z"} {
+		offset := networkOffset(t, 1, at)
+		all = append(all, offset)
+		b.put(t, key+"updates_0.zstd", []byte(strings.ReplaceAll(item(offset), "\n", "")+"\n"))
+	}
+	slices.Sort(all)
+	var lost ledger.Offset // an update of which the service lists no file
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch key, download := strings.CutPrefix(r.URL.Path, pathBulkDownload); {
+		case r.URL.Path == pathNetwork:
+			answer(200, `{"dso_party_id":"dso::1"}`)(w, r)
+		case download:
+			w.Header().Set("Content-Type", "application/octet-stream")
+			_, _ = w.Write(b.objects[key])
+		case r.URL.Path == pathUpdates:
+			var asked updatesRequest
+			require.NoError(t, json.UnmarshalRead(r.Body, &asked))
+			require.Equal(t, 1, asked.PageSize)
+			after := networkOffset(t, asked.After.MigrationID, asked.After.RecordTime)
+			i := slices.IndexFunc(all, func(o ledger.Offset) bool { return o > after })
+			next := all[i]
+			if lost > after && lost < next {
+				next = lost
+			}
+			answer(200, `{"transactions":[`+item(next)+`]}`)(w, r)
+		default:
+			list, err := json.Marshal(b.refs())
+			require.NoError(t, err)
+			answer(200, `{"object_refs":`+string(list)+`}`)(w, r)
+		}
+	})
+	u := NewUpdates(client(t, Config{URL: s.URL}))
+	folder := t.TempDir()
+	require.NoError(t, u.DownloadFiles(t.Context(), folder, nil, nil))
+	f, err := OpenFiles(folder)
+	require.NoError(t, err)
+	got, _, err := pagesOf(t, f, ledger.Range{To: f.End()})
+	require.NoError(t, err)
+	require.Equal(t, all, got)
+	list, err := readList(folder)
+	require.NoError(t, err)
+	require.Equal(t, []string{"2026-01-01T00:00:00Z~2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z~2026-01-05T00:00:00Z"}, list.Quiet)
+	s.requests()
+	require.NoError(t, u.DownloadFiles(t.Context(), folder, nil, nil))
+	for _, asked := range s.requests() {
+		require.NotContains(t, asked, pathUpdates+" ", "it is noted")
+	}
+
+	lost = networkOffset(t, 1, "2026-01-04T00:00:00Z")
+	require.Contains(t, refused(t, u.DownloadFiles(t.Context(), t.TempDir(), nil, nil)),
+		"lists no bulk file of 2026-01-03T00:00:00Z~2026-01-05T00:00:00Z, and the update after those before it is at migration 1, 2026-01-04T00:00:00.000000Z")
+	_, err = OpenFiles(b.folder(t))
+	require.Contains(t, refused(t, err), "some are missing: those of the folder that begins at 2026-01-01T00:00:00Z", "nothing is noted")
 }
 
 // Files are downloaded once, from the service itself and nowhere else, and a digest that is wrong, or changes, leaves nothing behind.

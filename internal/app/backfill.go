@@ -42,7 +42,7 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 	if err := refuseNetworkSchemas(cfg.Schemas); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
-	open := func() (seeder, error) {
+	open := func(*store.Store) (seeder, error) {
 		return newParticipantSource(cfg.Ledger, cfg.Pace, cfg.Domain(), logger, observation{})
 	}
 	return seed(ctx, open, cfg.Database, cfg.Snapshot, cfg.Profile, logger, wrote, cfg.Show)
@@ -52,9 +52,9 @@ func RunBackfill(ctx context.Context, cfg Backfill, logger *slog.Logger, wrote f
 func RunNetworkBackfill(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger, wrote func(entries int64)) (ledger.SnapshotProgress, error) {
 	logger = networkLogger(logger)
 	cfg.Schemas.Network = true
-	open := func() (seeder, error) { return newNetwork(cfg.Scan, logger, observation{}) }
+	open := func(*store.Store) (seeder, error) { return newNetwork(cfg.Scan, logger, observation{}) }
 	if cfg.Files.Files != "" {
-		open = func() (seeder, error) { return newFilesSeed(ctx, cfg, logger) }
+		open = func(db *store.Store) (seeder, error) { return &filesSeed{cfg: cfg, db: db, logger: logger}, nil }
 	} else if err := requireScan(cfg.Scan); err != nil {
 		return ledger.SnapshotProgress{}, err
 	}
@@ -77,7 +77,7 @@ func refuseNetworkSchemas(schemas config.Schemas) error {
 
 // seed seeds a database from a snapshot of a source.
 func seed(
-	ctx context.Context, open func() (seeder, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
+	ctx context.Context, open func(*store.Store) (seeder, error), database config.Database, snapshot config.Snapshot, profile config.Profile, logger *slog.Logger,
 	wrote func(entries int64), show func(ledger.Progress),
 ) (none ledger.SnapshotProgress, err error) {
 	endPprof, err := startPprof(ctx, profile, logger)
@@ -85,16 +85,16 @@ func seed(
 		return none, err
 	}
 	defer endPprof()
-	from, err := open()
-	if err != nil {
-		return none, err
-	}
-	defer from.Close()
 	db, err := store.Open(database.Store(logger))
 	if err != nil {
 		return none, &config.UsageError{Err: err}
 	}
 	defer db.Close()
+	from, err := open(db)
+	if err != nil {
+		return none, err
+	}
+	defer from.Close()
 	known, err := awaitBoth(ctx, db, from, logger)
 	if err != nil {
 		return none, err

@@ -129,27 +129,56 @@ func fetchFiles(ctx context.Context, cfg config.Scan, folder string, snapshotUpT
 	return scan.OpenFiles(folder)
 }
 
-// filesSeed seeds a database from a snapshot in bulk files. It implements seeder.
+// filesSeed seeds a database from a snapshot in bulk files. It implements seeder. The files are opened when it is asked whose they are: by then it
+// can be read which snapshot the database has begun with.
 type filesSeed struct {
-	*scan.FilesSnapshot
-	of identity
-}
-
-func newFilesSeed(ctx context.Context, cfg NetworkBackfill, logger *slog.Logger) (*filesSeed, error) {
-	upTo := ledger.Offset(math.MaxInt64)
-	if at := cfg.Snapshot.Offset(); at != nil {
-		upTo = *at
-	}
-	files, err := fetchFiles(ctx, cfg.Scan, cfg.Files.Files, &upTo, logger)
-	if err != nil {
-		return nil, err
-	}
-	return &filesSeed{files.Snapshots(), identityOf(files.Party())}, nil
+	*scan.FilesSnapshot // nil: not opened
+	cfg                 NetworkBackfill
+	db                  *store.Store
+	logger              *slog.Logger
+	of                  identity
 }
 
 func (f *filesSeed) name() string { return "the bulk files" }
 
-func (f *filesSeed) identify(context.Context) (identity, error) { return f.of, nil }
+func (f *filesSeed) identify(ctx context.Context) (identity, error) {
+	if f.FilesSnapshot != nil {
+		return f.of, nil
+	}
+	upTo, err := f.upTo(ctx)
+	if err != nil {
+		return f.of, err
+	}
+	files, err := fetchFiles(ctx, f.cfg.Scan, f.cfg.Files.Files, &upTo, f.logger)
+	if err != nil {
+		return f.of, err
+	}
+	f.FilesSnapshot, f.of = files.Snapshots(), identityOf(files.Party())
+	return f.of, nil
+}
+
+// upTo returns the offset up to which the newest snapshot is wanted: that of the one which was begun is the newest up to its own.
+func (f *filesSeed) upTo(ctx context.Context) (ledger.Offset, error) {
+	if at := f.cfg.Snapshot.Offset(); at != nil {
+		return *at, nil
+	}
+	if !f.cfg.Restart {
+		switch unfinished, err := f.db.UnfinishedSnapshot(ctx); {
+		case err != nil:
+			return 0, err
+		case unfinished != nil:
+			return unfinished.At, nil
+		}
+	}
+	return math.MaxInt64, nil
+}
+
+// Close ends the reading of the files.
+func (f *filesSeed) Close() {
+	if f.FilesSnapshot != nil {
+		f.FilesSnapshot.Close()
+	}
+}
 
 func (f *filesSeed) refusal(err error, database string) error { return refuseFiles(err, database) }
 

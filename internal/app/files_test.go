@@ -111,6 +111,64 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 	}
 }
 
+// A snapshot in bulk files that was begun is finished, whatever newer ones the service has by then: these are not downloaded.
+func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l, scan := scanOf(95, 500, inBulk)
+	cfg := networkBackfillFor(networkDatabase(t), serveScan(t, scan), -1)
+	cfg.Files.Files, cfg.ActiveOnly = t.TempDir(), true
+	_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), cfg.Files.Files, cfg.ScanURL[0]), testLogger(t))
+	require.NoError(t, err)
+	names, err := filepath.Glob(filepath.Join(cfg.Files.Files, "*", "updates_0.zstd"))
+	require.NoError(t, err)
+	away := names[len(names)*7/10]
+	require.NoError(t, os.Rename(away, away+".away"))
+	require.NoError(t, os.WriteFile(away, nil, 0o600))
+	_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+	require.ErrorContains(t, err, "the digest of file "+away)
+	require.Positive(t, count(t, cfg.DatabaseURL, "network_indexer.carried_created"))
+	begun := texts(t, cfg.DatabaseURL, "SELECT snapshot_offset::text FROM network_indexer.snapshots")
+	require.NoError(t, os.Rename(away+".away", away))
+	l.Grow(300)
+	finished, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+	require.NoError(t, err)
+	require.Equal(t, begun, []string{fmt.Sprint(int64(finished.At))})
+	snapshots, err := filepath.Glob(filepath.Join(cfg.Files.Files, "*", "ACS_0.zstd"))
+	require.NoError(t, err)
+	require.Len(t, snapshots, 1)
+
+	other := networkBackfillFor(networkDatabase(t), serveScan(t, scan), -1)
+	other.Files, other.ActiveOnly = cfg.Files, true
+	newer, err := RunNetworkBackfill(t.Context(), other, testLogger(t), nil)
+	require.NoError(t, err)
+	require.Greater(t, newer.At, finished.At, "there is a newer one")
+}
+
+// The files of a quiet network, whose service writes no folder where there is no update, are read as those of any other.
+func TestBulkFilesOfAQuietNetwork(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	_, scan := scanOf(99, 200, sandbox.ScanOptions{BulkEvery: 2 * time.Second, SnapshotEvery: 2 * time.Second})
+	url, database, folder := serveScan(t, scan), networkDatabase(t), t.TempDir()
+	_, err := RunNetworkFiles(t.Context(), filesFor(database, folder, url), testLogger(t))
+	require.NoError(t, err)
+	list, err := os.ReadFile(filepath.Join(folder, "objects.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(list), `"without_updates":["20`)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, url), testLogger(t)))
+	require.Empty(t, sandbox.Diff(scan.NetworkTruth(), networkRelations(t, database)))
+
+	other := networkDatabase(t)
+	cfg := networkBackfillFor(other, url, networkOffsetAt(t, scan, 0.7))
+	cfg.Files.Files, cfg.ActiveOnly = folder, true
+	seeded, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
+	require.NoError(t, err)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(other, url), testLogger(t)))
+	migration, taken := seeded.At.NetworkPosition()
+	require.Empty(t, sandbox.Diff(scan.NetworkTruthFromSnapshot(migration, taken), networkRelations(t, other)))
+}
+
 // Of a snapshot in bulk files nothing is stored if one of its files is damaged, and nothing is shown if one of updates is. When that is
 // mended, the same command finishes it.
 func TestSnapshotsInBulkFilesThatAreDamaged(t *testing.T) {
