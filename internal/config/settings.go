@@ -72,32 +72,39 @@ func plain(value reflect.Value) any {
 	return hidden(fmt.Sprint(value.Interface()))
 }
 
-// What follows a key that ends in password: in a URL, and among keywords and values.
+// What follows a key that is, or is a mistyped, password: in a URL, and among keywords and values.
+const passwordName = `(?:p[a-z]*d|pass)\s*=`
+
 var (
-	passwordParameter = regexp.MustCompile(`(?i)(password\s*=)[^&]*`)
-	passwordValue     = regexp.MustCompile(`(?is)(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)`)
+	passwordParameter = regexp.MustCompile(`(?i)(` + passwordName + `)[^&]*`)
+	passwordValue     = regexp.MustCompile(`(?is)(` + passwordName + `\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)`)
+	// as in user:password@host, without a scheme or with a mistyped one
+	passwordBeforeHost = regexp.MustCompile(`:[^@]+@`)
 )
 
 // hidden removes the password from a connection string, a URL or keywords and values, and hides a token, which was given in place of its
-// file. What may be a password counts as one: a URL with an @ behind its host.
+// file. What may have a password in it and can't be understood is hidden whole.
 func hidden(text string) string {
 	if _, isToken := access.ParseClaims(text); isToken {
 		return "xxxxx"
 	}
 	if !strings.Contains(text, "://") {
-		return passwordValue.ReplaceAllString(text, "${1}xxxxx")
-	}
-	text = passwordParameter.ReplaceAllString(text, "${1}xxxxx")
-	if parsed, err := url.Parse(text); err == nil {
-		if access.CutOff(parsed) { // what counts as the password may be a part of it
+		text = passwordValue.ReplaceAllString(text, "${1}xxxxx")
+		if passwordBeforeHost.MatchString(text) {
 			return "xxxxx"
 		}
+		return text
+	}
+	text = passwordParameter.ReplaceAllString(text, "${1}xxxxx")
+	parsed, err := url.Parse(text)
+	switch {
+	case err == nil && parsed.Host != "" && !access.CutOff(parsed):
 		if _, has := parsed.User.Password(); has {
 			return parsed.Redacted()
 		}
+		return text
+	case err == nil && !strings.Contains(text, "@"):
+		return text
 	}
-	if passwordInNoURL.MatchString(text) {
-		return "xxxxx"
-	}
-	return text
+	return "xxxxx" // what counts as the password may be a part of it
 }
