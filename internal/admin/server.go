@@ -129,8 +129,8 @@ func ask(ctx context.Context, check func(context.Context) error) <-chan error {
 	return answer
 }
 
-// Probes answers /healthz, /readyz and /metrics.
-func Probes(health *Health, metrics *Metrics) *http.ServeMux {
+// Probes answers /healthz, /readyz and /metrics. public returns a text without what not everybody may read: errors of servers name parties.
+func Probes(health *Health, metrics *Metrics, public func(text string) string) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "alive")
@@ -145,7 +145,7 @@ func Probes(health *Health, metrics *Metrics) *http.ServeMux {
 			fmt.Fprintln(w, "ready")
 		}
 		for _, line := range lines {
-			fmt.Fprintln(w, line)
+			fmt.Fprintln(w, public(line))
 		}
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.gathered, promhttp.HandlerOpts{Registry: metrics.registry}))

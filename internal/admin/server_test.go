@@ -27,7 +27,7 @@ func serve(t *testing.T, health *Health, metrics *Metrics) (url string, stop fun
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, Probes(health, metrics)) }()
+	go func() { done <- Serve(ctx, listener, Probes(health, metrics, strings.ToLower)) }() // what is public is in lower case here
 	stop = sync.OnceValue(func() error {
 		cancel()
 		return <-done
@@ -65,7 +65,7 @@ func TestReadyInEachState(t *testing.T) {
 			"not ready\nupdates: starting\ntransactions: starting\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
 		"leading and standing by": {both, reachable, reachable, reachable, 200,
 			"ready\nupdates: leading\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
-		"the first waits": {func(h *Health) { both(h); h.Set("updates", Waits, false, "waiting: run `backfill`") }, reachable, reachable, reachable, 503,
+		"the first waits": {func(h *Health) { both(h); h.Set("updates", Waits, false, "WAITING: run `backfill`") }, reachable, reachable, reachable, 503,
 			"not ready\nupdates: waiting: run `backfill`\ntransactions: standing by\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
 		"the second waits": {func(h *Health) { both(h); h.Set("transactions", Waits, false, "trying again") }, reachable, reachable, reachable, 503,
 			"not ready\nupdates: leading\ntransactions: trying again\ndatabase: reachable\nledger: reachable\nscan: reachable\n"},
@@ -193,7 +193,7 @@ func TestServeReportsAListenerThatFails(t *testing.T) {
 	listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	require.ErrorContains(t, Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics())), "serve 127.0.0.1:")
+	require.ErrorContains(t, Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower)), "serve 127.0.0.1:")
 }
 
 // once is a listener with one connection.
@@ -227,7 +227,7 @@ func TestABodyThatDoesNotComeEndsTheConnection(t *testing.T) {
 		listener.conn <- server
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics())) }()
+		go func() { ended <- Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower)) }()
 		_, err := io.WriteString(client, "GET /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n")
 		require.NoError(t, err)
 		require.NoError(t, client.SetReadDeadline(time.Now().Add(time.Hour)))

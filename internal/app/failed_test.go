@@ -34,7 +34,7 @@ func (r *refusals) server() sandbox.ServerOptions {
 func (r *refusals) scan() sandbox.ScanOptions {
 	return sandbox.ScanOptions{Fault: func(req *http.Request) *sandbox.Fault {
 		if r.history.Load() && req.URL.Path == "/v0/transactions" {
-			return &sandbox.Fault{Status: 400, ContentType: "application/json", Body: `{"error":"no such order"}`}
+			return &sandbox.Fault{Status: 400, ContentType: "application/json", Body: `{"error":"no such order, alice::1220ab"}`}
 		}
 		return nil
 	}}
@@ -91,6 +91,7 @@ func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 				require.Equal(t, name, line["stream"])
 				require.Contains(t, line["error"], says)
 				require.Contains(t, line["error"], "what to do: "+does)
+				require.Equal(t, name == "transactions", strings.Contains(line["error"].(string), "alice::1220ab"), "the log is for the operator")
 				waitUntil(t, database, "EXISTS (SELECT FROM indexer.tasks WHERE task = '"+name+"' AND failed_at > coalesce(succeeded_at, '-infinity') "+
 					"AND failure LIKE '%what to do: "+does+"%')")
 				goesOn()
@@ -98,6 +99,7 @@ func TestAStreamThatFailsLeavesTheOtherAlone(t *testing.T) {
 				require.Equal(t, http.StatusServiceUnavailable, status)
 				require.Regexp(t, `(?m)^`+name+`: failed: .*`+says+`.*; what to do: `+does+`.*; it is looked at again every 10m0s$`, body)
 				require.Contains(t, body, "\n"+other+": leading\n")
+				require.NotContains(t, body, "alice", "whoever connects may read it")
 				_, metrics := ask(t, &log, "/metrics")
 				require.Contains(t, metrics, failedState+name+"\"} 1\n")
 				require.Contains(t, metrics, `ledger_indexer_stream_state{state="leads",stream="`+name+"\"} 0\n")

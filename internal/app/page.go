@@ -12,6 +12,7 @@ import (
 
 	"ledgerindexer/internal/admin"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/status"
 	"ledgerindexer/internal/statuspage"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"
@@ -68,7 +69,7 @@ func (x *indexer) serve(ctx context.Context, group *errgroup.Group, page *status
 		}
 		mux := http.NewServeMux()
 		if at.flag == "--listen" {
-			mux = admin.Probes(x.health, x.metrics)
+			mux = admin.Probes(x.health, x.metrics, status.Public)
 		}
 		withPage := at.flag == "--page-listen" || x.cfg.PageListen == ""
 		if withPage {
