@@ -63,6 +63,8 @@ func TestPruneRefusals(t *testing.T) {
 	require.Contains(t, stderr, "is neither an offset of at least 1, nor a date")
 	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain=-1d")
 	require.Contains(t, stderr, "is not a duration such as 400d")
+	_, stderr = printed(t, config.ExitUsage, environ, "run", "--ledger-url=http://127.0.0.1:1", "--retain-exported=/exports/ledger")
+	require.Contains(t, stderr, "give --retain too")
 	_, stderr = printed(t, config.ExitUsage, environ, "prune", "--exported", filepath.Join(t.TempDir(), "nowhere"))
 	require.Contains(t, stderr, "nowhere")
 	_, stderr = printed(t, config.ExitProblem, environ, "prune", "--exported", t.TempDir())

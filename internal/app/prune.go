@@ -19,16 +19,8 @@ const pruneEvery = 24 * time.Hour
 // RunPrune says what pruning removes and, if it is to be applied, removes it. The daemon may run meanwhile. The error is a
 // *ledger.Problem if history is being filled in, if another process prunes, or if it can't be pruned.
 func RunPrune(ctx context.Context, cfg config.Database, before store.PruneBefore, apply bool, logger *slog.Logger) (store.PrunePlan, error) {
-	db, err := cfg.Open(ctx, logger)
-	if err != nil {
-		return store.PrunePlan{}, err
-	}
-	defer db.Close()
-	plan, err := db.PlanPrune(ctx, before)
-	if err != nil || !apply || plan.Empty() {
-		return plan, err
-	}
-	return plan, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error { return leader.Prune(ctx, plan.Floor) }, plan.Floor)
+	plan, _, err := runPrune(ctx, cfg, pruning{before: &before}, apply, logger)
+	return plan, err
 }
 
 // RunPruneExported is RunPrune for what the export in a place holds: whole ranges, and nothing else. Without before (nil) it goes as far as something stays. The error is
@@ -40,42 +32,62 @@ func RunPruneExported(
 	if err != nil {
 		return plan, held, &config.UsageError{Err: err}
 	}
+	return runPrune(ctx, cfg, pruning{before: before, exported: place}, apply, logger)
+}
+
+func runPrune(ctx context.Context, cfg config.Database, p pruning, apply bool, logger *slog.Logger) (plan store.PrunePlan, held export.Held, err error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return plan, held, err
 	}
 	defer db.Close()
-	if before != nil {
-		if plan, err = db.PlanPrune(ctx, *before); err != nil || plan.Empty() {
+	p.db, p.network = db, cfg.OfNetwork()
+	plan, held, err = p.plan(ctx)
+	if err != nil || !apply || plan.Empty() {
+		return plan, held, err
+	}
+	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
+	if err != nil {
+		return plan, held, err
+	}
+	defer leader.Close()
+	return plan, held, p.prune(ctx, leader, plan, held)
+}
+
+// pruning is what is to go.
+type pruning struct {
+	db       *store.Store
+	network  bool               // it holds the updates of a network
+	before   *store.PruneBefore // nil, with an export: as far as something stays
+	exported export.Place       // an export that has to hold what goes; nil: none is asked
+}
+
+// plan says what goes and, if an export is asked, how much that holds.
+func (p *pruning) plan(ctx context.Context) (plan store.PrunePlan, held export.Held, err error) {
+	if p.before != nil {
+		if plan, err = p.db.PlanPrune(ctx, *p.before); err != nil || plan.Empty() || p.exported == nil {
 			return plan, held, err
 		}
 	}
 	asked := plan.Floor
-	if held, err = export.Holds(ctx, db, place, cfg.OfNetwork(), asked); err != nil {
+	if held, err = export.Holds(ctx, p.db, p.exported, p.network, asked); err != nil {
 		return plan, held, err
 	}
-	if before == nil || held.To < asked {
-		plan, err = db.PlanPrune(ctx, store.PruneBefore{Offset: new(held.To + 1)})
+	if p.before == nil || held.To < asked {
+		plan, err = p.db.PlanPrune(ctx, store.PruneBefore{Offset: new(held.To + 1)})
 	}
-	if err != nil || !apply || plan.Empty() {
-		return plan, held, err
-	}
-	return plan, held, pruneNow(ctx, cfg, db, func(leader *store.BackfillWriter) error {
-		return leader.PruneExported(ctx, plan.Floor, held.Compared, held.Change)
-	}, plan.Floor)
+	return plan, held, err
 }
 
-// pruneNow prunes the updates up to an offset. Nobody else fills in history or prunes meanwhile.
-func pruneNow(ctx context.Context, cfg config.Database, db *store.Store, prune func(*store.BackfillWriter) error, floor ledger.Offset) error {
-	leader, err := leadNow(ctx, db, store.RoleBackfill, db.LeadBackfill, "wait until it is done: it fills in history, or prunes")
-	if err != nil {
+// prune removes what was planned. The leader keeps others from filling in history, and from pruning.
+func (p *pruning) prune(ctx context.Context, leader *store.BackfillWriter, plan store.PrunePlan, held export.Held) error {
+	if err := refuseWithoutRecords(ctx, p.db, p.network, plan.Floor); err != nil {
 		return err
 	}
-	defer leader.Close()
-	if err := refuseWithoutRecords(ctx, db, cfg.OfNetwork(), floor); err != nil {
-		return err
+	if p.exported == nil {
+		return leader.Prune(ctx, plan.Floor)
 	}
-	return prune(leader)
+	return leader.PruneExported(ctx, plan.Floor, held.Compared, held.Change)
 }
 
 // refuseWithoutRecords refuses to prune a network's updates from which records have still to follow.
@@ -94,20 +106,40 @@ func refuseWithoutRecords(ctx context.Context, db *store.Store, network bool, fl
 	}
 }
 
-// startPruning starts the task that prunes what is older than --retain, if that is given.
+// startPruning starts the task that prunes what is older than --retain, if that is given. Of a ledger without an export nothing goes where the other one has one.
 func (x *indexer) startPruning(ctx context.Context, b *background, leader *store.UpdatesWriter) {
-	if x.cfg.Retain == 0 {
+	from, other := x.cfg.RetainExported, x.cfg.RetainExportedNetwork
+	if x.schemas == config.NetworkSchemas {
+		from, other = other, from
+	}
+	if x.cfg.Retain == 0 || from == "" && other != "" {
 		return
 	}
-	b.start(ingest.TaskPruning, func() { ingest.RunEvery(ctx, x.report(ingest.TaskPruning, leader.Leader), pruneEvery, x.prune) })
+	b.start(ingest.TaskPruning, func() {
+		ingest.RunEvery(ctx, x.report(ingest.TaskPruning, leader.Leader), pruneEvery, func(ctx context.Context) error { return x.prune(ctx, from) })
+	})
 }
 
-// prune prunes what is older than --retain, unless more rows would have to be copied than go: then the next time there is more that
-// goes. So at most twice as much is stored as is to be retained, and each row is copied few times.
-func (x *indexer) prune(ctx context.Context) error {
-	plan, err := x.store.PlanPrune(ctx, store.PruneBefore{Age: time.Duration(x.cfg.Retain)})
-	if err != nil || plan.Empty() || plan.Rows() < plan.Copied {
+// prune prunes what is older than --retain and, if a place is given, in the export there, unless more rows would have to be copied than go: then the next time there is
+// more that goes. So at most twice as much is stored as is to be retained, and each row is copied few times.
+func (x *indexer) prune(ctx context.Context, from string) error {
+	p := pruning{db: x.store, network: x.schemas == config.NetworkSchemas, before: &store.PruneBefore{Age: time.Duration(x.cfg.Retain)}}
+	worthwhile := func(plan store.PrunePlan) bool { return !plan.Empty() && plan.Rows() >= plan.Copied }
+	plan, held, err := p.plan(ctx)
+	if err != nil || !worthwhile(plan) {
 		return err
+	}
+	if from != "" {
+		if p.exported, err = export.Open(from, false); err != nil {
+			return err
+		}
+		if plan, held, err = p.plan(ctx); err != nil {
+			return err
+		}
+		if !worthwhile(plan) {
+			x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it is exported", "why", held.Why)
+			return nil
+		}
 	}
 	leader, ok, err := x.store.LeadBackfill(ctx)
 	if err != nil {
@@ -119,10 +151,7 @@ func (x *indexer) prune(ctx context.Context) error {
 	}
 	defer leader.Close()
 	started := time.Now()
-	if err := refuseWithoutRecords(ctx, x.store, x.schemas == config.NetworkSchemas, plan.Floor); err != nil {
-		return err
-	}
-	if err := leader.Prune(ctx, plan.Floor); err != nil {
+	if err := p.prune(ctx, leader, plan, held); err != nil {
 		return err
 	}
 	x.logger.InfoContext(ctx, "pruned what is older than --retain", "after", int64(plan.From), "up_to", int64(plan.Floor), "rows", plan.Rows(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/export"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -281,6 +283,52 @@ func TestTheDaemonRetainsSoMuch(t *testing.T) {
 	require.Greater(t, floor, l.Offset(200))
 	require.Equal(t, trueActiveAt(l, sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.6"}, floor), activeAt(t, database, floor))
 	require.Equal(t, trueActiveAt(l, sandbox.Scope{Shape: sandbox.ACSDelta, Version: "3.6"}, l.End()), activeAt(t, database, l.End()))
+	requireVerified(t, database, ledgerURL)
+}
+
+// A daemon that asks an export keeps what that does not hold.
+func TestTheDaemonRetainsWhatIsNotExported(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l := sandbox.NewLedger(sandbox.Options{Seed: 98, ActiveShare: 0.4})
+	l.Grow(400)
+	database, ledgerURL := throwaway.Migrated(t, migrate), serve(t, l, sandbox.ServerOptions{})
+	cfg := indexerFor(database, ledgerURL, defaultScope())
+	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
+	cfg.Retain = config.Age(time.Nanosecond) // all but the last
+	files := Export{Database: config.Database{DatabaseURL: database}, To: filepath.Join(t.TempDir(), "ledger"), Options: export.Options{Updates: 40}}
+	until := func(done string) *journal {
+		t.Helper()
+		journal := new(journal)
+		daemon := startLogged(t, cfg, journal.logger())
+		journal.wait(t, done)
+		require.NoError(t, daemon.finish())
+		return journal
+	}
+	cfg.RetainExportedNetwork = files.To
+	cfg.VerifyRate = 100_000
+	daemon := startLogged(t, cfg, testLogger(t))
+	waitUntil(t, database, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'verification' AND succeeded_at IS NOT NULL)")
+	require.NoError(t, daemon.finish())
+	requireFloors(t, database, 0, 0) // only the network's updates have an export that may be asked
+
+	cfg.RetainExported = files.To
+	failed := until("a background task failed; the stream continues without it")
+	require.Contains(t, failed.all(), files.To)
+	requireFloors(t, database, 0, 0)
+
+	files.Options.Through = ledger.Offset(l.Offset(80))
+	_, err := exported(t, files)
+	require.NoError(t, err)
+	until("what is older than --retain stays: too little of it is exported")
+	requireFloors(t, database, 0, 0)
+
+	files.Options.Through = ledger.Offset(l.Offset(300))
+	wrote, err := exported(t, files)
+	require.NoError(t, err)
+	until("pruned what is older than --retain")
+	end := int64(wrote[len(wrote)-1].To)
+	requireFloors(t, database, end, end)
 	requireVerified(t, database, ledgerURL)
 }
 

@@ -166,8 +166,23 @@ type Run struct {
 
 	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
 	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
-	Retain           Age           `placeholder:"AGE" help:"Prune, once a day, the updates that were recorded this long before the last one, such as 400d; what was active then stays. Default: everything is kept."`
-	VerifyRate       int           `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
+	Retention
+	VerifyRate int `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
+}
+
+// Retention says what the daemon keeps.
+type Retention struct {
+	Retain                Age    `placeholder:"AGE" help:"Prune, once a day, the updates that were recorded this long before the last one, such as 400d; what was active then stays. Default: everything is kept."`
+	RetainExported        string `placeholder:"DIR|URL" help:"With --retain: of the participant's updates prune only what the export in this folder, or at s3://bucket/prefix, holds, after comparing its files with the rows that would go. Default: no export is asked."`
+	RetainExportedNetwork string `placeholder:"DIR|URL" help:"The same for the updates of the network, with their own export. Where only one of both is given, the other updates are not pruned."`
+}
+
+// Validate refuses an export that is to be asked of nothing.
+func (r Retention) Validate() error {
+	if r.Retain == 0 && (r.RetainExported != "" || r.RetainExportedNetwork != "") {
+		return errors.New("--retain-exported and --retain-exported-network say what --retain may prune: give --retain too")
+	}
+	return nil
 }
 
 // Pace limits the requests of a program to the participant.
@@ -418,7 +433,7 @@ func (r Run) Validate() error {
 	if r.PackagesInterval != 0 && r.PackagesInterval < time.Second {
 		return fmt.Errorf("--packages-interval must be at least 1s, or 0 for never, not %v", r.PackagesInterval)
 	}
-	return nil
+	return r.Retention.Validate()
 }
 
 // checkAddress checks that an address is a host and a port; both may be empty.
