@@ -254,6 +254,27 @@ func TestAttackByANewName(t *testing.T) {
 	}
 }
 
+// What a release changes of who sees what counts once it has migrated, or has begun where the migration was cut off before that.
+func TestMigratingSettlesWhatARoleSees(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	a := newAttacked(t)
+	a.Exec(`DROP POLICY parties ON indexer.created; CREATE POLICY parties ON indexer.created FOR SELECT USING (true);
+		ALTER TABLE indexer.exercised DISABLE ROW LEVEL SECURITY; REVOKE SELECT ON ledger.updates FROM ` + a.role + `;
+		CREATE VIEW ledger.later WITH (security_invoker = true) AS SELECT c.contract_id FROM indexer.created c`)
+	const created, exercised, updates, later = "SELECT contract_id FROM ledger.created_events", "SELECT choice FROM ledger.exercised_events", "SELECT update_id FROM ledger.updates", "SELECT * FROM ledger.later"
+	for query, says := range map[string]string{created: secret, exercised: secret, updates: "ERROR", later: "ERROR"} {
+		require.Contains(t, a.try(query), says, query)
+	}
+	_, err := a.store().Migrate(t.Context())
+	require.NoError(t, err)
+	for query, says := range map[string]string{created: "alice", exercised: "", updates: "update-1", later: "alice"} {
+		got := a.requireNothing(query)
+		require.NotContains(t, got, "ERROR", query)
+		require.Contains(t, got, says, query)
+	}
+}
+
 // A schema of hers that looks like one of ours is none: others get no rights to it, which an owner that is no superuser could not give.
 func TestAttackByASchemaThatLooksLikeOurs(t *testing.T) {
 	t.Parallel()
