@@ -265,7 +265,7 @@ func (w *viewsWork) something() error {
 		what += ", and no event either"
 	}
 	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name, unless --packages-interval is 0; " +
-		"ledger.packages says which could not be had, and why; `indexer views create --infer` makes views without them"}
+		"ledger.packages says which could not be had, and why; `indexer views create --infer` makes views without them, as of a network, whose packages are not served"}
 }
 
 // chosen returns what the configuration names, for each template or interface.
