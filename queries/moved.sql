@@ -26,13 +26,17 @@ SELECT coalesce((
 ), @to_inclusive)::bigint AS to_inclusive;
 
 -- name: MovedAmulets :many
--- The amulets that the updates from one offset up to another create and archive, with their payloads where they are known.
+-- The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. What is archived says by its
+-- lifetime where it was created: only of what was not active each partition has to be searched. "|| ''" keeps the planner from doing so by contract id.
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
 WHERE c.ledger_offset >= @first_offset AND c.ledger_offset <= @last_offset AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
 SELECT e.ledger_offset, e.node_id, e.contract_id, false,
-    (SELECT c.payload FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1)
+    coalesce(
+        (SELECT c.payload FROM lifetimes l JOIN created c ON c.ledger_offset = l.activated_offset AND c.node_id = l.activated_node_id
+         WHERE l.deactivated_offset = e.ledger_offset AND l.contract_id = e.contract_id AND c.contract_id || '' = e.contract_id LIMIT 1),
+        (SELECT c.payload FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1))
 FROM exercised e
 WHERE e.ledger_offset >= @first_offset AND e.ledger_offset <= @last_offset AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 ORDER BY 1, 2;
