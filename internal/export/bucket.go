@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -273,12 +274,18 @@ func (b *bucket) failed(what, name string, err error) error {
 	answer := minio.ToErrorResponse(err)
 	do := ""
 	var known *ledger.Problem
+	var unverified *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &known): // the lock's
 		return fmt.Errorf("%s %s: %w", what, object, err)
+	case errors.As(err, &unverified):
+		return &ledger.Problem{
+			What: fmt.Sprintf("the certificate of the object store can't be accepted, to %s %s", what, object), Err: err,
+			Do: "name the store in AWS_ENDPOINT_URL as its certificate does; if its authority is your own, give that one's certificate by SSL_CERT_FILE; see also this machine's clock",
+		}
 	case answer.Code == minio.NoSuchKey:
 		return fmt.Errorf("%s %s: %w", what, object, fs.ErrNotExist)
-	case answer.Code == minio.NoSuchBucket:
+	case answer.Code == minio.NoSuchBucket || answer.Code == minio.InvalidBucketName:
 		do = fmt.Sprintf("make bucket %s, or name another one; see AWS_ENDPOINT_URL", b.name)
 	case answer.StatusCode == http.StatusInsufficientStorage || strings.Contains(answer.Code, "Quota") || strings.Contains(answer.Code, "StorageFull"):
 		do = "make room in the object store, or raise its quota, and run the command again"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -300,6 +301,9 @@ func TestWhatABucketLacks(t *testing.T) {
 	faults.Store(&stops)
 	require.ErrorIs(t, open("s3://there/x").Write(stopped, "manifests/1.json", text("some")), context.Canceled)
 
+	var unnamed *ledger.Problem
+	require.ErrorAs(t, b.failed("list", "", minio.ErrorResponse{StatusCode: http.StatusBadRequest, Code: minio.InvalidBucketName}), &unnamed)
+	require.Contains(t, unnamed.Do, "name another one")
 	given := map[string]string{"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 	for what, c := range map[string][2]string{"names no bucket": {"s3://", ""}, "AWS_ENDPOINT_URL": {"s3://there", "ftp://x"}, "set AWS_ACCESS_KEY_ID": {"s3://there", "http://x"}} {
 		_, err := openBucket(c[0], func(key string) string {
@@ -313,6 +317,23 @@ func TestWhatABucketLacks(t *testing.T) {
 		})
 		require.ErrorContains(t, err, what)
 	}
+}
+
+// A certificate that this machine does not trust is an operator's to see to.
+func TestACertificateOfAnObjectStore(t *testing.T) {
+	t.Parallel()
+	store := httptest.NewUnstartedServer(http.NotFoundHandler())
+	store.Config.ErrorLog = log.New(io.Discard, "", 0)
+	store.StartTLS()
+	defer store.Close()
+	environ := map[string]string{"AWS_ENDPOINT_URL": store.URL, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+	b, err := openBucket("s3://there/x", func(key string) string { return environ[key] })
+	require.NoError(t, err)
+	_, err = b.List(t.Context())
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, "s3://there/x")
+	require.Contains(t, problem.Do, "SSL_CERT_FILE")
 }
 
 // Without keys they are those of a role, which are fetched again when they expire.
