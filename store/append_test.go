@@ -259,6 +259,7 @@ func TestOffsetCheckpoints(t *testing.T) {
 // An update with very many events is one transaction, and takes time in proportion to their number.
 func TestLargeUpdate(t *testing.T) {
 	t.Parallel()
+	brief.Once(t)
 	brief.Long(t, "writes very many rows")
 	d := newDatabase(t)
 	l := d.started()

@@ -26,7 +26,7 @@ import (
 func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	t.Parallel()
 	brief.Long(t, "runs the daemon for a ledger and its network, and verifies both")
-	l, scan := scanOf(101, 400, sandbox.ScanOptions{})
+	l, scan := scanOf(101, 250, sandbox.ScanOptions{})
 	database := databaseOfBoth(t)
 	scope := defaultScope()
 	scope.Shape = "ledger-effects"
