@@ -105,6 +105,11 @@ func TestHoldingsOnTwoSynchronizers(t *testing.T) {
 		for offset, want := range []string{"", "c sync::1 1", "c sync::2 2", "c sync::1 1", ""} {
 			got := d.Row("SELECT coalesce(string_agg(concat_ws(' ', contract_id, synchronizer_id, activated_offset), ','), '') FROM ledger.holdings_at($1)", offset)
 			require.Equal(t, want, got, offset)
+			totals := []string{}
+			if want != "" {
+				totals = append(totals, "alice 1.5 1")
+			}
+			require.Equal(t, totals, d.Rows("SELECT owner, amount::text, contracts FROM ledger.holding_totals_at($1)", offset), offset)
 		}
 		require.Equal(t, []string{"sync::1 0 4", "sync::2 1 3"}, d.Rows("SELECT synchronizer_id, reassignment_counter, active_until FROM ledger.holding_lifetimes ORDER BY 1"))
 	}
