@@ -27,10 +27,12 @@ var forms = []string{formOurs, formFastest, formPQS}
 type question struct {
 	title string
 	goal  float64 // ms that ours takes at most; 0: none
+	now   string  // the title of the same question now, which this one asks of the past
 	form  map[string]string
 }
 
-// readQuestions reads the questions of a theme: a title after "-- #", lines such as "-- goal 5", and each form after a line with its name.
+// readQuestions reads the questions of a theme: a title after "-- #", lines such as "-- goal 5" and "-- now TITLE", and each
+// form after a line with its name.
 func readQuestions(theme string) (list []question, err error) {
 	text, err := questionFiles.ReadFile("questions/" + theme + ".sql")
 	if err != nil {
@@ -42,6 +44,7 @@ func readQuestions(theme string) (list []question, err error) {
 		word, isWord := strings.CutPrefix(strings.TrimSpace(line), "-- ")
 		title, isTitle := strings.CutPrefix(word, "# ")
 		goal, isGoal := strings.CutPrefix(word, "goal ")
+		now, isPast := strings.CutPrefix(word, "now ")
 		switch {
 		case isWord && isTitle:
 			list = append(list, question{title: title, form: map[string]string{}})
@@ -52,6 +55,8 @@ func readQuestions(theme string) (list []question, err error) {
 			if q.goal, err = strconv.ParseFloat(goal, 64); err != nil {
 				return nil, fmt.Errorf("question %q: %w", q.title, err)
 			}
+		case isWord && isPast:
+			q.now = now
 		case isWord:
 			form = word
 		default:

@@ -2,8 +2,12 @@
 -- ours
 SELECT ledger_offset, kind FROM ledger.contract_history(:'contract');
 -- fastest
-SELECT ledger_offset, 'created' FROM indexer.created WHERE contract_id = :'contract' AND origin = 'transaction'
-UNION ALL SELECT ledger_offset, 'exercised' FROM indexer.exercised WHERE contract_id = :'contract';
+SELECT ledger_offset, CASE origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END FROM indexer.created WHERE contract_id = :'contract'
+UNION ALL SELECT ledger_offset, 'created' FROM indexer.carried_created WHERE contract_id = :'contract'
+UNION ALL SELECT ledger_offset, 'exercised' FROM indexer.exercised WHERE contract_id = :'contract'
+UNION ALL SELECT ledger_offset, 'archived' FROM indexer.archived WHERE contract_id = :'contract'
+UNION ALL SELECT ledger_offset, kind FROM indexer.reassignments WHERE contract_id = :'contract' AND kind = 'unassigned'
+UNION ALL SELECT ledger_offset, kind FROM indexer.carried_reassignments WHERE contract_id = :'contract' AND kind = 'unassigned';
 -- pqs
 SELECT created_at_ix, 'created' FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk WHERE contract_id = :'contract' AND t.payload_type = 'template'
 UNION ALL SELECT exercised_at_ix, 'exercised' FROM pqs_layout.exercises WHERE contract_id = :'contract';
@@ -12,9 +16,13 @@ UNION ALL SELECT exercised_at_ix, 'exercised' FROM pqs_layout.exercises WHERE co
 -- ours
 SELECT ledger_offset, kind, choice, acting_parties, argument FROM ledger.contract_history(:'contract');
 -- fastest
-SELECT ledger_offset, 'created', NULL, NULL, payload FROM indexer.created WHERE contract_id = :'contract' AND origin = 'transaction'
+SELECT ledger_offset, CASE origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END, NULL, NULL::text[], payload FROM indexer.created WHERE contract_id = :'contract'
+UNION ALL SELECT ledger_offset, 'created', NULL, NULL, payload FROM indexer.carried_created WHERE contract_id = :'contract'
 UNION ALL SELECT e.ledger_offset, 'exercised', e.choice, l.parties, e.choice_argument
-FROM indexer.exercised e JOIN indexer.party_lists l ON l.party_list_ref = e.acting_parties_ref WHERE e.contract_id = :'contract';
+FROM indexer.exercised e LEFT JOIN indexer.party_lists l ON l.party_list_ref = e.acting_parties_ref WHERE e.contract_id = :'contract'
+UNION ALL SELECT ledger_offset, 'archived', NULL, NULL, NULL FROM indexer.archived WHERE contract_id = :'contract'
+UNION ALL SELECT ledger_offset, kind, NULL, NULL, NULL FROM indexer.reassignments WHERE contract_id = :'contract' AND kind = 'unassigned'
+UNION ALL SELECT ledger_offset, kind, NULL, NULL, NULL FROM indexer.carried_reassignments WHERE contract_id = :'contract' AND kind = 'unassigned';
 -- pqs
 SELECT created_at_ix, 'created', NULL, NULL, payload FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk
 WHERE contract_id = :'contract' AND t.payload_type = 'template'
@@ -25,8 +33,13 @@ FROM pqs_layout.exercises e JOIN pqs_layout.exercise_tpe t ON t.pk = e.tpe_pk WH
 -- ours
 SELECT v.module_name, v.entity_name, v.view_value FROM ledger.created_events c JOIN ledger.interface_views v USING (ledger_offset, node_id) WHERE c.contract_id = :'viewed';
 -- fastest
-SELECT n.module_name, n.entity_name, v.view_value FROM indexer.created c JOIN indexer.interface_views v USING (ledger_offset, node_id)
-JOIN indexer.interface_names n USING (interface_id) WHERE c.contract_id = :'viewed';
+SELECT n.module_name, n.entity_name, v.view_value
+FROM (
+    SELECT v.interface_id, v.view_value FROM indexer.created c JOIN indexer.interface_views v USING (ledger_offset, node_id) WHERE c.contract_id = :'viewed'
+    UNION ALL SELECT v.interface_id, v.view_value
+    FROM indexer.carried_created c JOIN indexer.carried_interface_views v USING (ledger_offset, node_id, snapshot_offset) WHERE c.contract_id = :'viewed'
+) v
+LEFT JOIN indexer.interface_names n USING (interface_id);
 -- pqs
 SELECT t.module_name, t.entity_name, c.payload FROM pqs_layout.contracts c JOIN pqs_layout.contract_tpe t ON t.pk = c.tpe_pk
 WHERE c.contract_id = :'viewed' AND t.payload_type = 'interface';
@@ -76,8 +89,11 @@ SELECT node_id, kind, entity_name, choice FROM ledger.events WHERE ledger_offset
 WITH at AS MATERIALIZED (SELECT ledger_offset FROM indexer.updates WHERE update_id = :'update')
 SELECT node_id, kind, t.entity_name, choice
 FROM (
-    SELECT node_id, 'created' AS kind, template_ref, NULL AS choice FROM indexer.created WHERE ledger_offset = (SELECT ledger_offset FROM at)
+    SELECT node_id, CASE origin WHEN 'assignment' THEN 'assigned' ELSE 'created' END AS kind, template_ref, NULL AS choice
+    FROM indexer.created WHERE ledger_offset = (SELECT ledger_offset FROM at)
     UNION ALL SELECT node_id, 'exercised', template_ref, choice FROM indexer.exercised WHERE ledger_offset = (SELECT ledger_offset FROM at)
+    UNION ALL SELECT node_id, 'archived', template_ref, NULL FROM indexer.archived WHERE ledger_offset = (SELECT ledger_offset FROM at)
+    UNION ALL SELECT node_id, kind, template_ref, NULL FROM indexer.reassignments WHERE ledger_offset = (SELECT ledger_offset FROM at) AND kind = 'unassigned'
 ) x JOIN indexer.templates t USING (template_ref) ORDER BY node_id;
 -- pqs
 SELECT x.pk % 1000, x.kind, t.entity_name, x.choice
@@ -108,8 +124,9 @@ SELECT p.exercised_at_ix, k.choice, p.contract_id FROM (SELECT DISTINCT created_
 -- ours
 SELECT ledger_offset, choice, acting_parties FROM ledger.archived_events WHERE contract_id = :'contract';
 -- fastest
-SELECT e.ledger_offset, e.choice, l.parties FROM indexer.exercised e JOIN indexer.party_lists l ON l.party_list_ref = e.acting_parties_ref
-WHERE e.contract_id = :'contract' AND e.consuming;
+SELECT e.ledger_offset, e.choice, l.parties FROM indexer.exercised e LEFT JOIN indexer.party_lists l ON l.party_list_ref = e.acting_parties_ref
+WHERE e.contract_id = :'contract' AND e.consuming
+UNION ALL SELECT ledger_offset, NULL, NULL FROM indexer.archived WHERE contract_id = :'contract';
 -- pqs
 SELECT e.exercised_at_ix, t.choice, e.controllers FROM pqs_layout.exercises e JOIN pqs_layout.exercise_tpe t ON t.pk = e.tpe_pk
 WHERE e.contract_id = :'contract' AND t.consuming;
@@ -236,7 +253,7 @@ SELECT created_at_ix, contract_id, payload FROM pqs_layout.contracts WHERE tpe_p
 -- ours
 SELECT ledger.offset_at(:'half_time');
 -- fastest
-SELECT max(ledger_offset) FROM indexer.updates WHERE record_time <= :'half_time' AND ledger_offset BETWEEN :half - 10 AND :half + 10;
+SELECT coalesce((SELECT ledger_offset - 1 FROM fastest.latest_so_far WHERE record_time > :'half_time' ORDER BY record_time LIMIT 1), :latest);
 
 -- # The time of an offset
 -- ours

@@ -20,3 +20,10 @@ WITH lives AS MATERIALIZED (
 SELECT o.activated_offset, o.activated_node_id, y.activated_offset AS from_offset, least(y.until, o.until) AS until
 FROM moved y JOIN moved o USING (contract_id)
 WHERE (y.activated_offset, y.activated_node_id) > (o.activated_offset, o.activated_node_id) AND o.until > y.activated_offset;
+
+-- The updates that are later than all before them: the first of these that is later than a time is the first update that is.
+CREATE TABLE fastest.latest_so_far AS
+SELECT ledger_offset, record_time
+FROM (SELECT ledger_offset, record_time, max(record_time) OVER (ORDER BY ledger_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM indexer.updates) u
+WHERE before IS NULL OR record_time > before;
+CREATE INDEX ON fastest.latest_so_far (record_time);

@@ -4,7 +4,8 @@
 SELECT owner, instrument, instrument_admin, amount, contracts FROM ledger.holding_totals WHERE admin_signed;
 -- fastest
 SELECT p.owner, p.instrument, p.instrument_admin, a.amount, a.contracts
-FROM (SELECT position_id, sum(amount) AS amount, count(*) AS contracts FROM indexer.active_contracts WHERE position_id IS NOT NULL GROUP BY 1) a
+FROM (SELECT position_id, sum(amount) AS amount, count(*) AS contracts FROM indexer.active_contracts a
+      WHERE position_id IS NOT NULL AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.until = :always) GROUP BY 1) a
 JOIN indexer.positions p USING (position_id) WHERE p.admin_signed;
 -- pqs
 SELECT payload ->> 'owner', payload -> 'instrumentId' ->> 'id', payload -> 'instrumentId' ->> 'admin', sum((payload ->> 'amount')::numeric), count(*)
@@ -18,7 +19,8 @@ GROUP BY 1, 2, 3;
 SELECT instrument, instrument_admin, amount, contracts FROM ledger.holding_totals WHERE owner = :'party' AND admin_signed;
 -- fastest
 SELECT p.instrument, p.instrument_admin, sum(a.amount), count(*)
-FROM indexer.positions p JOIN indexer.active_contracts a USING (position_id) WHERE p.owner = :'party' AND p.admin_signed AND a.position_id IS NOT NULL GROUP BY 1, 2;
+FROM indexer.positions p JOIN indexer.active_contracts a USING (position_id) WHERE p.owner = :'party' AND p.admin_signed AND a.position_id IS NOT NULL
+  AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.until = :always) GROUP BY 1, 2;
 -- pqs
 SELECT payload -> 'instrumentId' ->> 'id', payload -> 'instrumentId' ->> 'admin', sum((payload ->> 'amount')::numeric), count(*)
 FROM pqs_layout.contracts
@@ -32,7 +34,8 @@ GROUP BY 1, 2;
 SELECT instrument_admin, instrument, amount, locked, contract_id FROM ledger.holdings WHERE owner = :'party' AND admin_signed;
 -- fastest
 SELECT p.instrument_admin, p.instrument, a.amount, a.locked, a.contract_id
-FROM indexer.positions p JOIN indexer.active_contracts a USING (position_id) WHERE p.owner = :'party' AND p.admin_signed AND a.position_id IS NOT NULL;
+FROM indexer.positions p JOIN indexer.active_contracts a USING (position_id) WHERE p.owner = :'party' AND p.admin_signed AND a.position_id IS NOT NULL
+  AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.until = :always);
 -- pqs
 SELECT payload -> 'instrumentId' ->> 'admin', payload -> 'instrumentId' ->> 'id', (payload ->> 'amount')::numeric, coalesce(jsonb_typeof(payload -> 'lock') = 'object', false),
        contract_id
@@ -47,7 +50,8 @@ SELECT owner, amount, contracts FROM ledger.holding_totals
 WHERE instrument = 'Amulet' AND instrument_admin = :'dso' AND admin_signed ORDER BY amount DESC NULLS LAST LIMIT 20;
 -- fastest
 SELECT p.owner, sum(a.amount), count(*) FROM indexer.positions p JOIN indexer.active_contracts a USING (position_id)
-WHERE p.instrument = 'Amulet' AND p.instrument_admin = :'dso' AND p.admin_signed AND a.position_id IS NOT NULL GROUP BY p.position_id ORDER BY 2 DESC NULLS LAST LIMIT 20;
+WHERE p.instrument = 'Amulet' AND p.instrument_admin = :'dso' AND p.admin_signed AND a.position_id IS NOT NULL
+  AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.until = :always) GROUP BY p.position_id ORDER BY 2 DESC NULLS LAST LIMIT 20;
 -- pqs
 SELECT payload ->> 'owner', sum((payload ->> 'amount')::numeric), count(*) FROM pqs_layout.contracts
 WHERE tpe_pk = :pqs_holding_view AND life_ix @> :latest::bigint AND NOT divulged_only
@@ -55,6 +59,7 @@ WHERE tpe_pk = :pqs_holding_view AND life_ix @> :latest::bigint AND NOT divulged
 GROUP BY 1 ORDER BY 2 DESC NULLS LAST LIMIT 20;
 
 -- # 4 Holdings by owner and instrument, at half of history
+-- now 1 Holdings by owner and instrument
 -- goal 200
 -- ours
 SELECT instrument_admin, instrument, owner, amount FROM ledger.holding_totals_at(:half) WHERE admin_signed;
@@ -81,6 +86,7 @@ WHERE tpe_pk = :pqs_holding_view AND life_ix @> :half::bigint AND NOT divulged_o
 GROUP BY 1, 2, 3;
 
 -- # 4 Holdings of one party, at half of history
+-- now 2 Holdings of one party, in total
 -- goal 200
 -- ours
 SELECT instrument_admin, instrument, amount FROM ledger.holding_totals_at(:half) WHERE owner = :'party' AND admin_signed;
@@ -209,4 +215,5 @@ JOIN indexer.active_contracts a USING (position_id)
 JOIN indexer.templates t ON t.template_ref = a.template_ref AND t.package_name = 'splice-amulet'
 JOIN indexer.created c ON c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id
 CROSS JOIN LATERAL (SELECT CASE t.entity_name WHEN 'LockedAmulet' THEN c.payload -> 'amulet' ELSE c.payload END AS amulet OFFSET 0) k
-WHERE p.owner = :'party' AND a.position_id IS NOT NULL GROUP BY 1;
+WHERE p.owner = :'party' AND a.position_id IS NOT NULL
+  AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM fastest.superseded s WHERE s.until = :always) GROUP BY 1;

@@ -9,6 +9,9 @@ SELECT ledger_offset FROM ledger.updates ORDER BY ledger_offset LIMIT 1;
 SELECT (9 * :first + 11 * ledger.latest_offset()) / 20;
 -- half_time
 SELECT ledger.time_at(:half);
+-- of what is superseded as long as something is active
+-- always
+SELECT 9223372036854775807;
 -- later
 SELECT :half + (ledger.latest_offset() - :half) / 10;
 -- day
