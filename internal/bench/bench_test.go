@@ -34,10 +34,10 @@ func TestRuns(t *testing.T) {
 		}
 	}
 	var out, log bytes.Buffer
-	only, titles := "catchup,snapshot,history,network,growth", []string{"Targets", "Catch-up", "Snapshot", "Transaction history", "Updates of a network", "Growth"}
+	only, titles := "catchup,snapshot,history,network,growth", []string{"Targets", "Catch-up", "Snapshot", "Transaction history", "Updates of a network", "Growth", "Pruning"}
 	if _, err := exec.LookPath("taskset"); err == nil && runtime.NumCPU() > 1 { // the same parts, but for the baseline
 		only = "catchup,apart,network,growth"
-		titles = []string{"Targets", "Catch-up", "Updates of a network", "Growth", "Catch-up; PostgreSQL apart", "Snapshot; PostgreSQL apart", "Transaction history; PostgreSQL apart"}
+		titles = []string{"Targets", "Catch-up", "Updates of a network", "Growth", "Pruning", "Catch-up; PostgreSQL apart", "Snapshot; PostgreSQL apart", "Transaction history; PostgreSQL apart"}
 	}
 	args := []string{"--only=" + only, "--servers=lists", "--runs=1", "--updates=2000", "--contracts=1000", "--records=500",
 		"--growth=3000", "--warm-up=0", "--no-fsync", "--profile=" + t.TempDir()}

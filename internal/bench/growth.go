@@ -33,6 +33,7 @@ func (h *harness) growth(ctx context.Context) error {
 		}
 	}
 	h.reportGrowth(&g)
+	h.reportPruned(&g)
 	return nil
 }
 
@@ -43,6 +44,8 @@ type grown struct {
 	rates [][]float64      // of each run's tenths
 	rows  map[string]int64 // of the last run's database
 	size  int64            // of it, in bytes
+
+	pruned pruned
 }
 
 // grow measures it once.
@@ -66,7 +69,7 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	})
 	group.Go(func() error { return hold(groupCtx, url) })
 	began := time.Now()
-	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen=", fmt.Sprintf("--start=%d", growthFirst-1)}, h.IndexerFlag...)
+	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen="}, h.IndexerFlag...)
 	u, err := h.programs.run(ctx, "indexer", url, args...)
 	ended := time.Now()
 	stop()
@@ -86,7 +89,7 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	seen = append([]arrival{{Offset: growthFirst - 1, At: began}}, append(seen, arrival{Offset: g.data.End(), At: ended})...)
 	g.rates = append(g.rates, tenths(g.data, seen))
 	g.whole.add(int64(g.data.Len()), run{usage: u})
-	return nil
+	return h.prune(ctx, url, server.url, g)
 }
 
 // watch notes each advance of the offset visible to readers, until ctx ends.

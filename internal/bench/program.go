@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -40,7 +41,7 @@ func buildPrograms(ctx context.Context, folder string) error {
 // command prepares a program. It is configured by flags only: this process's variables that are settings are removed.
 func (p *programs) command(ctx context.Context, name, database string, args ...string) (*exec.Cmd, error) {
 	path := filepath.Join(p.folder, name)
-	if _, ok := profiledPrograms[name]; ok && p.profile != "" {
+	if _, ok := profiledPrograms[name]; ok && p.profile != "" && !slices.Contains(args, "prune") { // of which none are taken
 		own, err := os.Executable()
 		if err != nil {
 			return nil, err
