@@ -1826,7 +1826,7 @@ type LedgerTransactions struct {
 	Seq int64 `db:"seq"`
 	// Id of the event: #, the update id, a colon and the node id. Two records can share one, so join by seq. Ids do not grow with time. Indexed. Of a record that is derived from updates the node id is that of exercised_events, which all Scan services number alike; the history's was of the service's participant.
 	EventID string `db:"event_id"`
-	// Id of the record's update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Computed per row and not indexed: to find records by it add a condition on date, which is the update's effective_at.
+	// Id of the record's update, from event_id. It is also in ledger.updates if the participant saw the update. NULL: event_id has another form. Indexed.
 	UpdateID string `db:"update_id"`
 	// transfer, mint, tap, abort_transfer_instruction, or unknown: see ledger.unknown_transactions.
 	Kind string `db:"kind"`
@@ -1878,7 +1878,7 @@ type LedgerTransfers struct {
 	Seq int64 `db:"seq"`
 	// Event id of the record; another record can have the same. Indexed.
 	EventID *string `db:"event_id"`
-	// Id of the transfer's update, as in ledger.transactions. Not indexed.
+	// Id of the transfer's update, as in ledger.transactions. Not indexed: search it there, and join by seq.
 	UpdateID string `db:"update_id"`
 	// When it took place. Microseconds, UTC.
 	Date pgtype.Timestamptz `db:"date"`
