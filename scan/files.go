@@ -35,11 +35,11 @@ func filesProblem(err error) error {
 	return &ledger.Problem{What: "the bulk files can't be used: " + err.Error(), Err: err, Do: "see to the folder that --files names; nothing that is stored is lost, and the same command continues"}
 }
 
-// readList reads the list of a folder. The error wraps os.ErrNotExist where there is none.
+// readList reads the list of a folder. The error is a *ledger.Problem, and wraps os.ErrNotExist where there is none.
 func readList(folder string) (list fileList, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, listName))
 	if err != nil {
-		return list, err
+		return list, filesProblem(err)
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
 		return list, filesProblem(fmt.Errorf("%s: %w", filepath.Join(folder, listName), err))
@@ -112,7 +112,7 @@ func (g fileGap) String() string {
 // OpenFiles reads the list of a folder, and checks that it has all files from the beginning of the history on, without a gap. Their contents
 // are checked when they are read, except for the last file with an update, which is checked now.
 //
-// All errors are a *ledger.Problem.
+// The error is a *ledger.Problem, or a *ledger.DecodeError for an update that can't be understood.
 func OpenFiles(folder string) (*Files, error) {
 	list, err := readList(folder)
 	if errors.Is(err, os.ErrNotExist) {

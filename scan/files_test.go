@@ -248,6 +248,11 @@ func TestListsOfBulkFiles(t *testing.T) {
 	}
 	_, err := OpenFiles(t.TempDir())
 	require.ErrorContains(t, err, "has no objects.json")
+
+	folder := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(folder, listName), 0o755))
+	_, err = OpenFiles(folder)
+	require.Contains(t, refused(t, err), "the bulk files can't be used: read "+filepath.Join(folder, listName), "it would be tried again for ever")
 }
 
 // A service writes no folder of a day without updates. What is downloaded notes such days, if the service has no update there either.
