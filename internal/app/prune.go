@@ -137,7 +137,7 @@ func (x *indexer) prune(ctx context.Context, from string) error {
 			return err
 		}
 		if !worthwhile(plan) {
-			x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it is exported", "why", held.Why)
+			x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export", "why", held.Why)
 			return nil
 		}
 	}

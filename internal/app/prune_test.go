@@ -320,7 +320,7 @@ func TestTheDaemonRetainsWhatIsNotExported(t *testing.T) {
 	files.Options.Through = ledger.Offset(l.Offset(80))
 	_, err := exported(t, files)
 	require.NoError(t, err)
-	until("what is older than --retain stays: too little of it is exported")
+	until("what is older than --retain stays: too little of it lies in whole ranges of the export")
 	requireFloors(t, database, 0, 0)
 
 	files.Options.Through = ledger.Offset(l.Offset(300))
@@ -332,7 +332,7 @@ func TestTheDaemonRetainsWhatIsNotExported(t *testing.T) {
 	requireVerified(t, database, ledgerURL)
 }
 
-// The updates of a network are pruned in their own pair of schemas.
+// The updates of a network are pruned in their own pair of schemas, by the daemon too, which asks their own export.
 func TestANetworkIsPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -342,7 +342,7 @@ func TestANetworkIsPruned(t *testing.T) {
 	const active = "SELECT row_to_json(a)::text FROM (SELECT contract_id, synchronizer_id, payload, signatories, activated_offset FROM network.active_contracts) a ORDER BY 1"
 	before := texts(t, database, active)
 	require.NotEmpty(t, before)
-	middle := texts(t, database, "SELECT ledger_offset::text FROM network.updates ORDER BY ledger_offset OFFSET (SELECT count(*) / 2 FROM network.updates) LIMIT 1")
+	middle := texts(t, database, "SELECT u.ledger_offset::text FROM network.updates u ORDER BY u.ledger_offset OFFSET (SELECT count(*) / 2 FROM network.updates) LIMIT 1")
 	at, err := strconv.ParseInt(middle[0], 10, 64)
 	require.NoError(t, err)
 	cfg := config.Database{DatabaseURL: database, Schemas: config.Schemas{TablesSchema: config.NetworkSchemas.Tables, ViewsSchema: config.NetworkSchemas.Views}}
@@ -351,7 +351,19 @@ func TestANetworkIsPruned(t *testing.T) {
 	require.Positive(t, plan.Rows())
 	require.Equal(t, before, texts(t, database, active))
 	require.Equal(t, middle, texts(t, database, "SELECT min(ledger_offset)::text FROM network.updates"))
-	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)), "it continues")
+	run := networkFor(database, serveScan(t, scan))
+	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)), "it continues")
+
+	files := t.TempDir()
+	wrote, err := exported(t, Export{Database: cfg, To: files})
+	require.NoError(t, err)
+	run.Retain, run.RetainExportedNetwork = config.Age(time.Nanosecond), files
+	journal := new(journal)
+	daemon := startLogged(t, run, journal.logger())
+	journal.wait(t, "pruned what is older than --retain")
+	require.NoError(t, daemon.finish())
+	floor := fmt.Sprint(int64(wrote[len(wrote)-2].To))
+	require.Equal(t, []string{floor}, texts(t, database, "SELECT network.oldest_offset()::text"), "whole ranges")
 }
 
 // Killed with SIGKILL at any point, pruning leaves everything as it was, and gets through when it is run again.
