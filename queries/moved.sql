@@ -26,8 +26,9 @@ SELECT coalesce((
 ), @to_inclusive)::bigint AS to_inclusive;
 
 -- name: MovedAmulets :many
--- The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. What is archived says by its
--- lifetime where it was created: only of what was not active each partition has to be searched. "|| ''" keeps the planner from doing so by contract id.
+-- The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. The
+-- lifetime of an archived amulet says where it was created; each partition is searched only for one without a lifetime. The contract ids
+-- are compared in a form that has no index, so that the planner does not search the partitions for a lifetime, too.
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
 WHERE c.ledger_offset >= @first_offset AND c.ledger_offset <= @last_offset AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))

@@ -39,8 +39,9 @@ type MovedAmuletsRow struct {
 	Payload      []byte `db:"payload"`
 }
 
-// The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. What is archived says by its
-// lifetime where it was created: only of what was not active each partition has to be searched. "|| ”" keeps the planner from doing so by contract id.
+// The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. The
+// lifetime of an archived amulet says where it was created; each partition is searched only for one without a lifetime. The contract ids
+// are compared in a form that has no index, so that the planner does not search the partitions for a lifetime, too.
 func (q *Queries) MovedAmulets(ctx context.Context, db DBTX, arg MovedAmuletsParams) ([]MovedAmuletsRow, error) {
 	rows, err := db.Query(ctx, movedAmulets, arg.FirstOffset, arg.LastOffset)
 	if err != nil {
