@@ -182,7 +182,8 @@ COMMENT ON COLUMN ledger.mining_rounds.record_time IS 'When the synchronizer rec
 
 -- Sums -----------------------------------------------------------------------------------------------------------
 
--- A sum is NULL where one of its amounts is not known. What was redacted has none, and says nothing of what was minted or burned.
+-- A sum is NULL where one of its amounts is not known. What was redacted has none, and says nothing of what was minted or burned. A burn without an
+-- amount counts as 0: where a creation is not stored archived is NULL too, and where a result does not say the amount the difference shows it.
 CREATE VIEW amulet_sums WITH (security_invoker = true) AS
 SELECT x.ledger_offset, CASE WHEN count(x.archived) = count(*) THEN sum(x.archived) END AS archived,
        CASE WHEN count(x.minted) = count(*) THEN sum(x.minted) END AS minted, CASE WHEN count(x.created) = count(*) THEN sum(x.created) END AS created,

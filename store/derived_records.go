@@ -36,7 +36,7 @@ func (s *Store) MovedUpdates(ctx context.Context, after ledger.Offset, atMost in
 }
 
 // BeforeLast returns the offset after which the last so many updates up to the watermark follow, and the watermark. The offset is not below
-// above; all reports that no update lies between the two.
+// above; all reports that it is no higher than that or than where the stored history begins, so that no earlier update is left.
 func (s *Store) BeforeLast(ctx context.Context, above ledger.Offset, updates int) (before, watermark ledger.Offset, all bool, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) (err error) {
 		var floor ledger.Offset

@@ -224,8 +224,8 @@ func (s *stateFill) read(ctx context.Context, from, to int64) (*active.Step, int
 	return step, reach, s.leader.term.Partitions.Ensure(ctx, "lifetimes", step.DeactivatedOffsets())
 }
 
-// advance moves the place up to which lifetimes are computed. It fails if the facts before that place have changed since they were read: then
-// lifetimes are computed from the start again.
+// advance moves the place up to which lifetimes are computed. It fails if facts that the step may have read have changed since, up to that place or
+// after it: then lifetimes are computed from the start again.
 func (s *stateFill) advance(ctx context.Context, tx pgx.Tx, from, to int64) error {
 	moved, err := s.leader.store.db.Queries.FillLifetimesAdvance(ctx, tx, dbsqlc.FillLifetimesAdvanceParams{FromOffset: from, ToOffset: to})
 	if err == nil && moved == 0 {

@@ -29,7 +29,7 @@ func (s *LowerSnapshot) LatestSnapshot(ctx context.Context) (*ledger.SnapshotPro
 }
 
 // BeginSnapshot begins a snapshot at an offset, or returns the progress of the one that was begun there. It drops one of another offset. The
-// error is a *ledger.Problem if the active set is known at the offset already, or if updates between there and the state floor are missing.
+// error is a *ledger.Problem if the active set is known at the offset already, or if the offset is above the one at which indexing began.
 func (s *LowerSnapshot) BeginSnapshot(ctx context.Context, _ string, scope ledger.Scope, at ledger.Offset) (ledger.SnapshotProgress, error) {
 	progress := ledger.SnapshotProgress{At: at}
 	l := s.leader
