@@ -95,6 +95,7 @@ func TestAPrunedDatabaseOfLedgerEffects(t *testing.T) {
 		at := offsetAfter(w.ledger, after)
 		prune(t, w.database, at+1)
 		requireFloors(t, w.database, at, at)
+		require.Equal(t, trueActiveAt(w.ledger, w.truth, at), activeAt(t, w.database, at), "at the floor")
 		for i := 0; i < w.ledger.Len(); i += 7 {
 			if offset := w.ledger.Offset(i); offset >= at {
 				require.Equal(t, trueActiveAt(w.ledger, w.truth, offset), activeAt(t, w.database, offset), "offset %d", offset)
