@@ -46,7 +46,7 @@ func (h *harness) prune(ctx context.Context, url, ledger string, g *grown) (err 
 	return nil
 }
 
-// readOn asks for the latest updates again and again until ctx ends, and returns the longest time that an answer took.
+// readOn asks for the latest creations again and again until ctx ends, and returns the longest time that an answer took.
 func readOn(ctx context.Context, url string) (longest time.Duration, err error) {
 	whole := context.WithoutCancel(ctx)
 	conn, err := pgx.Connect(whole, url)
