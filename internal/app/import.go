@@ -138,7 +138,7 @@ func refuseOther(ctx context.Context, db *store.Store, place export.Place, sourc
 	return err
 }
 
-// refuseOtherNetwork refuses a database that holds what a Scan service of another network sent, in the pair of schemas of a participant or in that of the
+// refuseOtherNetwork refuses a database with data from a Scan service of another network, in the pair of schemas of a participant or in that of the
 // network's updates.
 func refuseOtherNetwork(ctx context.Context, cfg config.Database, source *export.Import) error {
 	for _, schemas := range []store.Schemas{{Tables: cfg.TablesSchema, Views: cfg.ViewsSchema}, config.NetworkSchemas} {
@@ -148,7 +148,7 @@ func refuseOtherNetwork(ctx context.Context, cfg config.Database, source *export
 		}
 		if known := source.Network(); stored != "" && known != "" && stored != known {
 			return &ledger.Problem{
-				What: fmt.Sprintf("the export is of the network that %s operates, and the database holds what a Scan service of the network that %s operates sent", known, stored),
+				What: fmt.Sprintf("the export is of the network that %s operates, and the database holds data from a Scan service of the network that %s operates", known, stored),
 				Do:   "import into another database",
 			}
 		}

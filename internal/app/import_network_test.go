@@ -173,7 +173,7 @@ func TestImportsOfAnotherNetwork(t *testing.T) {
 		require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 		for ofNetwork, folder := range folders {
 			_, err := RunImport(t.Context(), Import{Database: config.Database{DatabaseURL: database, Schemas: config.Schemas{Network: ofNetwork}}, From: folder}, testLogger(t))
-			requireProblem(t, err, "the export is of the network that "+remote.DSO(), "of the network that "+l.DSO()+" operates sent")
+			requireProblem(t, err, "the export is of the network that "+remote.DSO(), "the database holds data from a Scan service of the network that "+l.DSO()+" operates")
 		}
 		require.Zero(t, count(t, database, "ledger.updates"))
 		require.Equal(t, history == "updates", count(t, database, "network.updates") > 0)
