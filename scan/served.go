@@ -21,28 +21,32 @@ type Served struct {
 
 // Served asks the service for the first update of its network, and, if it has no such operation, for the newest record of the transaction
 // history. An operation is missing only if the service says so (404, 405 or 501). A service that is overloaded, limits requests, backfills
-// or does not answer in time gives an error: ask it again. The service may have been started between two answers, so it is asked for updates
-// once more before it counts as one without them.
+// or does not answer in time gives an error: ask it again. The service may have been started between two answers, so a Scan without updates
+// is asked once more.
 //
 // Errors: those of [Updates.ReadUpdates] and [Client.NewestTransactions], except for ledger.ErrNotOffered.
 func (c *Client) Served(ctx context.Context) (served Served, err error) {
-	if served.Updates, err = offered(c.hasUpdates(ctx)); err != nil || served.Updates {
-		served.Scan = served.Updates
+	if served, err = c.histories(ctx); err != nil || served.Updates {
 		return served, err
 	}
-	_, err = c.NewestTransactions(ctx, 1)
-	if served.Transactions, err = offered(err); err != nil {
-		return Served{}, err
-	}
-	if served.Transactions {
-		if served.Updates, err = offered(c.hasUpdates(ctx)); err != nil {
-			return Served{}, err
+	if !served.Scan {
+		service, err := c.Describe(ctx)
+		if err != nil || service.Release == "" && service.NetworkID == "" {
+			return served, err
 		}
-		served.Scan = true
-		return served, nil
 	}
-	service, err := c.Describe(ctx)
-	served.Scan = service.Release != "" || service.NetworkID != ""
+	served, err = c.histories(ctx)
+	served.Scan = true
+	return served, err
+}
+
+// histories asks for updates and, if there are none, for the transaction history.
+func (c *Client) histories(ctx context.Context) (served Served, err error) {
+	if served.Updates, err = offered(c.hasUpdates(ctx)); err == nil && !served.Updates {
+		_, err = c.NewestTransactions(ctx, 1)
+		served.Transactions, err = offered(err)
+	}
+	served.Scan = served.Updates || served.Transactions
 	return served, err
 }
 

@@ -61,18 +61,27 @@ func TestWhatAServiceHas(t *testing.T) {
 	_, err := client(t, Config{URL: serve(t, one(pathUpdates, answer(200, `{}`))).URL}).Served(t.Context())
 	require.ErrorContains(t, err, "the answer is no page of updates")
 
-	// A proxy that does not know a Scan while that starts.
-	var asked atomic.Int64
-	starts := one(pathUpdates, func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 1 {
-			http.NotFound(w, r)
-			return
+	// A proxy that does not know a Scan while that starts: until it has, it does not count as one that has nothing.
+	for _, c := range []struct {
+		release string
+		has     Served
+	}{{"0.7.1", Served{Updates: true, Scan: true}}, {"0.4.0", Served{Transactions: true, Scan: true}}} {
+		for unknown := range int64(6) {
+			var asked atomic.Int64
+			service := simulated(sandbox.ScanOptions{Release: c.release})
+			served, err := client(t, Config{URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) <= unknown {
+					http.NotFound(w, r)
+					return
+				}
+				service(w, r)
+			}).URL}).Served(t.Context())
+			require.NoError(t, err)
+			if served.Scan {
+				require.Equal(t, c.has, served, "%s, known after %d requests", c.release, unknown)
+			}
 		}
-		simulated(sandbox.ScanOptions{})(w, r)
-	})
-	served, err := client(t, Config{URL: serve(t, starts).URL}).Served(t.Context())
-	require.NoError(t, err)
-	require.True(t, served.Updates)
+	}
 }
 
 // Of several services one with updates is enough, and one that fails may have some.
