@@ -230,8 +230,7 @@ func TestASnapshotIsDownloaded(t *testing.T) {
 		case r.URL.Path == pathNetwork:
 			answer(200, `{"dso_party_id":"dso"}`)(w, r)
 		case download:
-			w.Header().Set("Content-Type", "application/octet-stream")
-			_, _ = w.Write(b.objects[key])
+			send(w, b.objects[key])
 		case r.URL.Path == pathBulkSnapshot && none:
 			answer(404, `{"error":"no snapshot in committed bulk storage yet"}`)(w, r)
 		case r.URL.Path == pathBulkSnapshot:

@@ -255,6 +255,12 @@ func TestListsOfBulkFiles(t *testing.T) {
 	require.Contains(t, refused(t, err), "the bulk files can't be used: read "+filepath.Join(folder, listName), "it would be tried again for ever")
 }
 
+// send answers the download of a bulk file.
+func send(w http.ResponseWriter, object []byte) {
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_, _ = w.Write(object)
+}
+
 // A service writes no folder of a day without updates. What is downloaded notes such days, if the service has no update there either.
 func TestDaysWithoutUpdates(t *testing.T) {
 	t.Parallel()
@@ -273,8 +279,7 @@ func TestDaysWithoutUpdates(t *testing.T) {
 		case r.URL.Path == pathNetwork:
 			answer(200, `{"dso_party_id":"dso::1"}`)(w, r)
 		case download:
-			w.Header().Set("Content-Type", "application/octet-stream")
-			_, _ = w.Write(b.objects[key])
+			send(w, b.objects[key])
 		case r.URL.Path == pathUpdates:
 			var asked updatesRequest
 			require.NoError(t, json.UnmarshalRead(r.Body, &asked))
@@ -329,12 +334,11 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 		case r.URL.Path == pathNetwork:
 			answer(200, `{"dso_party_id":"dso::1"}`)(w, r)
 		case download:
-			w.Header().Set("Content-Type", "application/octet-stream")
 			object := b.objects[key]
 			if key == b.keys[1] && damaged.Add(-1) >= 0 {
 				object = bytes.ToUpper(object)
 			}
-			_, _ = w.Write(object)
+			send(w, object)
 		case strings.Contains(r.Header.Get("Content-Type"), "json"):
 			var asked bulkRequest
 			require.NoError(t, json.UnmarshalRead(r.Body, &asked))

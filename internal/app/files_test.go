@@ -80,16 +80,12 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 			cfg.Files.Files, cfg.ActiveOnly = folder, true
 			_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), folder, url), testLogger(t))
 			require.NoError(t, err)
-			names, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
-			require.NoError(t, err)
-			damaged := names[len(names)*7/10]
-			require.NoError(t, os.Rename(damaged, damaged+".away"))
-			require.NoError(t, os.WriteFile(damaged, nil, 0o600))
+			damaged, mend := damagedUpdates(t, folder)
 			_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 			require.ErrorContains(t, err, "the digest of file "+damaged)
 			begun := count(t, database, "network_indexer.carried_created")
 			require.Positive(t, begun)
-			require.NoError(t, os.Rename(damaged+".away", damaged))
+			mend()
 			cfg.ScanURL = nil
 			progress, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 			require.NoError(t, err)
@@ -111,6 +107,18 @@ func TestANetworkIsSeededFromBulkFiles(t *testing.T) {
 	}
 }
 
+// damagedUpdates empties a file of updates in a folder, the one after seven tenths of them, until mend is called.
+func damagedUpdates(t *testing.T, folder string) (damaged string, mend func()) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(folder, "*", "updates_0.zstd"))
+	require.NoError(t, err)
+	damaged = names[len(names)*7/10]
+	away := damaged + ".away"
+	require.NoError(t, os.Rename(damaged, away))
+	require.NoError(t, os.WriteFile(damaged, nil, 0o600))
+	return damaged, func() { require.NoError(t, os.Rename(away, damaged)) }
+}
+
 // A snapshot in bulk files that was begun is finished, whatever newer ones the service has by then: these are not downloaded.
 func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
 	t.Parallel()
@@ -120,16 +128,12 @@ func TestASnapshotInBulkFilesIsFinishedLater(t *testing.T) {
 	cfg.Files.Files, cfg.ActiveOnly = t.TempDir(), true
 	_, err := RunNetworkFiles(t.Context(), filesFor(networkDatabase(t), cfg.Files.Files, cfg.ScanURL[0]), testLogger(t))
 	require.NoError(t, err)
-	names, err := filepath.Glob(filepath.Join(cfg.Files.Files, "*", "updates_0.zstd"))
-	require.NoError(t, err)
-	away := names[len(names)*7/10]
-	require.NoError(t, os.Rename(away, away+".away"))
-	require.NoError(t, os.WriteFile(away, nil, 0o600))
+	damaged, mend := damagedUpdates(t, cfg.Files.Files)
 	_, err = RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
-	require.ErrorContains(t, err, "the digest of file "+away)
+	require.ErrorContains(t, err, "the digest of file "+damaged)
 	require.Positive(t, count(t, cfg.DatabaseURL, "network_indexer.carried_created"))
 	begun := texts(t, cfg.DatabaseURL, "SELECT snapshot_offset::text FROM network_indexer.snapshots")
-	require.NoError(t, os.Rename(away+".away", away))
+	mend()
 	l.Grow(300)
 	finished, err := RunNetworkBackfill(t.Context(), cfg, testLogger(t), nil)
 	require.NoError(t, err)
