@@ -85,7 +85,11 @@ func (f *folder) Lock(context.Context) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", f, err)
 	}
-	return func() { file.Close() }, nil
+	return func() {
+		// A process that this one forks has the file open until it executes its program, so closing alone may unlock it later.
+		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
+		file.Close()
+	}, nil
 }
 
 // List: see Place.

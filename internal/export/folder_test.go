@@ -3,6 +3,7 @@ package export
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -35,4 +36,41 @@ func TestAFolderOnAFullDisk(t *testing.T) {
 		assert.Equal(t, map[string]int64{"updates/1.parquet": 4}, found)
 		return folder.Write(t.Context(), "updates/2.parquet", text("less"))
 	}))
+}
+
+// A folder is unlocked at once, although a process that was forked meanwhile has the lock's file still open.
+func TestAFolderIsUnlockedBesideAFork(t *testing.T) {
+	t.Parallel()
+	folder, err := openFolder(t.TempDir(), true)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, folder.root.Close()) }()
+	unlock, err := folder.Lock(t.Context())
+	require.NoError(t, err)
+	fd := inherited(t, filepath.Join(folder.String(), ".lock"))
+	defer func() { assert.NoError(t, syscall.Close(fd)) }()
+	unlock()
+	unlock, err = folder.Lock(t.Context())
+	require.NoError(t, err)
+	unlock()
+}
+
+// inherited opens what this process has open under a name once more, as a forked process has it.
+func inherited(t *testing.T, name string) (fd int) {
+	t.Helper()
+	const own = "/proc/self/fd"
+	open, err := os.ReadDir(own)
+	if err != nil {
+		t.Skip(err) // only Linux lists them
+	}
+	for _, entry := range open {
+		if at, err := os.Readlink(filepath.Join(own, entry.Name())); err == nil && at == name {
+			n, err := strconv.Atoi(entry.Name())
+			require.NoError(t, err)
+			fd, err = syscall.Dup(n)
+			require.NoError(t, err)
+			return fd
+		}
+	}
+	t.Fatalf("%s is not open", name)
+	return 0
 }
