@@ -195,8 +195,7 @@ func TestTheProcessEndsWhenNoStreamCanGoOn(t *testing.T) {
 					}
 					failUpdates()
 				}
-				<-daemon.done
-				requireProblem(t, daemon.err, append(c.says, "no stream can continue: updates: ", lacksRight, "; updates: "+grantRight)[1:]...)
+				requireProblem(t, daemon.ended(t), append(c.says, "no stream can continue: updates: ", lacksRight, "; updates: "+grantRight)[1:]...)
 				require.Contains(t, daemon.err.Error(), c.says[0])
 			})
 		}

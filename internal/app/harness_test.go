@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -259,7 +260,8 @@ func (j *journal) wait(t *testing.T, message string) (line map[string]any) {
 	return line
 }
 
-// switchable is a server that another one can take the place of.
+// switchable is a server that another one can take the place of. As with two servers, a connection is of the one that accepted it: one that answered
+// over a connection of the other could not be noticed.
 type switchable struct {
 	*httptest.Server
 	now atomic.Pointer[http.Handler]
@@ -267,9 +269,18 @@ type switchable struct {
 
 func newSwitchable(t *testing.T, first http.Handler) *switchable {
 	t.Helper()
+	type accepted struct{}
 	s := &switchable{}
 	s.now.Store(&first)
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*s.now.Load()).ServeHTTP(w, r) }))
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := s.now.Load()
+		if r.Context().Value(accepted{}) != now {
+			panic(http.ErrAbortHandler) // closes the connection
+		}
+		(*now).ServeHTTP(w, r)
+	}))
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return context.WithValue(ctx, accepted{}, s.now.Load()) }
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }

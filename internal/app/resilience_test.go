@@ -51,6 +51,20 @@ func (r *running) finish() error {
 	return r.err
 }
 
+// ended waits until the daemon has ended by itself, and returns with what.
+func (r *running) ended(t *testing.T) error {
+	t.Helper()
+	eventually(t, "the daemon has ended", func() bool {
+		select {
+		case <-r.done:
+			return true
+		default:
+			return false
+		}
+	})
+	return r.err
+}
+
 // waitFor waits until the watermark has reached an offset.
 func waitFor(t *testing.T, databaseURL string, offset int64) {
 	t.Helper()
@@ -296,8 +310,7 @@ func TestAnotherParticipantWhileRunning(t *testing.T) {
 	daemon := startIndexer(t, indexerFor(database, server.URL, defaultScope()))
 	waitFor(t, database, lastUpdate(first))
 	server.turnTo(sandbox.NewServer(second, sandbox.ServerOptions{}))
-	<-daemon.done
-	requireProblem(t, daemon.err, first.ParticipantID(), second.ParticipantID(), "--ledger-url")
+	requireProblem(t, daemon.ended(t), first.ParticipantID(), second.ParticipantID(), "--ledger-url")
 	require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, first.End()), relations(t, database)))
 }
 
@@ -403,8 +416,7 @@ func TestDatabaseThatIsTakenAwayFromDaemons(t *testing.T) {
 			execute(t, database, strings.ReplaceAll(c.change, "%s", pgx.Identifier{role}.Sanitize()))
 			l.Grow(10)
 			for _, daemon := range []*running{updates, standby, history} {
-				<-daemon.done
-				requireProblem(t, daemon.err, c.says)
+				requireProblem(t, daemon.ended(t), c.says)
 			}
 		})
 	}

@@ -164,8 +164,7 @@ func TestAParticipantIsRestoredWhileRunning(t *testing.T) {
 			daemon := startIndexer(t, indexerFor(database, server.URL, defaultScope()))
 			waitFor(t, database, lastUpdate(first))
 			server.turnTo(sandbox.NewServer(other, options))
-			<-daemon.done
-			requireProblem(t, daemon.err, "another history", fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(219)))
+			requireProblem(t, daemon.ended(t), "another history", fmt.Sprintf("`indexer reset --to-offset %d`", other.Offset(219)))
 			require.Empty(t, sandbox.Diff(first.Truth(sandbox.Scope{Shape: sandbox.ACSDelta, Version: options.Version}, first.End()), relations(t, database)))
 		})
 	}

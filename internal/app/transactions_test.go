@@ -559,8 +559,7 @@ func TestAnotherNetwork(t *testing.T) {
 	daemon := startLogged(t, cfg, log.logger())
 	log.wait(t, "caught up")
 	server.turnTo(sandbox.NewScan(second, sandbox.ScanOptions{}))
-	<-daemon.done
-	requireProblem(t, daemon.err, first.DSO(), second.DSO(), "--scan-url")
+	requireProblem(t, daemon.ended(t), first.DSO(), second.DSO(), "--scan-url")
 	requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), first.DSO(), second.DSO(), "--scan-url")
 	require.Empty(t, sandbox.Diff(sandbox.NewScan(first, sandbox.ScanOptions{}).Truth(), historyRelations(t, database)))
 }
