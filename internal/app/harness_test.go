@@ -279,7 +279,9 @@ func newSwitchable(t *testing.T, first http.Handler) *switchable {
 		}
 		(*now).ServeHTTP(w, r)
 	}))
-	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return context.WithValue(ctx, accepted{}, s.now.Load()) }
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, accepted{}, s.now.Load())
+	}
 	s.Start()
 	t.Cleanup(s.Close)
 	return s
