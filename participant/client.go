@@ -88,9 +88,9 @@ func New(cfg Config, scope ledger.Scope) (*Client, error) {
 	}
 	c.http, err = jsonhttp.New(cfg, jsonhttp.Dialect{
 		Flags: "ledger", Base: "the participant's JSON API",
-		// Counted before the connection is used, so that the receiver of an answer over it sees the change.
-		Connected: c.connectionChanged,
-		Refused:   func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },
+		// Counted before the next answer is returned, so that its receiver sees the change.
+		OtherMayAnswer: c.connectionChanged,
+		Refused:        func(a jsonhttp.Answer) bool { return newError("", a, nil, c.redact).unauthenticated() },
 	})
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	var err error
 	c.http, err = jsonhttp.New(cfg, jsonhttp.Dialect{
-		Flags: "scan", Base: "a Scan service", Connected: c.otherMayAnswer,
+		Flags: "scan", Base: "a Scan service", OtherMayAnswer: c.otherMayAnswer,
 		Refused: func(a jsonhttp.Answer) bool { return a.Status == http.StatusUnauthorized },
 	})
 	if err != nil {
@@ -70,7 +70,8 @@ func (c *Client) WasThere() {
 	c.reached.Store(true)
 }
 
-// otherMayAnswer notes that from now on another server may answer: after a request without a usable answer, or with a new connection.
+// otherMayAnswer notes that from now on another server may answer: after a request without a usable answer, with a new connection, or when one
+// has ended.
 func (c *Client) otherMayAnswer() { c.changes.Add(1) }
 
 // Close closes idle connections and cancels a token request in flight.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,10 +40,12 @@ type Config struct {
 
 // Dialect is what the client of one kind of server knows of it.
 type Dialect struct {
-	Flags     string            // begin the names of its flags: ledger, scan
-	Base      string            // what its URL is the base of, for errors: the participant's JSON API
-	Connected func()            // if set, is called for each new connection, before its first request
-	Refused   func(Answer) bool // reports whether an answer other than 200 asks for another token
+	Flags   string            // begin the names of its flags: ledger, scan
+	Base    string            // what its URL is the base of, for errors: the participant's JSON API
+	Refused func(Answer) bool // reports whether an answer other than 200 asks for another token
+	// OtherMayAnswer, if set, is called when another server may answer from now on: for each new connection, before its first request, and
+	// for each one that has ended, before what was asked over it is asked again over another.
+	OtherMayAnswer func()
 }
 
 // Client sends requests to one server. It is safe for concurrent use.
@@ -83,10 +86,11 @@ func New(cfg Config, server Dialect) (*Client, error) {
 			Proxy: http.ProxyFromEnvironment,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				conn, err := dialer.DialContext(ctx, network, address)
-				if err == nil && server.Connected != nil {
-					server.Connected()
+				if err != nil || server.OtherMayAnswer == nil {
+					return conn, err
 				}
-				return conn, err
+				server.OtherMayAnswer()
+				return &watched{conn, sync.OnceFunc(server.OtherMayAnswer)}, nil
 			},
 			TLSHandshakeTimeout:    10 * time.Second,
 			MaxResponseHeaderBytes: maxHeader,
@@ -98,6 +102,18 @@ func New(cfg Config, server Dialect) (*Client, error) {
 		// A redirected POST would become a GET without a body, and the token would go to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
+}
+
+// watched is a connection that tells when it ends. The transport closes it before it sends a request again, which it does over another kept
+// connection if there is one: no connection is new then, and no request fails.
+type watched struct {
+	net.Conn
+	ended func()
+}
+
+func (w *watched) Close() error {
+	w.ended()
+	return w.Conn.Close()
 }
 
 // Logger returns what the client logs to.

@@ -2,14 +2,18 @@ package jsonhttp
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 )
 
 // closesSecond serves the first request of its first connection, and closes that connection when the second is there, as a
@@ -73,4 +77,46 @@ func TestAClosedConnectionIsReplaced(t *testing.T) {
 			require.Equal(t, test.requests, requests.Load())
 		})
 	}
+}
+
+// A kept connection may end with a request that is then sent again over another kept one. No connection is new, and no request fails, but
+// what is behind a proxy may be another server by then.
+func TestAnEndedConnectionIsTold(t *testing.T) {
+	t.Parallel()
+	var together sync.WaitGroup
+	together.Add(2)
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch requests.Add(1) {
+		case 1, 2: // which take a connection each
+			together.Done()
+			together.Wait()
+		case 3:
+			panic(http.ErrAbortHandler) // ends the connection without an answer
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(server.Close)
+	var told atomic.Int64
+	c, err := New(Config{URL: server.URL}, Dialect{
+		Flags: "ledger", OtherMayAnswer: func() { told.Add(1) }, Refused: func(Answer) bool { return false },
+	})
+	require.NoError(t, err)
+	defer c.Close()
+	ask := func() error {
+		kept := make(chan error, 1)
+		trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(err error) { kept <- err }})
+		_, err := c.Do(trace, Request{Body: struct{}{}, MaxBytes: 10, SilenceTimeout: AnswerTimeout})
+		return cmp.Or(err, <-kept)
+	}
+	var group errgroup.Group
+	group.Go(ask)
+	group.Go(ask)
+	require.NoError(t, group.Wait())
+	require.EqualValues(t, 2, told.Load())
+
+	require.NoError(t, ask())
+	require.EqualValues(t, 4, requests.Load(), "it was sent again")
+	require.EqualValues(t, 3, told.Load(), "before the answer is returned")
 }
