@@ -151,6 +151,8 @@ func TestHidden(t *testing.T) {
 		"e30.eyJzdWIiOiJqb2UifQ.c2ln":                     "xxxxx",
 		"postgres:/u:p@host/db":                           "xxxxx",
 		"postgres//u:p@host/db":                           "xxxxx",
+		"postgres//u:p%40host/db":                         "xxxxx",
+		"postgresql:/u:p/db":                              "xxxxx",
 		"u:p@host/db":                                     "xxxxx",
 		"jdbc:postgresql://u:p@host/db":                   "xxxxx",
 		"postgres:///u:p@host/db":                         "xxxxx",

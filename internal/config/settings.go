@@ -78,8 +78,8 @@ const passwordName = `(?:p[a-z]*d|pass)\s*=`
 var (
 	passwordParameter = regexp.MustCompile(`(?i)(` + passwordName + `)[^&]*`)
 	passwordValue     = regexp.MustCompile(`(?is)(` + passwordName + `\s*)(?:'(?:[^'\\]|\\.)*'?|(?:[^\s\\]|\\.)*)`)
-	// as in user:password@host, without a scheme or with a mistyped one
-	passwordBeforeHost = regexp.MustCompile(`:[^@]+@`)
+	// as in user:password@host, without a scheme or with a mistyped one; and what begins like the URL of a database, whatever follows
+	passwordBeforeHost = regexp.MustCompile(`(?i):[^@]+(?:@|%40)|^postgres(?:ql)?[:/]`)
 )
 
 // hidden removes the password from a connection string, a URL or keywords and values, and hides a token, which was given in place of its
