@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,12 +157,24 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 		verifiedOffset:   gauge(every, "verified_offset", "Offset up to which everything was compared with the participant again, and was equal."),
 		verifiedSeq:      gauge(every, "verified_seq", "Record of the transaction history up to which everything was compared with its service again, and was equal."),
 	}
-	for _, relation := range []string{"unknown_elements", "unknown_transactions"} { // from 0, so that an alert sees the first
-		m.rows.WithLabelValues(relation)
-	}
+	m.beginWithZero()
 	ofLedger.MustRegister(newLags(m))
 	m.ledgerEnd.Set(math.NaN())
 	return m
+}
+
+// beginWithZero makes counters whose labels are known, so that an increase has the first one too. Request and TaskFailing do the same when they learn of a label.
+func (m *Metrics) beginWithZero() {
+	for values, of := range map[string]*prometheus.CounterVec{
+		"unknown_elements unknown_transactions": m.rows,
+		"added changed revoked onboarding":      m.hosting,
+		"found not_found unusable":              m.lookups,
+		"stored unreadable missing":             m.packageTypes,
+	} {
+		for value := range strings.FieldsSeq(values) {
+			of.WithLabelValues(value)
+		}
+	}
 }
 
 // Build sets what this process was built from.
@@ -238,6 +251,7 @@ func (m *Metrics) Phase(ctx context.Context, phase string, d time.Duration) {
 // Request records a request to the participant or the Scan service that has just ended, also in the trail of ctx.
 func (m *Metrics) Request(ctx context.Context, operation string, status int, d time.Duration, bytes int64) {
 	m.requests.WithLabelValues(operation, strconv.Itoa(status)).Inc()
+	m.notJSON.WithLabelValues(operation)
 	m.duration.WithLabelValues(operation).Observe(d.Seconds())
 	m.received.WithLabelValues(operation).Add(float64(bytes))
 	tracing.Step(ctx, "fetch", d, attribute.String("ledgerindexer.operation", operation), attribute.Int("http.response.status_code", status),
@@ -274,6 +288,7 @@ func (m *Metrics) PackagesRead(changes int) {
 // TaskFailing sets whether a background task, or the reading of the transaction history, fails.
 func (m *Metrics) TaskFailing(task string, failing bool) {
 	m.failing.WithLabelValues(task).Set(oneIf(failing))
+	m.taskRetries.WithLabelValues(task)
 }
 
 // Retrying counts a retry of a stream.
