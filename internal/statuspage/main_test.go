@@ -66,7 +66,8 @@ func newWorld(t *testing.T) *world {
 			('updates', 1000, 3500, now(), 'equal', 0, sha256(''));
 		INSERT INTO indexer.progress (stream, unit, began_at, from_exclusive, reached, to_inclusive, done, per_second, time_left, updated_at) VALUES
 			('updates', 'updates', now(), 1000, 4000, 5000, 900, 21300.4, '00:04:00.5', now())`)
-	_, err = conn.Exec(t.Context(), "INSERT INTO indexer.tasks (task, succeeded_at, failed_at, failure) VALUES ('updates', NULL, now() - interval '3 hours', $1)",
+	_, err = conn.Exec(t.Context(), `INSERT INTO indexer.tasks (task, succeeded_at, failed_at, failure) VALUES ('updates', NULL, now() - interval '3 hours', $1),
+		('pruning', NULL, now(), 'the export has stopped; what to do: see that it runs')`,
 		`user "x" may not read as "`+another+`" <b>contract</b> `+aContract+`; what to do: grant CanReadAs for `+aParty)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "INSERT INTO indexer.participant (participant_id) VALUES ($1)", aParty)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/admin"
+	"ledgerindexer/internal/status"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
@@ -48,6 +49,7 @@ func TestPage(t *testing.T) {
 		"Transaction history stands by the Scan service behind not known", "records stored 0.0", "records 2 the newest ",
 		"Of the offsets 0 to 5,000 62% are stored 0 5,000",
 		"Events complete after offset 1,000", "Active set known from offset 2,000", "Ledger's end offset 5,000", "Compared and equal up to offset 3,500",
+		"Pruning does not work; failing: the export has stopped; what to do: see that it runs",
 		"Size ", "B a day at this pace", "partitions, PostgreSQL ",
 		"3 times · updates trying again : no answer about …", "What to do: grant it to …", "host pid 1, up for", "version v1.2.3, commit 0123456789ab, schema 15, go1.26",
 	} {
@@ -83,6 +85,17 @@ func TestPage(t *testing.T) {
 	require.Nil(t, l.Process[1].Samples[0]["per_second"])
 	require.InDelta(t, 0.1, l.Process[1].Samples[2]["per_second"], 0.05)
 	require.Len(t, d.Notices, 2)
+}
+
+// Parties have no names on the page, so that a line for each would say nothing.
+func TestHostingIsOneFact(t *testing.T) {
+	t.Parallel()
+	hosting := []store.HostingChange{{Offset: 3000, Kind: ledger.TopologyRevoked, Party: aParty}, {Offset: 6, Kind: ledger.TopologyOnboarding, Party: another}}
+	report := &status.Report{Streams: []status.Stream{{Hosting: hosting}}}
+	require.Equal(t, []fact{
+		{"Events complete after", "offset 0"}, {"Active set", "not known: indexing began without a snapshot"},
+		{"Hosting", "parties were onboarded or have left, the last one at offset 3,000: `indexer status` names them, and says what to do"},
+	}, facts(LedgerData{Report: report}))
 }
 
 // Nothing on the page or in its JSON names a party or a contract, whatever an error says, and errors are shown as text.

@@ -228,7 +228,11 @@ func (v *streamView) fromReport(kind string, r *status.Report, now time.Time) {
 		if at := r.Streams[0].RecordTime; !at.IsZero() {
 			note = "the newest update " + ago(now, at)
 		}
-		v.Tiles = append(v.Tiles, tile{Label: "readers see up to offset", Value: terminal.Count(int64(r.Streams[0].Watermark)), Note: note})
+		shown := tile{Label: "readers see up to offset", Value: terminal.Count(int64(r.Streams[0].Watermark)), Note: note}
+		if len(shown.Value) > 13 { // as offsets of a network are
+			shown.Kind = "long"
+		}
+		v.Tiles = append(v.Tiles, shown)
 	}
 }
 
@@ -275,8 +279,11 @@ func facts(l LedgerData) (list []fact) {
 		if changed := s.ScopeChanged(); changed != "" {
 			add("Scope", "%s", changed)
 		}
-		for _, changed := range s.HostingChanged() {
-			add("Hosting", "%s", changed)
+		if len(s.Hosting) > 0 {
+			add("Hosting", "parties were onboarded or have left, the last one at offset %s: `indexer status` names them, and says what to do", count(s.Hosting[0].Offset))
+		}
+		if s.Pruning != nil && s.Pruning.Failing {
+			add("Pruning", "does not work%s", failing(s.Pruning))
 		}
 		if s.Frontier > s.Watermark {
 			add("Stored without a gap", "up to offset %s", count(s.Frontier))
