@@ -49,7 +49,7 @@ var documented = map[string]struct {
 	"internal/app/job.go":          {1, []string{"another process writes this database"}},
 	"internal/app/page.go":         {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
 	"internal/app/past.go":         {1, []string{"what was stored before the scope was changed has to be read"}},
-	"internal/app/prune.go":        {1, []string{"`prune --network`: records"}},
+	"internal/app/prune.go":        {2, []string{"`prune --network`: records"}}, // the other one is of a task, which ends nothing
 	"internal/app/reanchor.go":     {1, []string{"`reanchor`: of the updates of a network"}},
 	"internal/app/source.go":       {2, []string{"schema network holds the updates of another", "the Scan service does not serve the updates"}},
 	"internal/app/transactions.go": {1, []string{"the Scan service has no transaction history"}},

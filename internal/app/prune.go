@@ -121,26 +121,52 @@ func (x *indexer) startPruning(ctx context.Context, b *background, leader *store
 }
 
 // prune prunes what is older than --retain and, if a place is given, in the export there, unless more rows would have to be copied than go: then the next time there is
-// more that goes. So at most twice as much is stored as is to be retained, and each row is copied few times.
+// more that goes. So at most twice as much is stored as is to be retained, and each row is copied few times. An export that has stopped is an error, after what it has was pruned.
 func (x *indexer) prune(ctx context.Context, from string) error {
 	p := pruning{db: x.store, network: x.schemas == config.NetworkSchemas, before: &store.PruneBefore{Age: time.Duration(x.cfg.Retain)}}
-	worthwhile := func(plan store.PrunePlan) bool { return !plan.Empty() && plan.Rows() >= plan.Copied }
 	plan, held, err := p.plan(ctx)
 	if err != nil || !worthwhile(plan) {
 		return err
 	}
-	if from != "" {
-		if p.exported, err = export.Open(from, false); err != nil {
+	if from == "" {
+		return x.pruneNow(ctx, &p, plan, held)
+	}
+	if p.exported, err = export.Open(from, false); err != nil {
+		return err
+	}
+	reaches, err := export.Reaches(ctx, p.db, p.exported, p.network, plan.Floor)
+	if err != nil {
+		return err
+	}
+	asked := plan.Floor
+	if plan, err = p.db.PlanPrune(ctx, store.PruneBefore{Offset: new(min(asked, reaches.To) + 1)}); err != nil {
+		return err
+	}
+	if worthwhile(plan) {
+		if plan, held, err = p.plan(ctx); err == nil {
+			err = x.pruneNow(ctx, &p, plan, held)
+		}
+		if err != nil {
 			return err
 		}
-		if plan, held, err = p.plan(ctx); err != nil {
-			return err
-		}
-		if !worthwhile(plan) {
-			x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export", "why", held.Why)
-			return nil
+	} else {
+		x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export", "why", reaches.Why)
+	}
+	if reaches.Behind {
+		return &ledger.Problem{
+			What: fmt.Sprintf("what is older than --retain stays, up to offset %d, because the export has stopped, or does not keep up: %s", asked, reaches.Why),
+			Do: "see that `indexer export` runs for this place and works, and that this is the place it writes; where its first range is not full yet, " +
+				"let it write smaller ones (--updates)",
 		}
 	}
+	return nil
+}
+
+// worthwhile reports whether at least as many rows go as have to be copied.
+func worthwhile(plan store.PrunePlan) bool { return !plan.Empty() && plan.Rows() >= plan.Copied }
+
+// pruneNow prunes what was planned, unless another process fills in history, or prunes.
+func (x *indexer) pruneNow(ctx context.Context, p *pruning, plan store.PrunePlan, held export.Held) error {
 	leader, ok, err := x.store.LeadBackfill(ctx)
 	if err != nil {
 		return err

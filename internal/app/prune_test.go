@@ -327,10 +327,22 @@ func TestTheDaemonRetainsWhatIsNotExported(t *testing.T) {
 	files.Options.Through = ledger.Offset(l.Offset(300))
 	wrote, err := exported(t, files)
 	require.NoError(t, err)
-	until("pruned what is older than --retain")
 	end := int64(wrote[len(wrote)-1].To)
+	daemon = startLogged(t, cfg, testLogger(t))
+	// The export has stopped: there are more updates than one of its ranges has.
+	waitUntil(t, database, fmt.Sprintf(`EXISTS (SELECT FROM indexer.tasks WHERE task = 'pruning' AND failure LIKE
+		'%%, because the export has stopped, or does not keep up: no manifest in %s has what is after offset %d; what to do: see that %%')`, files.To, end))
+	require.NoError(t, daemon.finish())
 	requireFloors(t, database, end, end)
 	requireVerified(t, database, ledgerURL)
+
+	// It has not if the rest is no full range.
+	files.Options.Through = ledger.Offset(l.Offset(370))
+	_, err = exported(t, files)
+	require.NoError(t, err)
+	daemon = startLogged(t, cfg, testLogger(t))
+	waitUntil(t, database, "EXISTS (SELECT FROM indexer.tasks WHERE task = 'pruning' AND succeeded_at > failed_at)")
+	require.NoError(t, daemon.finish())
 }
 
 // The updates of a network are pruned in their own pair of schemas, by the daemon too, which asks their own export.

@@ -20,68 +20,41 @@ import (
 type Held struct {
 	To  ledger.Offset // the end of a range: the files hold everything that the database shows up to here
 	Why string        // why that is less than was asked for, with the file; empty: it is not less
+	// Behind says that an export that runs would have written more: of what was asked for and is not exported there is as much as its largest range has.
+	Behind bool
 	// Compared is the end of the last range of which files were compared, and Change the number of the newest change (ledger.rewrites) before. As long as
 	// nothing up to there changes after that, no export removes these files.
 	Compared ledger.Offset
 	Change   int64
 }
 
+// Reaches says how far an export reaches by its manifests, up to an offset. It compares no files: see Holds, which has the same limits and errors.
+func Reaches(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (Held, error) {
+	_, held, err := reach(ctx, database, place, ofNetwork, upTo)
+	return held, err
+}
+
 // Holds compares the files of an export with a database, range by range up to an offset, 0 being as far as something stays in the database: each file must
 // be as it was written, and have the rows that the database still has of its range. A range that goes on behind the offset is left out: of one that was pruned in part
 // no export could write again what changes in the rest. Files of what was pruned completely are not read; they only have to exist. Errors are a *ledger.Problem if an export could not continue there, a
 // range has changed since, or a file has other rows. A database that can't be pruned yet returns an empty Held.
-func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (held Held, err error) {
-	c := catalog{place: place}
-	if err := c.load(ctx); err != nil {
-		return held, err
-	}
-	if err := c.refuseOtherKind(ofNetwork); err != nil {
-		return held, err
-	}
-	compared := comparison{catalog: &c, database: database}
-	err = database.Export(ctx, func(snapshot *store.ExportSnapshot) error {
-		if compared.state, err = snapshot.State(ctx); err == nil {
-			compared.relations, err = snapshot.Relations(ctx)
-		}
-		compared.relations = slices.DeleteFunc(compared.relations, func(r store.ExportRelation) bool { return r.Computed })
-		return err
-	})
-	state := compared.state
-	if err != nil || !state.Started || state.Incomplete {
-		return held, err
-	}
-	end := "there is more of it than was asked for"
-	if upTo == 0 {
-		upTo, end = state.Watermark-1, "something has to stay"
-	}
-	outdated, gap, err := plan(place.String(), c.done, state, upTo)
+func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (Held, error) {
+	compared, held, err := reach(ctx, database, place, ofNetwork, upTo)
 	if err != nil {
 		return held, err
 	}
-	held = Held{To: min(gap.From, upTo), Change: newest(state).Number}
-	if n := slices.IndexFunc(outdated, func(m Manifest) bool { return m.From < upTo }); n >= 0 {
-		return held, &ledger.Problem{
-			What: fmt.Sprintf("the updates of %s in %s were %s after they had been exported", outdated[n].Name(), place, changedSince(&outdated[n], state).Reason),
-			Do:   "run `indexer export`, which writes them again, and prune then",
-		}
-	}
-	if held.To < upTo {
-		held.Why = fmt.Sprintf("no manifest in %s has what is after offset %d", place, held.To)
-	}
-	for n := range c.done {
-		m := &c.done[n]
-		if m.From < held.To && m.To > held.To {
-			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d: a range is pruned as a whole, and %s", m.Name(), place, m.To, end)
-		}
+	floor := compared.state.HistoryFloor
+	for n := range compared.done {
+		m := &compared.done[n]
 		if m.From >= held.To {
 			break
 		}
-		if m.To < state.HistoryFloor {
+		if m.To < floor {
 			continue
 		}
-		within := ledger.Range{From: m.From, To: min(m.To, held.To)}
-		if state.HistoryFloor > m.CompleteFrom { // a part was pruned since
-			within.From = state.HistoryFloor
+		within := ledger.Range{From: m.From, To: m.To}
+		if floor > m.CompleteFrom { // a part was pruned since
+			within.From = floor
 		}
 		if err := compared.holds(ctx, m, within); err != nil {
 			return held, err
@@ -89,6 +62,73 @@ func Holds(ctx context.Context, database *store.Store, place Place, ofNetwork bo
 		held.Compared = m.To
 	}
 	return held, nil
+}
+
+// reach is Reaches, with what is needed to compare the files.
+func reach(ctx context.Context, database *store.Store, place Place, ofNetwork bool, upTo ledger.Offset) (compared comparison, held Held, err error) {
+	c := catalog{place: place}
+	if err := c.load(ctx); err != nil {
+		return compared, held, err
+	}
+	if err := c.refuseOtherKind(ofNetwork); err != nil {
+		return compared, held, err
+	}
+	compared = comparison{catalog: &c, database: database}
+	err = database.Export(ctx, func(snapshot *store.ExportSnapshot) (err error) {
+		if compared.state, err = snapshot.State(ctx); err != nil || !compared.state.Started || compared.state.Incomplete {
+			return err
+		}
+		if compared.relations, err = snapshot.Relations(ctx); err != nil {
+			return err
+		}
+		compared.relations = slices.DeleteFunc(compared.relations, func(r store.ExportRelation) bool { return r.Computed })
+		held, err = reachOf(ctx, snapshot, &c, compared.state, upTo)
+		return err
+	})
+	return compared, held, err
+}
+
+func reachOf(ctx context.Context, snapshot *store.ExportSnapshot, c *catalog, state store.ExportState, upTo ledger.Offset) (held Held, err error) {
+	end := "there is more of it than was asked for"
+	if upTo == 0 {
+		upTo, end = state.Watermark-1, "something has to stay"
+	}
+	outdated, gap, err := plan(c.place.String(), c.done, state, upTo)
+	if err != nil {
+		return held, err
+	}
+	held = Held{To: min(gap.From, upTo), Change: newest(state).Number}
+	if n := slices.IndexFunc(outdated, func(m Manifest) bool { return m.From < upTo }); n >= 0 {
+		return held, &ledger.Problem{
+			What: fmt.Sprintf("the updates of %s in %s were %s after they had been exported", outdated[n].Name(), c.place, changedSince(&outdated[n], state).Reason),
+			Do:   "run `indexer export`, which writes them again, and prune then",
+		}
+	}
+	if held.To < upTo {
+		held.Why = fmt.Sprintf("no manifest in %s has what is after offset %d", c.place, held.To)
+		full, err := snapshot.Cut(ctx, held.To, upTo, c.largestRange())
+		if err != nil {
+			return held, err
+		}
+		held.Behind = full > 0
+	}
+	for n := range c.done {
+		if m := &c.done[n]; m.From < held.To && m.To > held.To {
+			held.To, held.Why = m.From, fmt.Sprintf("%s in %s goes up to offset %d: a range is pruned as a whole, and %s", m.Name(), c.place, m.To, end)
+		}
+	}
+	return held, nil
+}
+
+// largestRange returns the number of updates in the range that has the most; 1 where there is no range.
+func (c *catalog) largestRange() int64 {
+	most := int64(1)
+	for n := range c.done {
+		if file, err := c.done[n].file("updates"); err == nil {
+			most = max(most, file.Rows)
+		}
+	}
+	return most
 }
 
 // comparison compares files with a database.
