@@ -121,6 +121,28 @@ func TestPQSAtTheEdges(t *testing.T) {
 	require.Equal(t, "-- in a shell: indexer index create 'asset:Main:Asset' 'FIELD'", d.Row(print, nil))
 }
 
+// A name that is not known is answered with those that are like it, the most alike first; with all where there are few.
+func TestPQSNamesTheLikeliest(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newPQS(t)
+	hint := func(query string) string {
+		t.Helper()
+		_, err := d.Conn.Exec(t.Context(), query)
+		var pgErr *pgconn.PgError
+		require.ErrorAs(t, err, &pgErr, query)
+		require.Contains(t, pgErr.Message, "Identifier not found: ")
+		return pgErr.Hint
+	}
+	require.Contains(t, hint("SELECT FROM active('Main:Asett')"), "There are: another:Other:Asset, asset:Main:Asset. A name is")
+	require.Contains(t, hint("SELECT FROM exercises('Trasnfer')"), "There are: asset:Main:Asset:Transfer. A name is")
+	d.Exec(`INSERT INTO indexer.templates (template_ref, template_id, package_id, package_name, module_name, entity_name)
+		SELECT 100 + n, 'pkg-8:Lib.Other:Unlike' || chr(64 + n), 'pkg-8', 'lib', 'Lib.Other', 'Unlike' || chr(64 + n) FROM generate_series(1, 12) n`)
+	require.Contains(t, hint("SELECT FROM active('aset')"), "There are: another:Other:Asset, asset:Main:Asset. A name is", "of many only those that are like it")
+	require.Contains(t, hint("SELECT FROM active('UnlikeCX')"), "There are: lib:Lib.Other:UnlikeC, ", "the most alike first")
+	require.Contains(t, hint("SELECT FROM active('Zzz')"), "SELECT template_fqn FROM __contract_tpe", "none is like it")
+}
+
 // What the Participant Query Store has indexes for is found by those of fields, with the same expression.
 func TestPQSUsesIndexesOfFields(t *testing.T) {
 	t.Parallel()
