@@ -26,21 +26,24 @@ SELECT coalesce((
 ), @to_inclusive)::bigint AS to_inclusive;
 
 -- name: MovedAmulets :many
--- The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. The
--- lifetime of an archived amulet says where it was created; each partition is searched only for one without a lifetime. The contract ids
--- are compared in a form that has no index, so that the planner does not search the partitions for a lifetime, too.
+-- The amulets that the updates from one offset up to another create, with their payloads, and archive.
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
 WHERE c.ledger_offset >= @first_offset AND c.ledger_offset <= @last_offset AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
-SELECT e.ledger_offset, e.node_id, e.contract_id, false,
-    coalesce(
-        (SELECT c.payload FROM lifetimes l JOIN created c ON c.ledger_offset = l.activated_offset AND c.node_id = l.activated_node_id
-         WHERE l.deactivated_offset = e.ledger_offset AND l.contract_id = e.contract_id AND c.contract_id || '' = e.contract_id LIMIT 1),
-        (SELECT c.payload FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1))
+SELECT e.ledger_offset, e.node_id, e.contract_id, false, NULL
 FROM exercised e
 WHERE e.ledger_offset >= @first_offset AND e.ledger_offset <= @last_offset AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 ORDER BY 1, 2;
+
+-- name: EndedAmulets :many
+-- The payloads of the amulets whose lifetimes end from one offset up to another. A lifetime says where the contract was created, so that no
+-- partition is searched. The contract ids are compared in a form that has no index, so that the planner does not search them all the same.
+SELECT l.contract_id, c.payload
+FROM lifetimes l
+JOIN created c ON c.ledger_offset = l.activated_offset AND c.node_id = l.activated_node_id
+WHERE l.deactivated_offset >= @first_offset AND l.deactivated_offset <= @last_offset AND c.contract_id || '' = l.contract_id AND c.payload IS NOT NULL
+    AND l.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k));
 
 -- name: MovedContracts :many
 -- The payloads of contracts, where they are known.

@@ -11,16 +11,52 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const endedAmulets = `-- name: EndedAmulets :many
+SELECT l.contract_id, c.payload
+FROM lifetimes l
+JOIN created c ON c.ledger_offset = l.activated_offset AND c.node_id = l.activated_node_id
+WHERE l.deactivated_offset >= $1 AND l.deactivated_offset <= $2 AND c.contract_id || '' = l.contract_id AND c.payload IS NOT NULL
+    AND l.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
+`
+
+type EndedAmuletsParams struct {
+	FirstOffset int64 `db:"first_offset"`
+	LastOffset  int64 `db:"last_offset"`
+}
+
+type EndedAmuletsRow struct {
+	ContractID string `db:"contract_id"`
+	Payload    []byte `db:"payload"`
+}
+
+// The payloads of the amulets whose lifetimes end from one offset up to another. A lifetime says where the contract was created, so that no
+// partition is searched. The contract ids are compared in a form that has no index, so that the planner does not search them all the same.
+func (q *Queries) EndedAmulets(ctx context.Context, db DBTX, arg EndedAmuletsParams) ([]EndedAmuletsRow, error) {
+	rows, err := db.Query(ctx, endedAmulets, arg.FirstOffset, arg.LastOffset)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []EndedAmuletsRow
+	for rows.Next() {
+		var i EndedAmuletsRow
+		if err := rows.Scan(&i.ContractID, &i.Payload); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const movedAmulets = `-- name: MovedAmulets :many
 SELECT c.ledger_offset, c.node_id, c.contract_id, true AS created, c.payload
 FROM created c
 WHERE c.ledger_offset >= $1 AND c.ledger_offset <= $2 AND c.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 UNION ALL
-SELECT e.ledger_offset, e.node_id, e.contract_id, false,
-    coalesce(
-        (SELECT c.payload FROM lifetimes l JOIN created c ON c.ledger_offset = l.activated_offset AND c.node_id = l.activated_node_id
-         WHERE l.deactivated_offset = e.ledger_offset AND l.contract_id = e.contract_id AND c.contract_id || '' = e.contract_id LIMIT 1),
-        (SELECT c.payload FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1))
+SELECT e.ledger_offset, e.node_id, e.contract_id, false, NULL
 FROM exercised e
 WHERE e.ledger_offset >= $1 AND e.ledger_offset <= $2 AND e.consuming AND e.template_ref = ANY (ARRAY(SELECT k.template_ref FROM amulet_templates k))
 ORDER BY 1, 2
@@ -39,9 +75,7 @@ type MovedAmuletsRow struct {
 	Payload      []byte `db:"payload"`
 }
 
-// The amulets that the updates from one offset up to another create and archive, with their payloads where they are known. The
-// lifetime of an archived amulet says where it was created; each partition is searched only for one without a lifetime. The contract ids
-// are compared in a form that has no index, so that the planner does not search the partitions for a lifetime, too.
+// The amulets that the updates from one offset up to another create, with their payloads, and archive.
 func (q *Queries) MovedAmulets(ctx context.Context, db DBTX, arg MovedAmuletsParams) ([]MovedAmuletsRow, error) {
 	rows, err := db.Query(ctx, movedAmulets, arg.FirstOffset, arg.LastOffset)
 	if err != nil {

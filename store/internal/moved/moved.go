@@ -54,17 +54,8 @@ func Updates(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, after, to l
 	if len(wanted) == 0 {
 		return list, nil
 	}
-	amulets, err := q.MovedAmulets(ctx, db, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
-	if err != nil {
+	if err := addAmulets(ctx, q, db, list, wanted, first, last); err != nil {
 		return nil, fmt.Errorf("read the amulets of %d updates: %w", len(wanted), err)
-	}
-	for _, a := range amulets {
-		at, ok := wanted[a.LedgerOffset]
-		if !ok {
-			continue
-		}
-		u := &list[at]
-		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
 	}
 	return list, addContracts(ctx, q, db, list, contracts)
 }
@@ -85,18 +76,49 @@ func update(x *dbsqlc.MovedExercisesRow) (u ledger.MovedUpdate, err error) {
 	return u, err
 }
 
-// addContracts adds the payloads of contracts to the exercises that want them.
-func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, contracts []string) error {
-	if len(contracts) == 0 {
-		return nil
-	}
-	found, err := q.MovedContracts(ctx, db, contracts)
+// addAmulets adds the amulets that the wanted updates move. Payloads of archived ones are put to them here, because PostgreSQL would compare
+// each with all lifetimes that its update ends.
+func addAmulets(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, wanted map[int64]int, first, last int64) error {
+	amulets, err := q.MovedAmulets(ctx, db, dbsqlc.MovedAmuletsParams{FirstOffset: first, LastOffset: last})
 	if err != nil {
-		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
+		return err
+	}
+	ended, err := q.EndedAmulets(ctx, db, dbsqlc.EndedAmuletsParams{FirstOffset: first, LastOffset: last})
+	if err != nil {
+		return err
 	}
 	payloads := map[string][]byte{}
-	for _, c := range found {
-		payloads[c.ContractID] = c.Payload
+	for _, e := range ended {
+		payloads[e.ContractID] = e.Payload
+	}
+	var others []string
+	for _, a := range amulets {
+		if _, ok := wanted[a.LedgerOffset]; ok && !a.Created && payloads[a.ContractID] == nil {
+			others = append(others, a.ContractID)
+		}
+	}
+	if err := addPayloads(ctx, q, db, payloads, others); err != nil {
+		return err
+	}
+	for _, a := range amulets {
+		at, ok := wanted[a.LedgerOffset]
+		if !ok {
+			continue
+		}
+		if !a.Created {
+			a.Payload = payloads[a.ContractID]
+		}
+		u := &list[at]
+		u.Amulets = append(u.Amulets, ledger.MovedAmulet{NodeID: a.NodeID, ContractID: a.ContractID, Created: a.Created, Payload: a.Payload})
+	}
+	return nil
+}
+
+// addContracts adds the payloads of contracts to the exercises that want them.
+func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list []ledger.MovedUpdate, contracts []string) error {
+	payloads := map[string][]byte{}
+	if err := addPayloads(ctx, q, db, payloads, contracts); err != nil {
+		return err
 	}
 	for i := range list {
 		for k := range list[i].Exercises {
@@ -104,6 +126,21 @@ func addContracts(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, list [
 				e.Contract = payloads[e.ContractID]
 			}
 		}
+	}
+	return nil
+}
+
+// addPayloads adds the payloads of contracts that are known, wherever they were created.
+func addPayloads(ctx context.Context, q *dbsqlc.Queries, db dbsqlc.DBTX, payloads map[string][]byte, contracts []string) error {
+	if len(contracts) == 0 {
+		return nil
+	}
+	found, err := q.MovedContracts(ctx, db, contracts)
+	if err != nil {
+		return fmt.Errorf("look for %d contracts: %w", len(contracts), err)
+	}
+	for _, c := range found {
+		payloads[c.ContractID] = c.Payload
 	}
 	return nil
 }
