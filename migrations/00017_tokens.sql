@@ -437,23 +437,33 @@ FROM (
 
 -- Statements -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
+CREATE FUNCTION held_amount(party text, instrument text, at_offset bigint, instrument_admin text) RETURNS numeric
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
-    admins  text[];
-    balance numeric;
+    admins text[];
+    amount numeric;
 BEGIN
-    SELECT array_agg(DISTINCT h.instrument_admin), coalesce(sum(h.amount), 0) INTO admins, balance
+    SELECT array_agg(DISTINCT h.instrument_admin), sum(h.amount) INTO admins, amount
     FROM ledger.holdings_at(at_offset) h
-    WHERE h.owner = balance_at_offset.party AND h.instrument = balance_at_offset.instrument AND h.admin_signed
-      AND (balance_at_offset.instrument_admin IS NULL OR h.instrument_admin = balance_at_offset.instrument_admin);
+    WHERE h.owner = held_amount.party AND h.instrument = held_amount.instrument AND h.admin_signed
+      AND (held_amount.instrument_admin IS NULL OR h.instrument_admin = held_amount.instrument_admin);
     IF cardinality(admins) > 1 THEN
         RAISE EXCEPTION '% parties administer an instrument % that this party holds', cardinality(admins), left(instrument, 100)
             USING ERRCODE = 'ambiguous_parameter', HINT = 'Name the administrator as the last argument: ' || left(array_to_string(admins, ', '), 1000);
     END IF;
-    RETURN balance;
+    RETURN amount;
 END
 $$;
+COMMENT ON FUNCTION held_amount(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset. NULL: nothing.';
+
+-- Nothing held is 0 only for a party that has held the instrument at some time: what is misspelt was never held.
+CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
+LANGUAGE sql STABLE PARALLEL SAFE
+RETURN coalesce(held_amount(party, instrument, at_offset, instrument_admin), (
+    SELECT 0 FROM positions p
+    WHERE p.owner = balance_at_offset.party AND p.instrument = balance_at_offset.instrument AND p.admin_signed
+      AND (balance_at_offset.instrument_admin IS NULL OR p.instrument_admin = balance_at_offset.instrument_admin)
+    LIMIT 1));
 
 CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -568,6 +578,6 @@ COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the even
 COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
 
 COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party, if it is a stakeholder of the holdings that it owns. Only updates that the party sees, or that end a holding of its, are looked at, and all up to ledger.state_floor(): narrow it by ledger_offset as well.';
-COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing. An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
+COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing. NULL: no such holding of the party''s is stored of any time, so perhaps a name is misspelt. An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
 COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. Of a party that the indexer does not read for, and for a role that is limited to other parties, it has what they saw of it, also holdings that they merely witnessed and whose end they need not see: balance is then not what the party holds, and ledger.balance_at leaves those out. An error where the active contracts are not known at both offsets.';
