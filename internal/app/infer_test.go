@@ -134,7 +134,7 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 func inferred(t *testing.T, payloads ...string) (columns []string, report ViewReport, database string) {
 	t.Helper()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 69})
-	l.Grow(300)
+	l.Grow(80)
 	var n atomic.Int64
 	database, _ = withTypes(t, l, sandbox.ServerOptions{Fault: noPackages, Rewrite: func(e sandbox.Element) []byte {
 		var whole any
