@@ -13,7 +13,7 @@ import (
 // end.
 func inFlightAtEnd(t *testing.T) *Ledger {
 	t.Helper()
-	l := grown(t, Options{Seed: 1}, 160)
+	l := grown(t, Options{Seed: 45}, 160)
 	for range 4000 {
 		l.Grow(1)
 		v := l.view()
