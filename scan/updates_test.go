@@ -311,7 +311,7 @@ func TestAQuietNetworkIsAskedSeldom(t *testing.T) {
 			}
 			return float64(len(s.pages())) / time.Since(began).Minutes()
 		}
-		require.LessOrEqual(t, quiet(10*time.Minute), 56.0)
+		require.LessOrEqual(t, quiet(3*time.Minute), 56.0)
 		for i := range 100 { // an update after some time is seen soon
 			gap := rand.N(2 * time.Second)
 			next := first + ledger.Offset(time.Second.Microseconds())
@@ -327,7 +327,7 @@ func TestAQuietNetworkIsAskedSeldom(t *testing.T) {
 		}
 		require.Less(t, len(s.pages()), 100*15, "fewer than seven a second")
 		require.Less(t, quiet(time.Minute), 250.0)
-		require.LessOrEqual(t, quiet(10*time.Minute), 56.0)
+		require.LessOrEqual(t, quiet(3*time.Minute), 56.0)
 		n.set(func() { n.at = append(n.at, every(first+1, 300, time.Second)...) })
 		page, full, err := u.TailUpdates(t.Context(), first, 1, 10*time.Second)
 		require.NoError(t, err)
