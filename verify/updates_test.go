@@ -540,11 +540,13 @@ func TestAParticipantIsRestoredMeanwhile(t *testing.T) {
 // A database that is reset while it is compared lacks what went, and that is said.
 func TestADatabaseIsResetMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := newScripted()
-	s.turnsAt, s.turn = 50, func() { s.bounds.Watermark, s.badOffsets[70] = 60, true }
-	_, found, err := s.run(t, false, Selection{All: true})
-	require.ErrorContains(t, err, "reset to offset 60 while it was verified")
-	require.Equal(t, []string{"updates 70"}, found)
+	synctest.Test(t, func(t *testing.T) { // it waits for the watermark
+		s := newScripted()
+		s.turnsAt, s.turn = 50, func() { s.bounds.Watermark, s.badOffsets[70] = 60, true }
+		_, found, err := s.run(t, false, Selection{All: true})
+		require.ErrorContains(t, err, "reset to offset 60 while it was verified")
+		require.Equal(t, []string{"updates 70"}, found)
+	})
 }
 
 // What was made by pruning can't be repaired, but what follows from it can, and is not counted as left.
