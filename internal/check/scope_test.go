@@ -24,6 +24,10 @@ func parties(inner http.Handler, known map[string]bool) http.Handler {
 			inner.ServeHTTP(w, r)
 			return
 		}
+		if len(r.RequestURI) > 2048 { // as servers do
+			w.WriteHeader(http.StatusRequestURITooLong)
+			return
+		}
 		details := []map[string]any{}
 		for _, party := range append(r.URL.Query()["parties"], path) {
 			if local, ok := known[party]; ok {
