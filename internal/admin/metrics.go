@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -165,13 +164,13 @@ func newMetrics(registry *prometheus.Registry, ofLedger, ofProcess prometheus.Re
 
 // beginWithZero makes counters whose labels are known, so that an increase has the first one too. Request and TaskFailing do the same when they learn of a label.
 func (m *Metrics) beginWithZero() {
-	for values, of := range map[string]*prometheus.CounterVec{
-		"unknown_elements unknown_transactions": m.rows,
-		"added changed revoked onboarding":      m.hosting,
-		"found not_found unusable":              m.lookups,
-		"stored unreadable missing":             m.packageTypes,
+	for of, values := range map[*prometheus.CounterVec][]string{
+		m.rows:         {"unknown_elements", "unknown_transactions"},
+		m.hosting:      {"added", "changed", "revoked", "onboarding"},
+		m.lookups:      {"found", "not_found", "unusable"},
+		m.packageTypes: {"stored", "unreadable", "missing"},
 	} {
-		for value := range strings.FieldsSeq(values) {
+		for _, value := range values {
 			of.WithLabelValues(value)
 		}
 	}
