@@ -76,7 +76,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) m
 LEFT JOIN LATERAL (
-    SELECT t.view_value FROM transfer_instructions t WHERE m.is_instruction AND t.contract_id = e.contract_id ORDER BY t.ledger_offset LIMIT 1
+    SELECT t.view_value FROM transfer_instructions t WHERE m.is_instruction AND t.contract_id = e.contract_id ORDER BY t.ledger_offset + 0 LIMIT 1
 ) i ON true
 CROSS JOIN LATERAL (
     SELECT CASE
@@ -105,7 +105,8 @@ COMMENT ON VIEW token_choices IS 'The exercises that say what moved below them, 
 
 -- Changes --------------------------------------------------------------------------------------------------------
 -- What is archived is known by its creation. A contract that was assigned has several creation events, which say the same. A
--- reassignment changes what is held where the contract is then active nowhere, or was not before.
+-- reassignment changes what is held where the contract is then active nowhere, or was not before. "+ 0" has PostgreSQL find a contract's
+-- events by its id: by offset, which it prefers where nothing was analyzed yet, it would read all events before.
 
 CREATE VIEW archivals WITH (security_invoker = true) AS
 SELECT a.ledger_offset, a.node_id, a.contract_id FROM archived a
@@ -132,8 +133,8 @@ RETURN (
         UNION ALL
         SELECT a.ledger_offset, a.node_id, 0, true FROM archivals a WHERE a.contract_id = active_before.contract_id
     ) x
-    WHERE x.ledger_offset < active_before.ledger_offset
-       OR x.ledger_offset = active_before.ledger_offset AND x.node_id < active_before.node_id
+    WHERE x.ledger_offset + 0 < active_before.ledger_offset
+       OR x.ledger_offset + 0 = active_before.ledger_offset AND x.node_id < active_before.node_id
 );
 COMMENT ON FUNCTION active_before(text, bigint, integer) IS 'On how many synchronizers a contract is active before an event. NULL: it is archived, also where the unassignment from another synchronizer is still to come.';
 
@@ -147,13 +148,13 @@ FROM (
     SELECT a.ledger_offset, a.node_id, a.contract_id, false, false, o.ledger_offset, o.node_id
     FROM archivals a
     CROSS JOIN LATERAL (
-        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = a.contract_id ORDER BY c.ledger_offset, c.node_id LIMIT 1
+        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = a.contract_id ORDER BY c.ledger_offset + 0, c.node_id LIMIT 1
     ) o
     UNION ALL
     SELECT r.ledger_offset, r.node_id, r.contract_id, r.kind = 'assigned', true, o.ledger_offset, o.node_id
     FROM reassignments r
     CROSS JOIN LATERAL (
-        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = r.contract_id ORDER BY c.ledger_offset, c.node_id LIMIT 1
+        SELECT c.ledger_offset, c.node_id FROM holding_creations c WHERE c.contract_id = r.contract_id ORDER BY c.ledger_offset + 0, c.node_id LIMIT 1
     ) o
     WHERE active_before(r.contract_id, r.ledger_offset, r.node_id) = CASE r.kind WHEN 'assigned' THEN 0 ELSE 1 END
 ) x

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,6 +94,28 @@ func TestUpdateIDsOfEventIDs(t *testing.T) {
 	for _, relation := range []string{"transactions", "transfers"} {
 		require.Equal(t, want, h.Rows("SELECT seq, update_id FROM ledger."+relation+" ORDER BY 1"), relation)
 	}
+}
+
+// The events of what an update archives or moves are searched by contract, also where nothing was analyzed yet: reading all events before it
+// for each one would take hours right after catching up.
+func TestMovementsFindEventsByContract(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	require.NoError(t, d.started().Append(t.Context(), storetest.Scope, append(storetest.EveryKind(0), storetest.OneCreation(4, 40_000)...)))
+	d.Exec(`INSERT INTO indexer.created (ledger_offset, node_id, origin, contract_id, template_ref, acs_delta, payload)
+		SELECT n, 0, 'transaction', 'c' || n, 1, true, to_jsonb(repeat('x', 700)) FROM generate_series(5, 39999) n`)
+	for _, relation := range []string{"token_events", "token_transfers"} {
+		plan := d.plan("SELECT * FROM ledger." + relation + " WHERE ledger_offset > 0 AND ledger_offset <= 100")
+		require.Contains(t, plan, "created_p0_contract_id_idx", relation)
+		require.NotRegexp(t, `using created_p0_pkey on .*\n +Filter`, plan, relation)
+	}
+	plan := d.plan("(ANALYZE, BUFFERS) SELECT indexer.active_before('c' || n, 39999, 0) FROM generate_series(39000, 39199) n")
+	read := regexp.MustCompile(`Buffers: shared hit=(\d+)`).FindStringSubmatch(plan)
+	require.Len(t, read, 2, plan)
+	pages, err := strconv.Atoi(read[1])
+	require.NoError(t, err)
+	require.Less(t, pages, 200*40, "the index of all offsets has 80 pages and more")
 }
 
 // What has ended is looked up for each update that is asked for: reading all of it would take the longer the more there is.
