@@ -59,7 +59,7 @@ var documented = map[string]struct {
 
 	"internal/config/config.go": {1, []string{"there are no certificates to begin with"}},
 
-	"internal/export/bucket.go":   {2, []string{"`export`, `import`, `prune --exported`: the object store"}},
+	"internal/export/bucket.go":   {3, []string{"`export`, `import`, `prune --exported`: the object store"}},
 	"internal/export/catalog.go":  {5, []string{"`export`, `import`, `prune --exported`: a manifest or a file", "`import`, `prune --exported`: a range was written again", "`export`, `import`, `prune --exported`: the place of a network", "`export`, `import`, `prune --exported`: two manifests", "`export`, `import`, `prune --exported`: a manifest is of another"}},
 	"internal/export/entries.go":  {2, []string{"`import`: the database can't take", "`import`: the snapshot with which"}},
 	"internal/export/export.go":   {6, []string{"`export`: nothing has been indexed", "`export`, `prune --exported`: the database goes up to", "`export`: no manifest names"}},

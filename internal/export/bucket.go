@@ -283,6 +283,13 @@ func (b *bucket) failed(what, name string, err error) error {
 			What: fmt.Sprintf("the certificate of the object store can't be accepted, to %s %s", what, object), Err: err,
 			Do: "name the store in AWS_ENDPOINT_URL as its certificate does; if its authority is your own, give that one's certificate by SSL_CERT_FILE; see also this machine's clock",
 		}
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return &ledger.Problem{
+			What: fmt.Sprintf("the object store does not speak TLS, to %s %s", what, object), Err: err,
+			Do: "write http:// in AWS_ENDPOINT_URL, if nothing else is wrong with it",
+		}
+	case strings.HasPrefix(answer.Code, "400 "): // the status, in the place of a code of S3's
+		do = "write https:// in AWS_ENDPOINT_URL if the store speaks TLS, and see that it is the address of an object store"
 	case answer.Code == minio.NoSuchKey:
 		return fmt.Errorf("%s %s: %w", what, object, fs.ErrNotExist)
 	case answer.Code == minio.NoSuchBucket || answer.Code == minio.InvalidBucketName:

@@ -336,6 +336,30 @@ func TestACertificateOfAnObjectStore(t *testing.T) {
 	require.Contains(t, problem.Do, "SSL_CERT_FILE")
 }
 
+// A store that speaks TLS where it is named without, or the other way round, is no store that does not answer for a while.
+func TestAnObjectStoreOfTheOtherScheme(t *testing.T) {
+	t.Parallel()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	for endpoint, do := range map[string]string{
+		strings.Replace(plain.URL, "http:", "https:", 1):  "write http:// in AWS_ENDPOINT_URL",
+		strings.Replace(secure.URL, "https:", "http:", 1): "write https:// in AWS_ENDPOINT_URL",
+	} {
+		environ := map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+		b, err := openBucket("s3://there/x", func(key string) string { return environ[key] })
+		require.NoError(t, err)
+		_, err = b.List(t.Context())
+		var problem *ledger.Problem
+		require.ErrorAs(t, err, &problem)
+		require.Contains(t, problem.What, "s3://there/x")
+		require.Contains(t, problem.Do, do)
+	}
+}
+
 // Without keys they are those of a role, which are fetched again when they expire.
 func TestCredentialsOfARole(t *testing.T) {
 	var fetched atomic.Int64
