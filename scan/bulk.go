@@ -28,6 +28,8 @@ const (
 
 	// beginning is the earliest time of a service's first folder.
 	beginning = "0001-01-01T00:00:00Z"
+	// unfinished begins the name of a file that is not complete.
+	unfinished = ".part-"
 	// maxObject is the largest bulk file that is downloaded, in bytes: services make them of about 128 MiB.
 	maxObject     = 1 << 30
 	objectTimeout = time.Hour
@@ -109,6 +111,9 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo
 		return fmt.Errorf("list the bulk files: %w", err)
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return filesProblem(err)
+	}
+	if err := removeUnfinished(folder); err != nil {
 		return filesProblem(err)
 	}
 	list, err := readList(folder)
@@ -299,9 +304,26 @@ func (u *Updates) downloadOnce(ctx context.Context, folder, key string, sum dige
 	return writeFile(to, a.Body)
 }
 
+// removeUnfinished removes what a killed download left. Another process may be writing the newer ones.
+func removeUnfinished(folder string) error {
+	return filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !strings.HasPrefix(entry.Name(), unfinished) {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && time.Since(info.ModTime()) > objectTimeout {
+			err = os.Remove(path)
+		}
+		if errors.Is(err, os.ErrNotExist) { // it was finished meanwhile
+			return nil
+		}
+		return err
+	})
+}
+
 // writeFile writes a file that gets its name when it is complete.
 func writeFile(to string, content []byte) error {
-	part, err := os.CreateTemp(filepath.Dir(to), ".part-*")
+	part, err := os.CreateTemp(filepath.Dir(to), unfinished+"*")
 	if err != nil {
 		return filesProblem(err)
 	}

@@ -371,7 +371,20 @@ func TestBulkFilesAreDownloaded(t *testing.T) {
 	require.Equal(t, all[19], f.End())
 	s.requests()
 	served.Store(int32(len(b.keys)))
+	left := map[string]time.Duration{filepath.Join(folder, ".part-1"): 2 * objectTimeout, filepath.Join(folder, filepath.Dir(b.keys[0]), ".part-2"): 2 * objectTimeout,
+		filepath.Join(folder, ".part-3"): 0}
+	for name, age := range left {
+		require.NoError(t, os.WriteFile(name, []byte("cut"), 0o600))
+		require.NoError(t, os.Chtimes(name, time.Time{}, time.Now().Add(-age)))
+	}
 	require.NoError(t, download())
+	for name, age := range left {
+		if age == 0 { // another process may be writing it
+			require.FileExists(t, name)
+		} else {
+			require.NoFileExists(t, name)
+		}
+	}
 	var downloads int
 	for _, asked := range s.requests() {
 		if body, ok := strings.CutPrefix(asked, "POST "+pathBulkUpdates+" "); ok {
