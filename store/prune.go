@@ -29,7 +29,7 @@ const (
 
 // Prune removes everything of the updates up to an offset except the contracts that were active there, and makes the offset the floor of history
 // and state: the database is as if indexing had begun with a snapshot there. All of it is one transaction, so nothing has to be continued or
-// cleaned up after a failure. Readers and the leader of the updates wait only for its last part.
+// cleaned up after a failure. Readers and the leader of the updates wait only for its last part. Then the planner's statistics forget what went.
 //
 // First it makes carried rows of the contracts that were active, as of a snapshot. A partition with offsets on both sides of the floor is replaced
 // by a copy of the rows that stay. They are copied up to the watermark beforehand, so that little is left to be copied in the last part, which drops
@@ -49,6 +49,7 @@ func (l *BackfillWriter) PruneExported(ctx context.Context, floor, compared ledg
 }
 
 func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context, pgx.Tx) error) error {
+	var pruned bool
 	err := l.term.WriteWithin(ctx, leadership.LongTimeout, func(ctx context.Context, tx pgx.Tx) error {
 		resets, err := l.store.db.Queries.PruneResets(ctx, tx)
 		if err != nil {
@@ -62,12 +63,29 @@ func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse 
 			return err
 		}
 		p := pruning{leader: l, tx: tx, floor: int64(floor), from: int64(extent.HistoryFloor), copied: int64(extent.Watermark), resets: resets, refuse: refuse}
+		pruned = true
 		return p.run(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("prune up to offset %d: %w", floor, session.Refused(err))
 	}
+	if pruned {
+		l.forgetStatistics(ctx)
+	}
 	return nil
+}
+
+// forgetStatistics takes the values of what was pruned out of the planner's statistics. What was pruned stays so if that fails.
+func (l *BackfillWriter) forgetStatistics(ctx context.Context) {
+	var names []string
+	for _, table := range tables.All() {
+		if table.Pruned || table.Family == tables.Snapshot {
+			names = append(names, table.Name)
+		}
+	}
+	if err := pg.Analyze(ctx, l.term.Pool, l.store.db.Config.Schemas.Tables, names); err != nil {
+		l.store.db.Config.Logger.WarnContext(ctx, "the planner's statistics may have values of what was pruned until the next ANALYZE", "error", err.Error())
+	}
 }
 
 // pruning is a running Prune.

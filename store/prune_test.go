@@ -404,6 +404,40 @@ func TestPruningThatEndsEarly(t *testing.T) {
 	require.Equal(t, fmt.Sprint(w.at[1], " ", w.at[1]), d.Floors())
 }
 
+// The planner's statistics have values of rows: of what went none is left in them, of events as of carried rows.
+func TestStatisticsForgetWhatWasPruned(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	l := d.started()
+	var updates []ledger.Update
+	for n := range ledger.Offset(12) { // one contract after the other, each archived six updates later
+		u := storetest.NewUpdate(n+1, "sync::1")
+		created := storetest.Creation(0, fmt.Sprint("contract-", n))
+		created.Argument = ledger.JSON(fmt.Sprintf(`{"a": "said of %d"}`, n))
+		u.Created = []ledger.CreatedEvent{created}
+		if n >= 6 {
+			u.Archived = []ledger.ArchivedEvent{storetest.Archival(1, fmt.Sprint("contract-", n-6))}
+		}
+		updates = append(updates, u)
+	}
+	d.append(l, 0, updates...)
+	said := func() []string {
+		return d.Rows(`SELECT DISTINCT v FROM pg_stats s, unnest(coalesce(s.histogram_bounds::text::text[], '{}') || coalesce(s.most_common_vals::text::text[], '{}')) v
+			WHERE s.schemaname = 'indexer' AND s.attname = 'payload' ORDER BY 1`)
+	}
+	stored := func() []string {
+		return d.Rows("SELECT payload::text FROM indexer.created UNION SELECT payload::text FROM indexer.carried_created ORDER BY 1")
+	}
+	d.Exec("ANALYZE")
+	require.Len(t, said(), 12)
+	d.prune(4)
+	require.Subset(t, stored(), said())
+	d.Exec("ANALYZE")
+	d.prune(8)
+	require.Len(t, stored(), 10)
+	require.Equal(t, stored(), said())
+}
+
 // A contract whose creation goes, although it was not active, and that has events that stay, is looked up.
 func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
 	t.Parallel()

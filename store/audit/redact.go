@@ -206,19 +206,7 @@ func (r *Repairer) vacuum(ctx context.Context, names []string) (done []string, e
 		}
 		done = append(done, name)
 	}
-	// A table with partitions has statistics of its own, of all of them, only where somebody asked for them.
-	whole, err := pg.Column[string](ctx, r.term.Pool,
-		"SELECT DISTINCT tablename::text FROM pg_catalog.pg_stats WHERE schemaname = $1 AND inherited AND tablename = ANY ($2::text[])",
-		r.stored.db.Config.Schemas.Tables, tables.Names(redactable()))
-	if err != nil {
-		return done, fmt.Errorf("read which statistics there are: %w", err)
-	}
-	for _, name := range whole {
-		if _, err := r.term.Pool.Exec(ctx, "ANALYZE "+name); err != nil {
-			return done, fmt.Errorf("ANALYZE %s: %w", name, err)
-		}
-	}
-	return done, nil
+	return done, pg.Analyze(ctx, r.term.Pool, r.stored.db.Config.Schemas.Tables, tables.Names(redactable()))
 }
 
 func (r *RedactionReport) add(relation string, rows int64) {

@@ -74,6 +74,27 @@ func Column[T any](ctx context.Context, db Queryer, sql string, args ...any) ([]
 	return pgx.CollectRows(rows, pgx.RowTo[T])
 }
 
+// Pool is a pool, or a connection that is in no transaction.
+type Pool interface {
+	Queryer
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Analyze renews the planner's statistics of those of the tables that have some of their own, which hold values of rows that are gone. A table with
+// partitions has them only where somebody asked for them: nothing else renews these.
+func Analyze(ctx context.Context, db Pool, schema string, tables []string) error {
+	names, err := Column[string](ctx, db, "SELECT DISTINCT tablename::text FROM pg_catalog.pg_stats WHERE schemaname = $1 AND tablename = ANY ($2::text[])", schema, tables)
+	if err != nil {
+		return fmt.Errorf("read which statistics there are: %w", err)
+	}
+	for _, name := range names {
+		if _, err := db.Exec(ctx, "ANALYZE "+name); err != nil {
+			return fmt.Errorf("ANALYZE %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // Each reads the rows of a query one after the other: it stores the columns of one in the variables that into points to, and calls row.
 func Each(ctx context.Context, db Queryer, sql string, args, into []any, row func() error) error {
 	rows, err := db.Query(ctx, sql, args...)
