@@ -62,15 +62,16 @@ COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an o
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 
--- A creation by a transaction is the only one of its contract. Other creation events count if none precedes them.
+-- A creation by a transaction is the only one of its contract. Other creation events count if none precedes them. "+ 0" has PostgreSQL find a
+-- contract's events by its id: by offset, which it prefers where nothing was analyzed yet, it would read all events for each contract.
 CREATE VIEW ledger.contracts AS
 SELECT c.contract_id, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, c.payload, c.contract_key, c.contract_key_hash,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.signatories_ref) AS signatories,
        (SELECT p.parties FROM party_lists p WHERE p.party_list_ref = c.observers_ref) AS observers, c.created_at, c.origin,
        c.ledger_offset AS first_offset, c.node_id AS first_node_id,
-       coalesce((SELECT min(a.ledger_offset) FROM archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset <= (SELECT ledger.latest_offset())),
-                (SELECT min(e.ledger_offset) FROM exercised e
-                 WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset <= (SELECT ledger.latest_offset()))) AS archived_offset,
+       coalesce((SELECT min(a.ledger_offset + 0) FROM archived a WHERE a.contract_id = c.contract_id AND a.ledger_offset + 0 <= (SELECT ledger.latest_offset())),
+                (SELECT min(e.ledger_offset + 0) FROM exercised e
+                 WHERE e.contract_id = c.contract_id AND e.consuming AND e.ledger_offset + 0 <= (SELECT ledger.latest_offset()))) AS archived_offset,
        ARRAY(SELECT s.synchronizer_id FROM active_contracts a JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref
              WHERE a.contract_id = c.contract_id AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
              ORDER BY a.activated_offset, a.activated_node_id) AS synchronizer_ids
@@ -87,7 +88,7 @@ LEFT JOIN templates t ON t.template_ref = c.template_ref
 WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
   AND (c.origin = 'transaction' OR NOT EXISTS (
       SELECT FROM creations f
-      WHERE f.contract_id = c.contract_id AND (f.ledger_offset < c.ledger_offset OR f.ledger_offset = c.ledger_offset AND f.node_id < c.node_id)));
+      WHERE f.contract_id = c.contract_id AND (f.ledger_offset + 0 < c.ledger_offset OR f.ledger_offset + 0 = c.ledger_offset AND f.node_id < c.node_id)));
 
 COMMENT ON VIEW ledger.contracts IS 'One row per contract that was created, assigned, or read from a snapshot: a join by contract_id doubles no rows. The row of a reassigned contract is its first creation event. Contracts that were only exercised or archived here have no row: see ledger.looked_up_contracts.';
 COMMENT ON COLUMN ledger.contracts.contract_id IS 'The contract. Unique. Indexed.';

@@ -96,9 +96,9 @@ func TestUpdateIDsOfEventIDs(t *testing.T) {
 	}
 }
 
-// The events of what an update archives or moves are searched by contract, also where nothing was analyzed yet: reading all events before it
-// for each one would take hours right after catching up.
-func TestMovementsFindEventsByContract(t *testing.T) {
+// The events of a contract are searched by its id, also where nothing was analyzed yet: reading all events before it for each one would take
+// hours right after catching up.
+func TestEventsAreFoundByContract(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	d := newDatabase(t)
@@ -110,12 +110,20 @@ func TestMovementsFindEventsByContract(t *testing.T) {
 		require.Contains(t, plan, "created_p0_contract_id_idx", relation)
 		require.NotRegexp(t, `using created_p0_pkey on .*\n +Filter`, plan, relation)
 	}
-	plan := d.plan("(ANALYZE, BUFFERS) SELECT indexer.active_before('c' || n, 39999, 0) FROM generate_series(39000, 39199) n")
-	read := regexp.MustCompile(`Buffers: shared hit=(\d+)`).FindStringSubmatch(plan)
-	require.Len(t, read, 2, plan)
-	pages, err := strconv.Atoi(read[1])
-	require.NoError(t, err)
-	require.Less(t, pages, 200*40, "the index of all offsets has 80 pages and more")
+	d.Exec(`INSERT INTO indexer.archived (ledger_offset, node_id, contract_id, template_ref)
+		SELECT n, 1, 'c' || n, 1 FROM generate_series(5, 39999) n`)
+	for _, query := range []string{
+		"SELECT indexer.active_before('c' || n, 39999, 0) FROM generate_series(39000, 39199) n",
+		"SELECT FROM indexer.missing_lookups(39799, 39999)",
+		"SELECT archived_offset FROM ledger.contracts WHERE contract_id = ANY (ARRAY(SELECT 'c' || n FROM generate_series(39000, 39199) n))",
+	} {
+		plan := d.plan("(ANALYZE, BUFFERS) " + query)
+		read := regexp.MustCompile(`Buffers: shared hit=(\d+)`).FindStringSubmatch(plan)
+		require.Len(t, read, 2, plan)
+		pages, err := strconv.Atoi(read[1])
+		require.NoError(t, err)
+		require.Less(t, pages, 200*40, "the index of all offsets has 80 pages and more: %s", plan)
+	}
 }
 
 // What has ended is looked up for each update that is asked for: reading all of it would take the longer the more there is.
