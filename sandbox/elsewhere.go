@@ -248,7 +248,7 @@ func (g *generator) spendElsewhere(t *tx, kind movementKind, form form, template
 	case kind == moveTraffic:
 		g.makeElsewhere(t, templateMemberTraffic, d.sent[0], owner)
 	}
-	if d.change > 0 && inputs != nil {
+	if d.change > 0 && (inputs != nil || kind == moveCollect) {
 		g.amuletElsewhere(t, d.change, owner)
 	}
 	if kind == moveApproval {
