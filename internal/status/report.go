@@ -3,6 +3,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -177,6 +178,18 @@ func newVerified(from store.Status) *Verified {
 		v.Behind = new(from.Watermark - v.Offset)
 	}
 	return v
+}
+
+// TaskFails reports whether a background task failed when it last ran. What a stream itself failed with is not one.
+func (r *Report) TaskFails() bool {
+	tasks := []*Task{r.Lookups.Task, r.Packages.Task, r.Packages.Types}
+	for _, s := range r.Streams {
+		tasks = append(tasks, s.Pruning)
+	}
+	if v := r.Verified; v != nil {
+		tasks = append(tasks, v.Updates, v.HistoryTask)
+	}
+	return slices.ContainsFunc(tasks, func(t *Task) bool { return t != nil && t.Failing })
 }
 
 // taskOf returns the state of a task; nil if it has not run yet.

@@ -87,6 +87,26 @@ func TestPage(t *testing.T) {
 	require.Len(t, d.Notices, 2)
 }
 
+// All is well if no background task fails either, of whichever ledger.
+func TestTheStateOfTheProcess(t *testing.T) {
+	t.Parallel()
+	failing := &status.Task{Failing: true}
+	leads := []StreamData{{State: admin.Leads, Ready: true}}
+	for want, report := range map[string]*status.Report{
+		"good all is well":             {Streams: []status.Stream{{Pruning: &status.Task{}}}, Verified: &status.Verified{}},
+		"warn a background task fails": {Streams: []status.Stream{{Pruning: failing}}},
+	} {
+		got := overall(Data{Ledgers: []LedgerData{{Process: leads, Report: &status.Report{}}, {Process: leads, Report: report}}})
+		require.Equal(t, want, got.Kind+" "+got.Text)
+	}
+	for _, report := range []status.Report{
+		{Lookups: status.Lookups{Task: failing}}, {Packages: status.Packages{Task: failing}}, {Packages: status.Packages{Types: failing}},
+		{Verified: &status.Verified{Updates: failing}}, {Verified: &status.Verified{HistoryTask: failing}},
+	} {
+		require.True(t, report.TaskFails())
+	}
+}
+
 // Parties have no names on the page, so that a line for each would say nothing.
 func TestHostingIsOneFact(t *testing.T) {
 	t.Parallel()

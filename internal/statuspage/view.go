@@ -114,7 +114,7 @@ func render(d Data, refresh bool) ([]byte, error) {
 
 // overall is the state of the whole process in a word.
 func overall(d Data) badge {
-	waits := false
+	waits, fails := false, false
 	for _, l := range d.Ledgers {
 		for _, s := range l.Process {
 			if s.State == admin.Failed {
@@ -128,9 +128,13 @@ func overall(d Data) badge {
 		if l.Verified != nil && l.Verified.Different > 0 {
 			return badge{"stored rows differ from the ledger", "bad"}
 		}
+		fails = fails || l.TaskFails()
 	}
-	if waits {
+	switch {
+	case waits:
 		return badge{"waiting", "warn"}
+	case fails:
+		return badge{"a background task fails", "warn"}
 	}
 	return badge{"all is well", "good"}
 }
