@@ -2,7 +2,6 @@ package jsonhttp
 
 import (
 	"bufio"
-	"cmp"
 	"io"
 	"net"
 	"net/http"
@@ -107,8 +106,10 @@ func TestAnEndedConnectionIsTold(t *testing.T) {
 	ask := func() error {
 		kept := make(chan error, 1)
 		trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{PutIdleConn: func(err error) { kept <- err }})
-		_, err := c.Do(trace, Request{Body: struct{}{}, MaxBytes: 10, SilenceTimeout: AnswerTimeout})
-		return cmp.Or(err, <-kept)
+		if _, err := c.Do(trace, Request{Body: struct{}{}, MaxBytes: 10, SilenceTimeout: AnswerTimeout}); err != nil {
+			return err // the connection is not kept
+		}
+		return <-kept
 	}
 	var group errgroup.Group
 	group.Go(ask)
