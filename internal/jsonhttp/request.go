@@ -33,7 +33,7 @@ type Request struct {
 	AnswerTimeout time.Duration
 	LongPoll      bool // the server waits for news; see Config.MaxRequests
 	Binary        bool // the answer is bytes, of type application/octet-stream, and not JSON
-	// Changes says that the request changes something at the server. Others are sent again, at once and on a new connection,
+	// Changes says that the request changes something at the server. Others are sent again, at once and over another connection,
 	// where the server closed a kept connection before it answered anything.
 	Changes bool
 }
