@@ -143,7 +143,7 @@ func (x *indexer) prune(ctx context.Context, from string) error {
 		return err
 	}
 	if worthwhile(plan) {
-		if plan, held, err = p.plan(ctx); err == nil {
+		if plan, held, err = p.plan(ctx); err == nil && worthwhile(plan) { // the files may be others by now
 			err = x.pruneNow(ctx, &p, plan, held)
 		}
 		if err != nil {
