@@ -304,17 +304,17 @@ func (u *Updates) downloadOnce(ctx context.Context, folder, key string, sum dige
 	return writeFile(to, a.Body)
 }
 
-// removeUnfinished removes what a killed download left. Another process may be writing the newer ones.
+// removeUnfinished removes what a killed download left, where it may: a folder can have one of others, such as lost+found. Another process may be
+// writing the newer ones.
 func removeUnfinished(folder string) error {
 	return filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
-		if err != nil || !strings.HasPrefix(entry.Name(), unfinished) {
-			return err
+		if err == nil && strings.HasPrefix(entry.Name(), unfinished) && !entry.IsDir() {
+			var info os.FileInfo
+			if info, err = entry.Info(); err == nil && time.Since(info.ModTime()) > objectTimeout {
+				err = os.Remove(path)
+			}
 		}
-		info, err := entry.Info()
-		if err == nil && time.Since(info.ModTime()) > objectTimeout {
-			err = os.Remove(path)
-		}
-		if errors.Is(err, os.ErrNotExist) { // it was finished meanwhile
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) { // of others, or finished meanwhile
 			return nil
 		}
 		return err

@@ -321,6 +321,19 @@ func TestDaysWithoutUpdates(t *testing.T) {
 	require.Contains(t, refused(t, err), "some are missing: those of the folder that begins at 2026-01-01T00:00:00Z", "nothing is noted")
 }
 
+// A folder may be the root of a file system, which has a folder that only its administrator can read, and have files of others.
+func TestBulkFilesBesideWhatIsOfOthers(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	others := filepath.Join(folder, "lost+found")
+	require.NoError(t, os.Mkdir(others, 0o000)) // root can read it all the same
+	require.NoError(t, os.MkdirAll(filepath.Join(folder, ".part-of-others", "full"), 0o700))
+	old := time.Now().Add(-2 * objectTimeout)
+	require.NoError(t, os.Chtimes(filepath.Join(folder, ".part-of-others"), old, old))
+	require.NoError(t, removeUnfinished(folder))
+	require.DirExists(t, filepath.Join(folder, ".part-of-others", "full"))
+}
+
 // Files are downloaded once, from the service itself and nowhere else, and a digest that is wrong, or changes, leaves nothing behind.
 func TestBulkFilesAreDownloaded(t *testing.T) {
 	t.Parallel()
