@@ -272,7 +272,7 @@ func TestRulesOfMovements(t *testing.T) {
 			SELECT DISTINCT ON (p.party, s.instrument) p.party, s.instrument, s.balance, ledger.balance_at_offset(p.party, s.instrument, $1) AS held
 			FROM (SELECT DISTINCT party FROM ledger.token_events) p CROSS JOIN LATERAL ledger.party_statement(p.party, 0, $1) s
 			ORDER BY p.party, s.instrument, s.ledger_offset DESC, s.node_id DESC) x
-		WHERE x.balance <> x.held`, len(movementRules)))
+		WHERE x.balance IS DISTINCT FROM x.held`, len(movementRules)))
 	require.Equal(t, []string{
 		"i1 i1 continued TransferInstruction_Update i4 7 8 rent", "i2 i2 withdrawn TransferInstruction_Withdraw 7 9 rent", "i3 i3 archived 7 8 rent",
 		"i4 i1 completed TransferInstruction_Accept 8 9 rent", "i6 i6 pending 17 rent",

@@ -151,7 +151,7 @@ func requireMovementsAddUp(t *testing.T, database string, l *sandbox.Ledger) {
 			SELECT DISTINCT ON (party, instrument_admin, instrument) * FROM statement
 			ORDER BY party, instrument_admin, instrument, ledger_offset DESC, node_id DESC)
 		SELECT 'ends at ' || balance || ' ' || instrument FROM last
-		WHERE balance <> ledger.balance_at_offset(party, instrument, $3, instrument_admin)
+		WHERE balance IS DISTINCT FROM ledger.balance_at_offset(party, instrument, $3, instrument_admin)
 			AND NOT EXISTS (SELECT FROM ledger.holdings h JOIN ledger.archived_events a USING (contract_id) WHERE h.owner = last.party)
 		UNION ALL SELECT 'does not add up at ' || ledger_offset FROM statement WHERE amount <> transferred + minted - burned + unexplained OR minted * burned <> 0
 		UNION ALL SELECT 'has no fees' WHERE NOT EXISTS (SELECT FROM statement WHERE label = 'TransferOut' AND burned > 0)`,
