@@ -39,15 +39,15 @@ WHERE e.ledger_offset <= to_inclusive AND e.acs_delta IS NOT FALSE;
 END;
 COMMENT ON FUNCTION lookup_events(bigint) IS 'The events up to an offset whose contract should have a creation before them.';
 
--- "+ 0" has PostgreSQL find a contract's creation by its id: by offset as well, which it prefers where nothing was analyzed yet, it would read
--- the index of all offsets for each event.
+-- "+ 0" has PostgreSQL find a contract's creation by its id: by a range of offsets as well, which it prefers where nothing was analyzed yet, it would
+-- read the index of all offsets for each event. Without it where the range begins, what pruning drops is not read.
 CREATE FUNCTION missing_lookups(from_exclusive bigint, to_inclusive bigint, created_after bigint DEFAULT -1) RETURNS TABLE (contract_id text, ledger_offset bigint, node_id integer)
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 SELECT DISTINCT ON (k.contract_id COLLATE "C") k.contract_id, k.ledger_offset, k.node_id
 FROM lookup_events(to_inclusive) k
 WHERE k.ledger_offset > from_exclusive
-  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset + 0 <= to_inclusive AND c.ledger_offset + 0 > created_after)
+  AND NOT EXISTS (SELECT FROM created c WHERE c.contract_id = k.contract_id AND c.ledger_offset + 0 <= to_inclusive AND c.ledger_offset > created_after)
   AND NOT EXISTS (SELECT FROM shown_created c WHERE c.contract_id = k.contract_id)
   AND NOT EXISTS (SELECT FROM lookups l WHERE l.contract_id = k.contract_id)
 ORDER BY k.contract_id COLLATE "C", k.ledger_offset, k.node_id;

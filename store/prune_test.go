@@ -438,6 +438,19 @@ func TestStatisticsForgetWhatWasPruned(t *testing.T) {
 	require.Equal(t, stored(), said())
 }
 
+// Which contracts lose their creation is told by the creations that stay: those that go, which can be nearly all, are not read.
+func TestLookUpsAfterPruningReadWhatStays(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	later := storetest.OneCreation(4, 1_500_000)
+	later[0].Updates[0].Archived = []ledger.ArchivedEvent{storetest.Archival(1, "contract-4")}
+	require.NoError(t, d.started().Append(t.Context(), storetest.Scope, slices.Concat(storetest.EveryKind(0), later)))
+	plan := d.plan("SELECT FROM indexer.lookups_after_pruning(1000000, 1500000, 1000000)")
+	require.Contains(t, plan, "created_p1000000")
+	require.NotRegexp(t, ` created_p0\b`, plan)
+}
+
 // A contract whose creation goes, although it was not active, and that has events that stay, is looked up.
 func TestWhatLosesItsCreationIsLookedUp(t *testing.T) {
 	t.Parallel()
