@@ -16,7 +16,7 @@ type UpdateSource interface {
 	ReadUpdatesWithin(ctx context.Context, after, to ledger.Offset, maxBytes int64) (ledger.Page, error)
 	// TailUpdates waits for updates after an offset: until limit elements came (full), or none came for the time idle.
 	TailUpdates(ctx context.Context, after ledger.Offset, limit int, idle time.Duration) (page ledger.Page, full bool, err error)
-	// Changes counts how often another server may have begun to answer, such as with each new connection, or when one ended. It grows before the
+	// Changes counts how often another server may have begun to answer, such as with each new connection, or when one ended with a request on it. It grows before the
 	// first answer of the other server is returned.
 	Changes() int64
 }

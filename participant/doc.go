@@ -8,7 +8,7 @@
 // Servers of different versions offer different paths. Discover finds those that exist, and the best of them is used.
 // The package guarantees that a Page is complete for the range it names, whatever the server's limits are, and
 // that a page of a snapshot reports correctly whether more follows. Once Discover has found the participant's id, an
-// answer after a connection was made, or has ended, is used only after the id was checked again.
+// answer after a connection was made, or has ended with a request on it, is used only after the id was checked again.
 //
 // It does not retry: a failed request is an *Error, which may be tried again, or wraps a *ledger.Problem or
 // *ledger.Bug, which may not; verdict.go decides. There are two exceptions. A size that the server refuses is halved and

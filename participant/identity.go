@@ -13,7 +13,7 @@ func (c *Client) connectionChanged() {
 	c.changes.Add(1)
 }
 
-// Changes counts the events after which another server may answer: each new connection, each end of one, and each request without a
+// Changes counts the events after which another server may answer: each new connection, each end of one with a request on it, and each request without a
 // usable answer. It grows before the other server's first answer is returned.
 func (c *Client) Changes() int64 { return c.changes.Load() }
 
@@ -26,7 +26,7 @@ func (c *Client) lockDiscovery(ctx context.Context) error {
 }
 
 // checkIdentity checks that the last answer came from the participant that was found first. It asks for the id only after
-// a new connection, the end of one, or a request without a usable answer. A server that does not (or no longer) return its id passes.
+// a new connection, the end of one with a request on it, or a request without a usable answer. A server that does not (or no longer) return its id passes.
 //
 // Errors: a *ledger.Problem where another participant answers now.
 func (c *Client) checkIdentity(ctx context.Context) error {

@@ -80,7 +80,7 @@ type updatesPageRequest struct {
 // Pages too are requested by offsets, not by page token: a token would force one sequence and one server on all reads of
 // a range.
 //
-// After a new connection, or the end of one, the participant's id is checked. If another participant answered, the page is dropped and the
+// After a new connection, or the end of one with a request on it, the participant's id is checked. If another participant answered, the page is dropped and the
 // error is a *ledger.Problem.
 //
 // Errors: a *ledger.Problem where the updates are pruned, after is above the ledger end, a right or a name is missing, or

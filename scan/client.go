@@ -71,7 +71,7 @@ func (c *Client) WasThere() {
 }
 
 // otherMayAnswer notes that from now on another server may answer: after a request without a usable answer, with a new connection, or when one
-// has ended.
+// has ended with a request on it.
 func (c *Client) otherMayAnswer() { c.changes.Add(1) }
 
 // Close closes idle connections and cancels a token request in flight.

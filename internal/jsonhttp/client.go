@@ -5,6 +5,7 @@ package jsonhttp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -44,7 +45,7 @@ type Dialect struct {
 	Base    string            // what its URL is the base of, for errors: the participant's JSON API
 	Refused func(Answer) bool // reports whether an answer other than 200 asks for another token
 	// OtherMayAnswer, if set, is called when another server may answer from now on: for each new connection, before its first request, and
-	// for each one that has ended, before what was asked over it is asked again over another.
+	// for each one that ends without an answer, before what was asked over it is asked again over another.
 	OtherMayAnswer func()
 }
 
@@ -90,7 +91,7 @@ func New(cfg Config, server Dialect) (*Client, error) {
 					return conn, err
 				}
 				server.OtherMayAnswer()
-				return &watched{conn, sync.OnceFunc(server.OtherMayAnswer)}, nil
+				return &watched{Conn: conn, ended: sync.OnceFunc(server.OtherMayAnswer)}, nil
 			},
 			TLSHandshakeTimeout:    10 * time.Second,
 			MaxResponseHeaderBytes: maxHeader,
@@ -104,16 +105,35 @@ func New(cfg Config, server Dialect) (*Client, error) {
 	}}, nil
 }
 
-// watched is a connection that tells when it ends. The transport closes it before it sends a request again, which it does over another kept
-// connection if there is one: no connection is new then, and no request fails.
+// watched is a connection that tells when it ends with a request that nothing was answered to. The transport may send that one again, over
+// another kept connection if there is one: no connection is new then, and no request fails. The end of an idle connection says nothing.
 type watched struct {
 	net.Conn
+	waits atomic.Bool // something was sent since the last byte came
 	ended func()
 }
 
-func (w *watched) Close() error {
-	w.ended()
-	return w.Conn.Close()
+func (w *watched) Write(p []byte) (int, error) {
+	w.waits.Store(true)
+	n, err := w.Conn.Write(p)
+	w.failed(err)
+	return n, err
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.waits.Store(false)
+	}
+	w.failed(err)
+	return n, err
+}
+
+// failed tells of an error that came before the transport closes the connection, and so before it sends anything again.
+func (w *watched) failed(err error) {
+	if err != nil && w.waits.Load() && !errors.Is(err, net.ErrClosed) {
+		w.ended()
+	}
 }
 
 // Logger returns what the client logs to.

@@ -121,3 +121,52 @@ func TestAnEndedConnectionIsTold(t *testing.T) {
 	require.EqualValues(t, 4, requests.Load(), "it was sent again")
 	require.EqualValues(t, 3, told.Load(), "before the answer is returned")
 }
+
+// A connection that ends while it is idle leads to nothing that is sent again.
+func TestWhichEndsAreTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		told  bool
+		until func(t *testing.T, mine *watched, other net.Conn)
+	}{
+		"idle":     {false, func(*testing.T, *watched, net.Conn) {}},
+		"asked":    {true, func(t *testing.T, mine *watched, other net.Conn) { sends(t, mine, other) }},
+		"answered": {false, func(t *testing.T, mine *watched, other net.Conn) { sends(t, mine, other); sends(t, other, mine) }},
+		"asked anew": {true, func(t *testing.T, mine *watched, other net.Conn) {
+			sends(t, mine, other)
+			sends(t, other, mine)
+			sends(t, mine, other)
+		}},
+		"closed by us": {false, func(t *testing.T, mine *watched, other net.Conn) {
+			sends(t, mine, other)
+			require.NoError(t, mine.Close())
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer func() { require.NoError(t, listener.Close()) }()
+			conn, err := net.Dial("tcp", listener.Addr().String())
+			require.NoError(t, err)
+			defer func() { _ = conn.Close() }() // was closed where we end it
+			other, err := listener.Accept()
+			require.NoError(t, err)
+			told := false
+			mine := &watched{Conn: conn, ended: func() { told = true }}
+			c.until(t, mine, other)
+			require.NoError(t, other.Close())
+			_, err = mine.Read(make([]byte, 1))
+			require.Error(t, err)
+			require.Equal(t, c.told, told)
+		})
+	}
+}
+
+func sends(t *testing.T, from, to net.Conn) {
+	t.Helper()
+	_, err := from.Write([]byte("?"))
+	require.NoError(t, err)
+	_, err = to.Read(make([]byte, 1))
+	require.NoError(t, err)
+}
