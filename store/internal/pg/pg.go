@@ -80,8 +80,8 @@ type Pool interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Analyze renews the planner's statistics of those of the tables that have some of their own, which hold values of rows that are gone. A table with
-// partitions has them only where somebody asked for them: nothing else renews these.
+// Analyze renews the planner's statistics of those of the tables that have some: they hold values of rows that are gone. A table with partitions
+// has its own only where somebody asked for them, and nothing else renews these.
 func Analyze(ctx context.Context, db Pool, schema string, tables []string) error {
 	names, err := Column[string](ctx, db, "SELECT DISTINCT tablename::text FROM pg_catalog.pg_stats WHERE schemaname = $1 AND tablename = ANY ($2::text[])", schema, tables)
 	if err != nil {
