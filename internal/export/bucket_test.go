@@ -326,14 +326,20 @@ func TestACertificateOfAnObjectStore(t *testing.T) {
 	store.Config.ErrorLog = log.New(io.Discard, "", 0)
 	store.StartTLS()
 	defer store.Close()
-	environ := map[string]string{"AWS_ENDPOINT_URL": store.URL, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+	requireUnlisted(t, store.URL, "SSL_CERT_FILE")
+}
+
+// requireUnlisted requires that a bucket of a store can't be listed, with an error that names the bucket and says what to do.
+func requireUnlisted(t *testing.T, endpoint, do string) {
+	t.Helper()
+	environ := map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
 	b, err := openBucket("s3://there/x", func(key string) string { return environ[key] })
 	require.NoError(t, err)
 	_, err = b.List(t.Context())
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.Contains(t, problem.What, "s3://there/x")
-	require.Contains(t, problem.Do, "SSL_CERT_FILE")
+	require.Contains(t, problem.Do, do)
 }
 
 // A store that speaks TLS where it is named without, or the other way round, is no store that does not answer for a while.
@@ -345,19 +351,8 @@ func TestAnObjectStoreOfTheOtherScheme(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
 	defer secure.Close()
-	for endpoint, do := range map[string]string{
-		strings.Replace(plain.URL, "http:", "https:", 1):  "write http:// in AWS_ENDPOINT_URL",
-		strings.Replace(secure.URL, "https:", "http:", 1): "write https:// in AWS_ENDPOINT_URL",
-	} {
-		environ := map[string]string{"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
-		b, err := openBucket("s3://there/x", func(key string) string { return environ[key] })
-		require.NoError(t, err)
-		_, err = b.List(t.Context())
-		var problem *ledger.Problem
-		require.ErrorAs(t, err, &problem)
-		require.Contains(t, problem.What, "s3://there/x")
-		require.Contains(t, problem.Do, do)
-	}
+	requireUnlisted(t, strings.Replace(plain.URL, "http:", "https:", 1), "write http:// in AWS_ENDPOINT_URL")
+	requireUnlisted(t, strings.Replace(secure.URL, "https:", "http:", 1), "write https:// in AWS_ENDPOINT_URL")
 }
 
 // Without keys they are those of a role, which are fetched again when they expire.
