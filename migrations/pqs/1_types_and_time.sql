@@ -214,6 +214,16 @@ CREATE OR REPLACE FUNCTION pqs.__likeness(name text, known text) RETURNS numeric
 RETURN (SELECT coalesce(avg((strpos(lower(known), lower(substr(name, i, 2))) > 0)::integer), 0) FROM generate_series(1, least(length(name), 100) - 1) i);
 COMMENT ON FUNCTION pqs.__likeness(text, text) IS 'How much one name is like another: how many of its pairs of letters, from 0 to 1, the other one has.';
 
+CREATE OR REPLACE FUNCTION pqs.__likeliest(word text, fqns text[], words text[]) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+    SELECT string_agg(x.fqn, ', ' ORDER BY x.likeness DESC, x.fqn COLLATE "C")
+    FROM (
+        SELECT k.fqn, pqs.__likeness(word, k.known) AS likeness, count(*) OVER () <= 10 AS few FROM unnest(fqns, words) k (fqn, known)
+        ORDER BY likeness DESC, k.fqn COLLATE "C" LIMIT 10
+    ) x
+    WHERE x.few OR x.likeness >= 0.5);
+COMMENT ON FUNCTION pqs.__likeliest(text, text[], text[]) IS 'The full names whose own words are the most like one, the most alike first; all where there are few. NULL: none.';
+
 CREATE OR REPLACE FUNCTION pqs.__contract_type(qname text, OUT template_fqn text, OUT template_refs integer[], OUT shown_refs integer[], OUT interface_ids text[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
@@ -235,12 +245,7 @@ BEGIN
             AND (n < 3 OR coalesce(i.package_name, split_part(i.interface_id, ':', 1)) = parts[n - 2])
     ) x;
     IF found IS NULL THEN
-        SELECT string_agg(x.template_fqn, ', ' ORDER BY x.likeness DESC, x.template_fqn COLLATE "C") INTO like_it
-        FROM (
-            SELECT c.template_fqn, pqs.__likeness(parts[n], c.entity_name) AS likeness, count(*) OVER () <= 10 AS few FROM pqs.__contract_tpe c
-            ORDER BY likeness DESC, c.template_fqn COLLATE "C" LIMIT 10
-        ) x
-        WHERE x.few OR x.likeness >= 0.5;
+        SELECT pqs.__likeliest(parts[n], array_agg(c.template_fqn), array_agg(c.entity_name)) INTO like_it FROM pqs.__contract_tpe c;
         RAISE EXCEPTION 'Identifier not found: %', qname
             USING HINT = coalesce('There are: ' || like_it || '.', 'Which templates and interfaces there are: SELECT template_fqn FROM __contract_tpe.')
                 || ' A name is Template, Module:Template or package:Module:Template, as it is written in the code; a package id is none.';
@@ -277,12 +282,7 @@ BEGIN
         WHERE o.choice = parts[n] AND n <= 4 AND (n < 2 OR o.entity_name = parts[n - 1]) AND (n < 3 OR o.module_name = parts[n - 2]) AND (n < 4 OR o.package_name = parts[n - 3])
     ) x;
     IF found IS NULL THEN
-        SELECT string_agg(x.choice_fqn, ', ' ORDER BY x.likeness DESC, x.choice_fqn COLLATE "C") INTO like_it
-        FROM (
-            SELECT c.choice_fqn, pqs.__likeness(parts[n], c.choice) AS likeness, count(*) OVER () <= 10 AS few FROM pqs.__exercise_tpe c
-            ORDER BY likeness DESC, c.choice_fqn COLLATE "C" LIMIT 10
-        ) x
-        WHERE x.few OR x.likeness >= 0.5;
+        SELECT pqs.__likeliest(parts[n], array_agg(c.choice_fqn), array_agg(c.choice)) INTO like_it FROM pqs.__exercise_tpe c;
         RAISE EXCEPTION 'Identifier not found: %', qname
             USING HINT = coalesce('There are: ' || like_it || '.', 'Which choices there are: SELECT choice_fqn FROM __exercise_tpe.')
                 || ' A name is Choice, Template:Choice, Module:Template:Choice or package:Module:Template:Choice; a choice of an interface has the interface in the place of the template.';
