@@ -334,7 +334,11 @@ func TestNotReady(t *testing.T) {
 	t.Parallel()
 	inner := sandbox.NewServer(grown(5), sandbox.ServerOptions{})
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/readyz" {
+		switch {
+		case r.URL.Path == "/readyz" && !strings.Contains(r.Header.Get("Accept"), "text/plain"): // as 3.5.5 does
+			w.WriteHeader(http.StatusNotAcceptable)
+			return
+		case r.URL.Path == "/readyz":
 			http.Error(w, "[-] ledger failed (NOT_SERVING)", http.StatusServiceUnavailable)
 			return
 		}

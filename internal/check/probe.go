@@ -63,7 +63,7 @@ func send(ctx context.Context, u *url.URL, config *tls.Config) *probe {
 		v.err = err
 		return v
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", "application/json, text/plain;q=0.5") // /readyz is text, and 406 for JSON alone
 	request.Header.Set("User-Agent", "ledgerindexer")
 	if v.proxy, err = http.ProxyFromEnvironment(request); err != nil || v.proxy != nil && access.CutOff(v.proxy) {
 		v.proxy, v.step, v.err = nil, stepProxy, errors.New("the environment names it in a way that can't be used; "+access.Escaped)
