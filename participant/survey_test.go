@@ -126,7 +126,7 @@ func TestSurveyTellsWhoRefuses(t *testing.T) {
 func TestVersionAndSynchronizers(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 1})
-	for name, opts := range map[string]sandbox.ServerOptions{"3.4.0": {Version: "3.4"}, "3.5.0": {Version: "3.5"}, "3.6.0": {Version: "3.6"}, "": {StrictInterface: true}} {
+	for name, opts := range map[string]sandbox.ServerOptions{"3.4.0": {Version: "3.4"}, "3.5.10": {Version: "3.5"}, "3.6.0": {Version: "3.6"}, "": {StrictInterface: true}} {
 		c := probed(t, simulated(t, l, opts).URL, anyParty)
 		version, err := c.Version(t.Context())
 		require.NoError(t, err)

@@ -151,7 +151,8 @@ func writeJSON(w http.ResponseWriter, body []byte) {
 
 func notFound(w http.ResponseWriter, r *http.Request) {
 	body, _ := json.Marshal(map[string]any{
-		"errors": []string{fmt.Sprintf("HttpMethod(%s), uri: %s", r.Method, r.URL.Path)}, "status": http.StatusNotFound,
+		"errors": []string{fmt.Sprintf("HttpMethod(%s), uri: http://%s%s", r.Method, r.Host, r.RequestURI)},
+		"status": http.StatusNotFound, "ledgerApiError": nil,
 	})
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)

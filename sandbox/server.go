@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +16,7 @@ import (
 // ServerOptions say how a server behaves. The zero value is a participant of
 // release 3.5 with the limits of a real one and without authentication.
 type ServerOptions struct {
-	// Version is the participant's release: "3.4", "3.5" (default) or "3.6".
+	// Version is the participant's release: "3.4", "3.5.5", "3.5" (its newest, 3.5.10; default) or "3.6".
 	Version string
 	// StrictInterface serves only the operations of interface.md, and leaves the fields
 	// of a looked-up contract empty that it calls not populated.
@@ -121,12 +122,12 @@ func featuresOf(version string) features {
 	switch version {
 	case "3.4":
 		return features{}
-	case "3.5":
+	case "3.5.5", "3.5":
 		return features{contractKeyHash: true, token: true, onboarding: true}
 	case "3.6":
 		return features{contractKeyHash: true, token: true, onboarding: true, transactionHash: true, endTimes: true}
 	}
-	panic(fmt.Sprintf("sandbox: no version %q: choose 3.4, 3.5 or 3.6", version))
+	panic(fmt.Sprintf("sandbox: no version %q: choose 3.4, 3.5.5, 3.5 or 3.6", version))
 }
 
 func (s *Server) routes() {
@@ -161,8 +162,10 @@ func (s *Server) routes() {
 	}
 	if s.opts.Version != "3.4" {
 		s.paths["POST /v2/updates/get-updates-page"] = s.updatesPage
-		s.paths["POST /v2/state/active-contracts-page"] = s.activeContractsPage
-		s.paths["GET /v2/state/active-contracts-page"] = s.activeContractsPage
+		s.paths["GET /v2/state/active-contracts-page"] = s.activeContractsPage // with a body
+		if s.opts.Version != "3.5.5" {
+			s.paths["POST /v2/state/active-contracts-page"] = s.activeContractsPage
+		}
 	}
 }
 
@@ -194,7 +197,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		handler, ok = s.packageContent, true
 	}
 	if !ok {
-		notFound(w, r)
+		s.unrouted(w, r)
 		return
 	}
 	if !isProbe(r.URL.Path) {
@@ -205,6 +208,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		r = withCaller(r, c)
 	}
 	handler(w, r)
+}
+
+// webSockets are the paths that a participant serves as WebSockets by GET. A GET that is none of it is answered as if
+// there were no such path.
+var webSockets = []string{"/v2/updates", "/v2/updates/flats", "/v2/updates/trees", "/v2/state/active-contracts"}
+
+// unrouted answers a request that is for no operation.
+func (s *Server) unrouted(w http.ResponseWriter, r *http.Request) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		_, ok := s.paths[method+" "+r.URL.Path]
+		if ok && !(r.Method == http.MethodGet && slices.Contains(webSockets, r.URL.Path)) {
+			writeText(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+			return
+		}
+	}
+	notFound(w, r)
 }
 
 func isProbe(path string) bool { return path == "/livez" || path == "/readyz" }

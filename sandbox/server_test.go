@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,38 +19,56 @@ func TestPathsByVersion(t *testing.T) {
 	t.Parallel()
 	l := grown(t, Options{}, 5)
 	post := map[string]string{
-		"/v2/updates":                     "3.4 3.5 3.6",
-		"/v2/updates/flats":               "3.4 3.5 strict",
-		"/v2/updates/get-updates-page":    "3.5 3.6",
-		"/v2/state/active-contracts":      "3.4 3.5 3.6 strict",
+		"/v2/updates":                     "3.4 3.5.5 3.5 3.6",
+		"/v2/updates/flats":               "3.4 3.5.5 3.5 strict",
+		"/v2/updates/get-updates-page":    "3.5.5 3.5 3.6",
+		"/v2/state/active-contracts":      "3.4 3.5.5 3.5 3.6 strict",
 		"/v2/state/active-contracts-page": "3.5 3.6",
-		"/v2/updates/update-by-id":        "3.4 3.5 3.6 strict",
-		"/v2/contracts/contract-by-id":    "3.4 3.5 3.6 strict",
+		"/v2/updates/update-by-id":        "3.4 3.5.5 3.5 3.6 strict",
+		"/v2/contracts/contract-by-id":    "3.4 3.5.5 3.5 3.6 strict",
 	}
-	get := map[string]string{}
+	get := map[string]string{"/v2/state/active-contracts-page": "3.5.5 3.5 3.6"}
 	for _, path := range []string{"/v2/state/ledger-end", "/v2/state/latest-pruned-offsets", "/v2/state/connected-synchronizers", "/v2/version", "/v2/parties/participant-id", "/livez", "/readyz"} {
-		get[path] = "3.4 3.5 3.6"
+		get[path] = "3.4 3.5.5 3.5 3.6"
 	}
-	for _, version := range []string{"3.4", "3.5", "3.6", "strict"} {
+	for _, version := range []string{"3.4", "3.5.5", "3.5", "3.6", "strict"} {
 		opts := ServerOptions{Version: version}
 		if version == "strict" {
 			opts = ServerOptions{StrictInterface: true}
 		}
 		c := serve(t, l, opts)
-		check := func(method string, paths map[string]string) {
-			for path, in := range paths {
-				a := c.do(method, path, "{}")
-				require.Equal(t, strings.Contains(in, version), a.status != http.StatusNotFound, "%s %s %s", version, method, path)
-				if a.status == http.StatusNotFound {
-					require.Contains(t, string(a.body), `"errors":[`)
-					require.Contains(t, string(a.body), `"status":404`)
+		has := func(paths map[string]string, path string) bool {
+			return slices.Contains(strings.Fields(paths[path]), version)
+		}
+		check := func(method string, paths, others map[string]string) {
+			for path := range paths {
+				a := c.do(method, path, fmt.Sprintf(`{"eventFormat":%s}`, anyParty))
+				switch {
+				case has(paths, path):
+					require.NotContains(t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.status, "%s %s %s", version, method, path)
+				case has(others, path):
+					require.Equal(t, http.StatusMethodNotAllowed, a.status, "%s %s %s", version, method, path)
+					require.Equal(t, "Method Not Allowed", string(a.body))
+				default:
+					a.unrouted(method, c.url+path)
 				}
 			}
 		}
-		check(http.MethodPost, post)
-		check(http.MethodGet, get)
+		check(http.MethodPost, post, get)
+		check(http.MethodGet, get, post)
+		if version != "strict" { // what is a WebSocket to a participant is nothing else
+			c.do(http.MethodGet, "/v2/updates", "").unrouted(http.MethodGet, c.url+"/v2/updates")
+			require.Equal(t, http.StatusMethodNotAllowed, c.do(http.MethodGet, "/v2/updates/update-by-id", "").status)
+		}
 	}
 	require.Panics(t, func() { NewServer(l, ServerOptions{Version: "2.0"}) })
+}
+
+// unrouted checks that there is no such operation.
+func (a answer) unrouted(method, url string) {
+	a.t.Helper()
+	require.Equal(a.t, http.StatusNotFound, a.status, url)
+	require.JSONEq(a.t, fmt.Sprintf(`{"errors":["HttpMethod(%s), uri: %s"],"status":404,"ledgerApiError":null}`, method, url), string(a.body))
 }
 
 func TestKeysByVersion(t *testing.T) {
@@ -58,7 +77,8 @@ func TestKeysByVersion(t *testing.T) {
 	scope := Scope{Interfaces: InterfaceNames()}
 	for version, want := range map[string]string{
 		"3.4": "", "3.5": "contractKeyHash implementationPackageId streamContinuationToken Onboarding",
-		"3.6": "contractKeyHash implementationPackageId streamContinuationToken Onboarding transactionHash synchronizerTimes",
+		"3.5.5": "contractKeyHash implementationPackageId streamContinuationToken Onboarding",
+		"3.6":   "contractKeyHash implementationPackageId streamContinuationToken Onboarding transactionHash synchronizerTimes",
 	} {
 		c := serve(t, l, ServerOptions{Version: version})
 		all := string(c.post("/v2/updates", `{"endInclusive":%d,"updateFormat":%s}`, l.End(), scope.UpdateFormat()).body) +
@@ -67,7 +87,7 @@ func TestKeysByVersion(t *testing.T) {
 		for _, word := range strings.Fields("contractKeyHash implementationPackageId streamContinuationToken Onboarding transactionHash synchronizerTimes") {
 			require.Equal(t, strings.Contains(want, word), strings.Contains(all, word), "%s: %s", version, word)
 		}
-		require.Contains(t, string(c.do(http.MethodGet, "/v2/version", "").body), `"version":"`+version+`.0"`)
+		require.Contains(t, string(c.do(http.MethodGet, "/v2/version", "").body), `"version":"`+fullVersions[version]+`"`)
 	}
 }
 

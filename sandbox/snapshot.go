@@ -128,7 +128,7 @@ func (s *Server) entries(h reading, q *snapshotRequest, yield func(entry) bool) 
 	}
 }
 
-// activeContractsPage implements POST /v2/state/active-contracts-page.
+// activeContractsPage implements /v2/state/active-contracts-page: a GET with a body until 3.5.9, a POST from then on.
 func (s *Server) activeContractsPage(w http.ResponseWriter, r *http.Request) {
 	body, ok := s.body(w, r)
 	if !ok {

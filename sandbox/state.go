@@ -60,9 +60,12 @@ func (s *Server) participantID(w http.ResponseWriter, _ *http.Request) {
 	writeValue(w, map[string]any{"participantId": s.history.names().participant})
 }
 
+// fullVersions are the versions that the releases return.
+var fullVersions = map[string]string{"3.4": "3.4.0", "3.5.5": "3.5.5", "3.5": "3.5.10", "3.6": "3.6.0"}
+
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	writeValue(w, map[string]any{
-		"version": s.opts.Version + ".0",
+		"version": fullVersions[s.opts.Version],
 		"features": map[string]any{
 			"experimental": map[string]any{
 				"staticTime": map[string]any{"supported": false}, "commandInspectionService": map[string]any{"supported": true},

@@ -24,7 +24,7 @@ type flags struct {
 	Updates            int           `default:"10000" help:"Updates that the ledger has at the start."`
 	Elsewhere          bool          `help:"Let the network show what parties hosted elsewhere do too: allocations, names, preapprovals, mining rounds, coupons, commands, version 2 of the token standard."`
 	Rate               float64       `default:"0" help:"Add this many updates per second while it runs."`
-	Release            string        `default:"3.5" enum:"3.4,3.5,3.6" help:"Simulated release: 3.4, 3.5 or 3.6."`
+	Release            string        `default:"3.5" enum:"3.4,3.5.5,3.5,3.6" help:"Simulated release: 3.4, 3.5.5, 3.5 (its newest, 3.5.10) or 3.6."`
 	StrictInterface    bool          `help:"Serve only the operations of the interface document."`
 	TokenFile          string        `type:"path" help:"File with the bearer token that requests must carry, those to the Scan service too. Default: none needed."`
 	Latency            time.Duration `default:"0s" help:"Wait before every answer."`
