@@ -9,7 +9,6 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -244,7 +243,7 @@ func TestFillingInAndShowingDoNotWaitInACircle(t *testing.T) {
 		if err := l.cover(ctx, tx, storetest.Scope, 90, 100); err != nil {
 			return err
 		}
-		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []dbsqlc.Created{{ContractID: "old"}}}); err != nil {
+		if err := l.forgetLookups(ctx, tx, &rows.Facts{Created: []rows.Created{{ContractID: "old"}}}); err != nil {
 			return err
 		}
 		go func() { shown <- up.MoveWatermark(t.Context(), storetest.Scope, 110, 120) }()

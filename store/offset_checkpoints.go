@@ -32,7 +32,7 @@ func (l *Leader) upsertCheckpoints(ctx context.Context, tx pgx.Tx, c *rows.Check
 		return nil
 	}
 	var before dbsqlc.CheckpointExactPayloadsForgetParams
-	var exact []dbsqlc.CheckpointExactPayloads
+	var exact []rows.CheckpointExactPayload
 	for _, row := range kept {
 		key := rows.CheckpointKey{Offset: row.LedgerOffset, SynchronizerRef: row.SynchronizerRef}
 		for _, field := range rows.CheckpointFields(c.SynchronizerIDs[key]) {

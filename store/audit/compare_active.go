@@ -141,12 +141,13 @@ func (c *entryComparison) rows(ctx context.Context, entries []ledger.ContractEnt
 // What an entry of a later snapshot has of a stored event are the columns that both tables have, except for extra: it has fields
 // that this version does not know, and so can't know to be the same in a snapshot and in the stream. An event that is stored in another
 // scope has other witnesses and views, and is compared only by its own range.
-func (c *entryComparison) compareEvents(ctx context.Context, rows *rows.Carried) error {
-	creations, reassignments := creationPlaces(rows), reassignmentPlaces(rows)
+func (c *entryComparison) compareEvents(ctx context.Context, carriedRows *rows.Carried) error {
+	creations, reassignments := creationPlaces(carriedRows), reassignmentPlaces(carriedRows)
 	both := places{slices.Concat(creations.offsets, reassignments.offsets), slices.Concat(creations.nodeIDs, reassignments.nodeIDs)}
 	found := c.withoutViewsOfDamaged()
-	rows.Exact.Rows = slices.DeleteFunc(rows.Exact.Rows, func(r dbsqlc.ExactPayloads) bool { return !slices.Contains(exactFields, r.Field) })
-	for _, source := range rows.Tables() {
+	exact := &carriedRows.Exact
+	exact.Rows = slices.DeleteFunc(exact.Rows, func(r rows.ExactPayload) bool { return !slices.Contains(exactFields, r.Field) })
+	for _, source := range carriedRows.Tables() {
 		carried := tables.Get(tables.Snapshot, source.Name)
 		if carried.Fact == "" {
 			continue
@@ -216,7 +217,7 @@ func (c *entryComparison) withoutViewsOfDamaged() func(findings.Difference) erro
 	}
 }
 
-func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.ActiveContracts) error {
+func (c *entryComparison) compareActive(ctx context.Context, wanted []rows.ActiveContract) error {
 	asked := dbsqlc.ActiveAsOfParams{At: int64(c.at)}
 	for i := range wanted {
 		asked.ContractIds = append(asked.ContractIds, wanted[i].ContractID)
@@ -256,7 +257,7 @@ func (c *entryComparison) compareActive(ctx context.Context, wanted []dbsqlc.Act
 	return nil
 }
 
-func (c *entryComparison) compareStored(w *dbsqlc.ActiveContracts, stored dbsqlc.ActiveAsOfRow) error {
+func (c *entryComparison) compareStored(w *rows.ActiveContract, stored dbsqlc.ActiveAsOfRow) error {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, column := range []struct {
 		name           string

@@ -199,10 +199,10 @@ type lifetimeKey struct {
 
 // project replaces the active contracts and lifetimes that differ.
 func (r *Refiller) project(ctx context.Context, tx pgx.Tx, before, after *active.Step) error {
-	activeKey := func(a *dbsqlc.ActiveContracts) lifetimeKey {
+	activeKey := func(a *rows.ActiveContract) lifetimeKey {
 		return lifetimeKey{0, a.ActivatedOffset, a.ActivatedNodeID}
 	}
-	closedKey := func(l *dbsqlc.Lifetimes) lifetimeKey {
+	closedKey := func(l *rows.Lifetime) lifetimeKey {
 		return lifetimeKey{l.DeactivatedOffset, l.ActivatedOffset, l.ActivatedNodeID}
 	}
 	goneActive, newActive := changed(before.Activations, after.Activations, activeKey)
@@ -222,7 +222,7 @@ func (r *Refiller) project(ctx context.Context, tx pgx.Tx, before, after *active
 // reproject removes active contracts and lifetimes, and writes others.
 func (r *Refiller) reproject(
 	ctx context.Context, tx pgx.Tx, opened dbsqlc.ActiveContractsRemoveParams, closed dbsqlc.LifetimesRemoveParams,
-	newActive []dbsqlc.ActiveContracts, newClosed []dbsqlc.Lifetimes,
+	newActive []rows.ActiveContract, newClosed []rows.Lifetime,
 ) error {
 	if err := r.stored.db.Queries.ActiveContractsRemove(ctx, tx, opened); err != nil {
 		return fmt.Errorf("remove %d active contracts: %w", len(opened.ActivatedOffsets), err)

@@ -12,6 +12,7 @@ import (
 	"ledgerindexer/store/internal/active"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/leadership"
+	"ledgerindexer/store/internal/rows"
 	"ledgerindexer/store/internal/session"
 	"ledgerindexer/store/internal/writing"
 )
@@ -78,7 +79,7 @@ func (r *Refiller) refillSnapshot(ctx context.Context, scope ledger.Scope, page 
 }
 
 // carriedEnds returns where carried contracts end, as far as that is stored; 0: they are active.
-func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts) ([]int64, error) {
+func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []rows.ActiveContract) ([]int64, error) {
 	q := r.stored.db.Queries
 	if err := q.DerivePlainly(ctx, tx); err != nil {
 		return nil, fmt.Errorf("have contracts looked up by index: %w", err)
@@ -96,14 +97,14 @@ func (r *Refiller) carriedEnds(ctx context.Context, tx pgx.Tx, list []dbsqlc.Act
 
 // projectCarried writes again where carried contracts are, or were, active. before has the offsets at which they ended so far: a contract
 // whose views had left the scope may be back with the views that it has now.
-func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []dbsqlc.ActiveContracts, before []int64) error {
+func (r *Refiller) projectCarried(ctx context.Context, tx pgx.Tx, list []rows.ActiveContract, before []int64) error {
 	ends, err := r.carriedEnds(ctx, tx, list)
 	if err != nil {
 		return err
 	}
 	var places dbsqlc.ActiveContractsRemoveParams
-	var open []dbsqlc.ActiveContracts
-	var closed []dbsqlc.Lifetimes
+	var open []rows.ActiveContract
+	var closed []rows.Lifetime
 	var closedAt []int64
 	for i, ended := range ends {
 		a := &list[i]

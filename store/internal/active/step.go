@@ -42,8 +42,8 @@ type Event struct {
 // not active before either, their creation was never seen.
 type Step struct {
 	Deactivations []Deactivation
-	Lifetimes     []dbsqlc.Lifetimes
-	Activations   []dbsqlc.ActiveContracts
+	Lifetimes     []rows.Lifetime
+	Activations   []rows.ActiveContract
 	References    []Reference
 }
 
@@ -83,7 +83,7 @@ func NewStep(events ...[]Event) *Step {
 			}
 		}
 	}
-	s := Step{Activations: make([]dbsqlc.ActiveContracts, 0, activations)}
+	s := Step{Activations: make([]rows.ActiveContract, 0, activations)}
 	numbers := make(map[Key]int32, count/2)
 	states := make([]keyState, 0, count/2)
 	for _, part := range events {
@@ -97,7 +97,7 @@ func NewStep(events ...[]Event) *Step {
 			s.take(e, &states[number])
 		}
 	}
-	s.Activations = slices.DeleteFunc(s.Activations, func(b dbsqlc.ActiveContracts) bool { return b.ActivatedOffset == ended })
+	s.Activations = slices.DeleteFunc(s.Activations, func(b rows.ActiveContract) bool { return b.ActivatedOffset == ended })
 	return &s
 }
 
@@ -125,7 +125,7 @@ func (s *Step) take(e *Event, state *keyState) {
 	}
 	state.known, state.begun = true, 0
 	if e.activates {
-		row := dbsqlc.ActiveContracts{
+		row := rows.ActiveContract{
 			ContractID: e.key.ContractID, SynchronizerRef: e.key.SynchronizerRef, TemplateRef: e.templateRef,
 			ActivatedOffset: e.offset, ActivatedNodeID: e.nodeID, ReassignmentCounter: e.counter,
 			StakeholdersRef: e.stakeholders,
@@ -137,8 +137,8 @@ func (s *Step) take(e *Event, state *keyState) {
 }
 
 // Ended returns the lifetime of an active contract that ends at an offset.
-func Ended(a *dbsqlc.ActiveContracts, at int64) dbsqlc.Lifetimes {
-	return dbsqlc.Lifetimes{
+func Ended(a *rows.ActiveContract, at int64) rows.Lifetime {
+	return rows.Lifetime{
 		DeactivatedOffset: at, ActivatedOffset: a.ActivatedOffset, ReassignmentCounter: a.ReassignmentCounter, ActivatedNodeID: a.ActivatedNodeID,
 		SynchronizerRef: a.SynchronizerRef, TemplateRef: a.TemplateRef, ContractID: a.ContractID, PositionID: a.PositionID, Amount: a.Amount, Locked: a.Locked,
 		LockedUntil: a.LockedUntil, StakeholdersRef: a.StakeholdersRef,

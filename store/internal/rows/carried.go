@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 )
 
@@ -14,11 +13,11 @@ import (
 type Carried struct {
 	at             ledger.Offset
 	unknownBefore  int32
-	Created        []dbsqlc.CarriedCreated
-	interfaceViews []dbsqlc.CarriedInterfaceViews
-	Active         []dbsqlc.ActiveContracts
-	Reassignments  []dbsqlc.CarriedReassignments
-	unknown        []dbsqlc.CarriedUnknownElements
+	Created        []CarriedCreated
+	interfaceViews []CarriedInterfaceView
+	Active         []ActiveContract
+	Reassignments  []CarriedReassignment
+	unknown        []CarriedUnknownElement
 	Exact          Exact
 
 	// An incomplete reassignment's creation event may be that of an active entry too: it is kept once.
@@ -27,8 +26,8 @@ type Carried struct {
 
 // incompleteCreation is the creation event of an incomplete reassignment.
 type incompleteCreation struct {
-	created        dbsqlc.CarriedCreated
-	interfaceViews []dbsqlc.CarriedInterfaceViews
+	created        CarriedCreated
+	interfaceViews []CarriedInterfaceView
 	exact          Exact
 }
 
@@ -115,7 +114,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 		}
 		row.ReassignmentCounter = &a.ReassignmentCounter
 		c.Created = append(c.Created, row)
-		active := dbsqlc.ActiveContracts{
+		active := ActiveContract{
 			ContractID: row.ContractID, SynchronizerRef: synchronizer, TemplateRef: row.TemplateRef,
 			ActivatedOffset: row.LedgerOffset, ActivatedNodeID: row.NodeID, ReassignmentCounter: a.ReassignmentCounter,
 			StakeholdersRef: row.StakeholdersRef,
@@ -145,7 +144,7 @@ func (c *Carried) Add(r names.Numbers, e *ledger.ContractEntry) {
 
 func (c *Carried) addUnknown(e *ledger.ContractEntry, kind string, raw ledger.JSON, ordinal int32) {
 	at := Place{offset: c.at, ordinal: placed(int(ordinal))}
-	c.unknown = append(c.unknown, dbsqlc.CarriedUnknownElements{
+	c.unknown = append(c.unknown, CarriedUnknownElement{
 		LedgerOffset: int64(c.at), Ordinal: ordinal, Kind: kind, Raw: c.Exact.Value(at, "raw", raw),
 		WorkflowID: e.WorkflowID, EntryExtra: c.Exact.Value(at, "entry_extra", entryExtra(e)),
 	})
@@ -158,7 +157,7 @@ func (c *Carried) addIncomplete(r names.Numbers, e *ledger.ContractEntry, create
 }
 
 // addReassignment adds the row of an incomplete reassignment. What the entry says besides is kept under this field, where it has to be.
-func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row dbsqlc.Reassignments, at Place, field string) {
+func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.CreatedEvent, row Reassignment, at Place, field string) {
 	carried := carriedReassignment(&row)
 	carried.SnapshotOffset, carried.WorkflowID, carried.EntryExtra = int64(c.at), e.WorkflowID, c.Exact.Value(at, field, entryExtra(e))
 	carried.CreatedOffset, carried.CreatedNodeID = int64(created.Offset), created.NodeID
@@ -167,12 +166,12 @@ func (c *Carried) addReassignment(e *ledger.ContractEntry, created *ledger.Creat
 
 func (c *Carried) creation(
 	r names.Numbers, e *ledger.ContractEntry, created *ledger.CreatedEvent, synchronizer int32, exact *Exact,
-) (dbsqlc.CarriedCreated, []dbsqlc.CarriedInterfaceViews) {
+) (CarriedCreated, []CarriedInterfaceView) {
 	row := createdRow(r, created.Offset, created, &synchronizer, exact)
 	carried := carriedCreation(&row)
 	carried.SnapshotOffset, carried.WorkflowID = int64(c.at), e.WorkflowID
 	carried.EntryExtra = exact.Value(Place{offset: created.Offset, nodeID: &created.NodeID}, "entry_extra", entryExtra(e))
-	var views []dbsqlc.CarriedInterfaceViews
+	var views []CarriedInterfaceView
 	for i := range created.InterfaceViews {
 		view := interfaceViewRow(r, created.Offset, created, i, &synchronizer, exact)
 		views = append(views, carriedInterfaceView(&view))
@@ -237,11 +236,11 @@ func (c *Carried) Settle(elsewhere func(offset int64, nodeID int32) (bool, error
 
 // LeaveOut removes the rows whose offsets are covered.
 func (c *Carried) LeaveOut(covered func(offset int64) bool) {
-	c.Created = slices.DeleteFunc(c.Created, func(r dbsqlc.CarriedCreated) bool { return covered(r.LedgerOffset) })
-	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r dbsqlc.CarriedInterfaceViews) bool { return covered(r.LedgerOffset) })
-	c.Reassignments = slices.DeleteFunc(c.Reassignments, func(r dbsqlc.CarriedReassignments) bool { return covered(r.LedgerOffset) })
-	c.unknown = slices.DeleteFunc(c.unknown, func(r dbsqlc.CarriedUnknownElements) bool { return covered(r.LedgerOffset) })
-	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r dbsqlc.ExactPayloads) bool { return covered(r.LedgerOffset) })
+	c.Created = slices.DeleteFunc(c.Created, func(r CarriedCreated) bool { return covered(r.LedgerOffset) })
+	c.interfaceViews = slices.DeleteFunc(c.interfaceViews, func(r CarriedInterfaceView) bool { return covered(r.LedgerOffset) })
+	c.Reassignments = slices.DeleteFunc(c.Reassignments, func(r CarriedReassignment) bool { return covered(r.LedgerOffset) })
+	c.unknown = slices.DeleteFunc(c.unknown, func(r CarriedUnknownElement) bool { return covered(r.LedgerOffset) })
+	c.Exact.Rows = slices.DeleteFunc(c.Exact.Rows, func(r ExactPayload) bool { return covered(r.LedgerOffset) })
 	c.incomplete = slices.DeleteFunc(c.incomplete, func(i incompleteCreation) bool { return covered(i.created.LedgerOffset) })
 }
 
@@ -263,10 +262,10 @@ func (c *Carried) Tables() []Table {
 }
 
 // exactRows returns the exact values, with the snapshot that they are of.
-func (c *Carried) exactRows() []dbsqlc.CarriedExactPayloads {
-	list := make([]dbsqlc.CarriedExactPayloads, len(c.Exact.Rows))
+func (c *Carried) exactRows() []CarriedExactPayload {
+	list := make([]CarriedExactPayload, len(c.Exact.Rows))
 	for i, r := range c.Exact.Rows {
-		list[i] = dbsqlc.CarriedExactPayloads{
+		list[i] = CarriedExactPayload{
 			LedgerOffset: r.LedgerOffset, NodeID: r.NodeID, InterfaceID: r.InterfaceID, Seq: r.Seq, SnapshotOffset: int64(c.at),
 			Field: r.Field, Exact: r.Exact,
 		}

@@ -62,12 +62,12 @@ func LatestTimes(r names.Numbers, pages []ledger.Page) []checkpointTime {
 type Checkpoints struct {
 	dbsqlc.OffsetCheckpointsUpsertParams
 	SynchronizerIDs map[CheckpointKey]string // the synchronizers
-	Exact           map[CheckpointKey][]dbsqlc.CheckpointExactPayloads
+	Exact           map[CheckpointKey][]CheckpointExactPayload
 	bytes           int
 }
 
 func newCheckpointRows() *Checkpoints {
-	return &Checkpoints{SynchronizerIDs: map[CheckpointKey]string{}, Exact: map[CheckpointKey][]dbsqlc.CheckpointExactPayloads{}}
+	return &Checkpoints{SynchronizerIDs: map[CheckpointKey]string{}, Exact: map[CheckpointKey][]CheckpointExactPayload{}}
 }
 
 // CheckpointStatements divides rows among statements, in their order. There is none for no rows.
@@ -100,7 +100,7 @@ func (c *Checkpoints) add(said checkpointTime) {
 	c.Extras = append(c.Extras, extra)
 	c.SynchronizerIDs[said.key] = t.SynchronizerID
 	for i := range exact.Rows {
-		c.Exact[said.key] = append(c.Exact[said.key], dbsqlc.CheckpointExactPayloads{
+		c.Exact[said.key] = append(c.Exact[said.key], CheckpointExactPayload{
 			LedgerOffset: said.key.Offset, Field: exact.Rows[i].Field, Exact: exact.Rows[i].Exact,
 		})
 	}

@@ -2,7 +2,6 @@ package rows
 
 import (
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 )
 
@@ -16,11 +15,11 @@ const (
 )
 
 // createdRow returns what a creation event says, except for where and when it was created.
-func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) dbsqlc.Created {
+func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, synchronizer *int32, exact *Exact) Created {
 	at := Place{offset: offset, nodeID: &c.NodeID}
 	exact.Time(at, "createdAt", c.CreatedAt)
 	numbers := r.Created(c)
-	return dbsqlc.Created{
+	return Created{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, ContractID: c.ContractID,
 		TemplateRef: numbers.Template, SynchronizerRef: synchronizer, CreatedAt: Timestamp(c.CreatedAt), ACSDelta: c.ACSDelta,
 		Payload: exact.Value(at, "payload", c.Argument), ContractKey: exact.Value(at, "contract_key", c.ContractKey),
@@ -29,8 +28,8 @@ func createdRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, s
 	}
 }
 
-func carriedCreation(row *dbsqlc.Created) dbsqlc.CarriedCreated {
-	return dbsqlc.CarriedCreated{
+func carriedCreation(row *Created) CarriedCreated {
+	return CarriedCreated{
 		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
 		SynchronizerRef: row.SynchronizerRef, CreatedAt: row.CreatedAt, ACSDelta: row.ACSDelta, Payload: row.Payload,
 		ContractKey: row.ContractKey, ContractKeyHash: row.ContractKeyHash, SignatoriesRef: row.SignatoriesRef, ObserversRef: row.ObserversRef,
@@ -39,10 +38,10 @@ func carriedCreation(row *dbsqlc.Created) dbsqlc.CarriedCreated {
 }
 
 // interfaceViewRow returns what a creation event says of an interface view, by its place in the list.
-func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) dbsqlc.InterfaceViews {
+func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEvent, i int, synchronizer *int32, exact *Exact) InterfaceView {
 	v := &c.InterfaceViews[i]
 	at := Place{offset: offset, nodeID: &c.NodeID, interfaceID: &v.InterfaceID, ordinal: placed(i)}
-	return dbsqlc.InterfaceViews{
+	return InterfaceView{
 		LedgerOffset: int64(offset), NodeID: c.NodeID, Ordinal: int32(i), ContractID: c.ContractID, InterfaceID: v.InterfaceID,
 		SynchronizerRef: synchronizer, ViewValue: exact.Value(at, "view_value", v.Value),
 		StatusCode: v.StatusCode, StatusMessage: v.StatusMessage, StatusDetails: exact.Value(at, "status_details", v.StatusDetails),
@@ -51,8 +50,8 @@ func interfaceViewRow(r names.Numbers, offset ledger.Offset, c *ledger.CreatedEv
 	}
 }
 
-func carriedInterfaceView(row *dbsqlc.InterfaceViews) dbsqlc.CarriedInterfaceViews {
-	return dbsqlc.CarriedInterfaceViews{
+func carriedInterfaceView(row *InterfaceView) CarriedInterfaceView {
+	return CarriedInterfaceView{
 		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Ordinal: row.Ordinal, ContractID: row.ContractID, InterfaceID: row.InterfaceID,
 		SynchronizerRef: row.SynchronizerRef, ViewValue: row.ViewValue, StatusCode: row.StatusCode, StatusMessage: row.StatusMessage,
 		StatusDetails: row.StatusDetails, ImplementationPackageID: row.ImplementationPackageID, Extra: row.Extra, SeenByRef: row.SeenByRef,
@@ -60,8 +59,8 @@ func carriedInterfaceView(row *dbsqlc.InterfaceViews) dbsqlc.CarriedInterfaceVie
 }
 
 // assignedRow returns what an assignment says, at the place of the creation event inside it. The server states its witnesses once, there.
-func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) dbsqlc.Reassignments {
-	return dbsqlc.Reassignments{
+func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses []string, exact *Exact) Reassignment {
+	return Reassignment{
 		LedgerOffset: int64(at.offset), NodeID: *at.nodeID, Kind: KindAssigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Target),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
@@ -70,10 +69,10 @@ func assignedRow(r names.Numbers, at Place, e *ledger.AssignedEvent, witnesses [
 	}
 }
 
-func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) dbsqlc.Reassignments {
+func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEvent, exact *Exact) Reassignment {
 	at := Place{offset: offset, nodeID: &e.NodeID}
 	exact.Time(at, "assignmentExclusivity", e.AssignmentExclusivity)
-	return dbsqlc.Reassignments{
+	return Reassignment{
 		LedgerOffset: int64(offset), NodeID: e.NodeID, Kind: KindUnassigned, ContractID: e.ContractID,
 		TemplateRef: r.Template(e.TemplateID, e.PackageName, nil), SynchronizerRef: r.OptionalSynchronizer(&e.Source),
 		ReassignmentID: e.ReassignmentID, SourceRef: r.Synchronizer(e.Source), TargetRef: r.Synchronizer(e.Target),
@@ -82,8 +81,8 @@ func unassignedRow(r names.Numbers, offset ledger.Offset, e *ledger.UnassignedEv
 	}
 }
 
-func carriedReassignment(row *dbsqlc.Reassignments) dbsqlc.CarriedReassignments {
-	return dbsqlc.CarriedReassignments{
+func carriedReassignment(row *Reassignment) CarriedReassignment {
+	return CarriedReassignment{
 		LedgerOffset: row.LedgerOffset, NodeID: row.NodeID, Kind: row.Kind, ContractID: row.ContractID, TemplateRef: row.TemplateRef,
 		SynchronizerRef: row.SynchronizerRef, ReassignmentID: row.ReassignmentID, SourceRef: row.SourceRef, TargetRef: row.TargetRef,
 		Submitter: row.Submitter, ReassignmentCounter: row.ReassignmentCounter, AssignmentExclusivity: row.AssignmentExclusivity,

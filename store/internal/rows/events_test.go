@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // A carried row has every column of the fact that it stands for, where its table has one of that name.
@@ -15,7 +13,7 @@ func TestCarriedRowsSayWhatFactsSay(t *testing.T) {
 	requireCopied(t, carriedCreation)
 	requireCopied(t, carriedInterfaceView)
 	requireCopied(t, carriedReassignment)
-	require.Equal(t, int64(1), carriedCreation(&dbsqlc.Created{LedgerOffset: 1}).LedgerOffset)
+	require.Equal(t, int64(1), carriedCreation(&Created{LedgerOffset: 1}).LedgerOffset)
 }
 
 func requireCopied[F, C any](t *testing.T, carry func(*F) C) {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // The limits of jsonb: those of PostgreSQL's numeric, and a depth of nesting at which its recursive parser and printer stay within the
@@ -21,7 +20,7 @@ const (
 
 // Exact collects the values that jsonb cannot hold, in the columns of table exact_payloads. The tables for other owners have some of these columns.
 type Exact struct {
-	Rows  []dbsqlc.ExactPayloads
+	Rows  []ExactPayload
 	plain bool // the values that come are known to be none of those
 }
 
@@ -61,7 +60,7 @@ func (k *Exact) Time(at Place, field string, t ledger.Time) {
 }
 
 func (k *Exact) keep(at Place, field string, exact []byte) {
-	k.Rows = append(k.Rows, dbsqlc.ExactPayloads{
+	k.Rows = append(k.Rows, ExactPayload{
 		LedgerOffset: int64(at.offset), NodeID: at.nodeID, InterfaceID: at.interfaceID, Seq: at.ordinal, Field: field, Exact: exact,
 	})
 }

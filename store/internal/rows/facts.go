@@ -7,20 +7,19 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 )
 
 // Facts are the rows of a batch, one list per fact table.
 type Facts struct {
-	updates        []dbsqlc.Updates
-	Created        []dbsqlc.Created
-	archived       []dbsqlc.Archived
-	exercised      []dbsqlc.Exercised
-	interfaceViews []dbsqlc.InterfaceViews
-	reassignments  []dbsqlc.Reassignments
-	topologyEvents []dbsqlc.TopologyEvents
-	unknown        []dbsqlc.UnknownElements
+	updates        []Update
+	Created        []Created
+	archived       []Archived
+	exercised      []Exercised
+	interfaceViews []InterfaceView
+	reassignments  []Reassignment
+	topologyEvents []TopologyEvent
+	unknown        []UnknownElement
 	exact          Exact
 }
 
@@ -132,7 +131,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 	f.exact.Time(at, "recordTime", u.RecordTime)
 	f.exact.Time(at, "effectiveAt", u.EffectiveAt)
 	synchronizer := r.OptionalSynchronizer(u.SynchronizerID)
-	row := dbsqlc.Updates{
+	row := Update{
 		LedgerOffset: int64(u.Offset), Kind: string(u.Kind), SynchronizerRef: synchronizer,
 		RecordTime: Timestamp(u.RecordTime), EffectiveAt: Timestamp(u.EffectiveAt), CommandID: u.CommandID, WorkflowID: u.WorkflowID,
 		TraceParent: u.TraceParent, TraceState: u.TraceState, ExternalTransactionHash: u.ExternalTransactionHash,
@@ -169,7 +168,7 @@ func (f *Facts) Add(r names.Numbers, u *ledger.Update) {
 	}
 	for i, e := range u.Unknown {
 		at := Place{offset: u.Offset, nodeID: e.NodeID, ordinal: placed(i)}
-		f.unknown = append(f.unknown, dbsqlc.UnknownElements{
+		f.unknown = append(f.unknown, UnknownElement{
 			LedgerOffset: int64(u.Offset), Ordinal: int32(i), NodeID: e.NodeID, Kind: e.Kind, SynchronizerRef: synchronizer,
 			RecordTime: Timestamp(u.RecordTime), Raw: f.exact.Value(at, "raw", e.Raw),
 		})
@@ -189,7 +188,7 @@ func (f *Facts) addCreated(r names.Numbers, u *ledger.Update, c *ledger.CreatedE
 
 func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.ArchivedEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &a.NodeID}
-	f.archived = append(f.archived, dbsqlc.Archived{
+	f.archived = append(f.archived, Archived{
 		LedgerOffset: int64(u.Offset), NodeID: a.NodeID, ContractID: a.ContractID, TemplateRef: r.Template(a.TemplateID, a.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), WitnessPartiesRef: r.Parties(a.WitnessParties),
 		ImplementedInterfaces: a.ImplementedInterfaces, Extra: f.exact.Value(at, "extra", a.Extra),
@@ -198,7 +197,7 @@ func (f *Facts) addArchived(r names.Numbers, u *ledger.Update, a *ledger.Archive
 
 func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.ExercisedEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &e.NodeID}
-	f.exercised = append(f.exercised, dbsqlc.Exercised{
+	f.exercised = append(f.exercised, Exercised{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, ContractID: e.ContractID, TemplateRef: r.Template(e.TemplateID, e.PackageName, nil),
 		SynchronizerRef: synchronizer, RecordTime: Timestamp(u.RecordTime), InterfaceID: e.InterfaceID, Choice: e.Choice,
 		ChoiceArgument: f.exact.Value(at, "choice_argument", e.Argument), ExerciseResult: f.exact.Value(at, "exercise_result", e.Result),
@@ -208,14 +207,14 @@ func (f *Facts) addExercised(r names.Numbers, u *ledger.Update, e *ledger.Exerci
 	})
 }
 
-func (f *Facts) addReassignment(u *ledger.Update, row dbsqlc.Reassignments) {
+func (f *Facts) addReassignment(u *ledger.Update, row Reassignment) {
 	row.RecordTime = Timestamp(u.RecordTime)
 	f.reassignments = append(f.reassignments, row)
 }
 
 func (f *Facts) addTopology(u *ledger.Update, e *ledger.TopologyEvent, synchronizer *int32) {
 	at := Place{offset: u.Offset, nodeID: &e.NodeID}
-	f.topologyEvents = append(f.topologyEvents, dbsqlc.TopologyEvents{
+	f.topologyEvents = append(f.topologyEvents, TopologyEvent{
 		LedgerOffset: int64(u.Offset), NodeID: e.NodeID, Kind: string(e.Kind), SynchronizerRef: synchronizer,
 		RecordTime: Timestamp(u.RecordTime), PartyID: e.PartyID, ParticipantID: e.ParticipantID, Permission: e.Permission,
 		Extra: f.exact.Value(at, "extra", e.Extra),

@@ -6,30 +6,29 @@ import (
 	"strings"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 )
 
 // partyTransferRows are rows of table party_transfers on their way into the order of its index.
 type partyTransferRows struct {
-	rows   []dbsqlc.PartyTransfers
-	sorted []*dbsqlc.PartyTransfers // rows are large
-	once   []dbsqlc.PartyTransfers
+	rows   []PartyTransfer
+	sorted []*PartyTransfer // rows are large
+	once   []PartyTransfer
 }
 
 // of returns the rows that belong to transfers and their receivers, which come in the same order: those of the
 // view transfer_parties, computed where the rows are at hand. They are sorted as the table's index is, which fills it faster.
-func (p *partyTransferRows) of(transfers []dbsqlc.Transfers, receivers []dbsqlc.TransferReceivers) []dbsqlc.PartyTransfers {
+func (p *partyTransferRows) of(transfers []Transfer, receivers []TransferReceiver) []PartyTransfer {
 	rows := slices.Grow(p.rows, len(transfers)+len(receivers))
 	for i := range transfers {
 		t := &transfers[i]
-		sent := dbsqlc.PartyTransfers{Party: t.Sender, Date: t.Date, Seq: t.Seq, Sent: true, Round: t.Round, Fee: t.SenderFee}
+		sent := PartyTransfer{Party: t.Sender, Date: t.Date, Seq: t.Seq, Sent: true, Round: t.Round, Fee: t.SenderFee}
 		if t.Receivers != nil {
 			sent.Amount = &noAmount
 		}
 		for ; len(receivers) > 0 && receivers[0].Seq == t.Seq; receivers = receivers[1:] {
 			r := &receivers[0]
 			sent.Amount = sumOf(sent.Amount, &r.Amount)
-			rows = append(rows, dbsqlc.PartyTransfers{
+			rows = append(rows, PartyTransfer{
 				Party: r.Party, Date: t.Date, Seq: t.Seq, Round: t.Round, Amount: &r.Amount, Fee: r.ReceiverFee,
 			})
 		}
@@ -56,7 +55,7 @@ func (p *partyTransferRows) emptied() partyTransferRows {
 }
 
 // byPartyAndDate compares rows in the order of the table's index.
-func byPartyAndDate(a, b *dbsqlc.PartyTransfers) int {
+func byPartyAndDate(a, b *PartyTransfer) int {
 	if order := strings.Compare(a.Party, b.Party); order != 0 {
 		return order
 	}

@@ -8,21 +8,20 @@ import (
 	"sync"
 
 	"ledgerindexer/ledger"
-	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/redacted"
 )
 
 // Records are the rows of records of the transaction history, one list per table.
 type Records struct {
-	Transactions   []dbsqlc.Transactions
-	transfers      []dbsqlc.Transfers
-	receivers      []dbsqlc.TransferReceivers
-	BalanceChanges []dbsqlc.BalanceChanges
-	mints          []dbsqlc.Mints
-	taps           []dbsqlc.Taps
-	aborted        []dbsqlc.AbortedTransferInstructions
-	unknown        []dbsqlc.UnknownTransactions
+	Transactions   []Transaction
+	transfers      []Transfer
+	receivers      []TransferReceiver
+	BalanceChanges []BalanceChange
+	mints          []Mint
+	taps           []Tap
+	aborted        []AbortedTransferInstruction
+	unknown        []UnknownTransaction
 	exact          Exact
 	ofParties      partyTransferRows // that are derived from the others
 }
@@ -62,17 +61,17 @@ func (r *Records) Tables() []Table {
 	}
 }
 
-func (r *Records) exactValues() []dbsqlc.RecordExactPayloads {
-	values := make([]dbsqlc.RecordExactPayloads, len(r.exact.Rows))
+func (r *Records) exactValues() []RecordExactPayload {
+	values := make([]RecordExactPayload, len(r.exact.Rows))
 	for i := range r.exact.Rows {
 		x := &r.exact.Rows[i]
-		values[i] = dbsqlc.RecordExactPayloads{Seq: *x.Seq, Field: x.Field, Exact: x.Exact}
+		values[i] = RecordExactPayload{Seq: *x.Seq, Field: x.Field, Exact: x.Exact}
 	}
 	return values
 }
 
 // PartyTransfers returns the rows of table party_transfers that follow from these, in the order of its index.
-func (r *Records) PartyTransfers() []dbsqlc.PartyTransfers {
+func (r *Records) PartyTransfers() []PartyTransfer {
 	return r.ofParties.of(r.transfers, r.receivers)
 }
 
@@ -164,7 +163,7 @@ func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, 
 func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fingerprint int64) {
 	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}, word: t.Word}
 	r.exact.Time(x.at, "date", t.Date)
-	row := dbsqlc.Transactions{
+	row := Transaction{
 		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
 		DomainRef: refs.OptionalSynchronizer(t.DomainID), OffsetText: t.Offset, Round: t.Round, Fingerprint: fingerprint,
 		Extra: x.value("extra", t.Extra),
@@ -182,14 +181,14 @@ func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fing
 	case ledger.TransactionMint:
 		r.mints = append(r.mints, ownedRow(x.in("mint"), seq, t, t.Mint))
 	case ledger.TransactionTap:
-		r.taps = append(r.taps, dbsqlc.Taps(ownedRow(x.in("tap"), seq, t, t.Tap)))
+		r.taps = append(r.taps, Tap(ownedRow(x.in("tap"), seq, t, t.Tap)))
 	case ledger.TransactionAbort:
-		r.aborted = append(r.aborted, dbsqlc.AbortedTransferInstructions{
+		r.aborted = append(r.aborted, AbortedTransferInstruction{
 			Seq: seq, Date: Timestamp(t.Date), InstructionCid: t.Abort.InstructionCID, AbortKind: t.Abort.Kind,
 			Extra: x.value("abort_transfer_instruction.extra", t.Abort.Extra),
 		})
 	default:
-		r.unknown = append(r.unknown, dbsqlc.UnknownTransactions{Seq: seq, Raw: x.value("raw", t.Raw)})
+		r.unknown = append(r.unknown, UnknownTransaction{Seq: seq, Raw: x.value("raw", t.Raw)})
 	}
 }
 
@@ -198,7 +197,7 @@ func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	if transfer.DescriptionExact != nil {
 		x.keeper.keep(x.at, "transfer.description", transfer.DescriptionExact)
 	}
-	r.transfers = append(r.transfers, dbsqlc.Transfers{
+	r.transfers = append(r.transfers, Transfer{
 		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Sender: sender.Party,
 		SenderChangeFee:            x.optionalNumber("transfer.sender.sender_change_fee", sender.ChangeFee),
 		SenderChangeAmount:         x.optionalNumber("transfer.sender.sender_change_amount", sender.ChangeAmount),
@@ -217,14 +216,14 @@ func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	})
 	for i := range transfer.Receivers {
 		receiver, x := &transfer.Receivers[i], x.of("transfer.receivers", i)
-		r.receivers = append(r.receivers, dbsqlc.TransferReceivers{
+		r.receivers = append(r.receivers, TransferReceiver{
 			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: x.number("amount", receiver.Amount),
 			ReceiverFee: x.optionalNumber("receiver_fee", receiver.Fee), Extra: x.value("extra", receiver.Extra),
 		})
 	}
 	for i := range transfer.BalanceChanges {
 		change, x := &transfer.BalanceChanges[i], x.of("transfer.balance_changes", i)
-		r.BalanceChanges = append(r.BalanceChanges, dbsqlc.BalanceChanges{
+		r.BalanceChanges = append(r.BalanceChanges, BalanceChange{
 			Seq: seq, Ordinal: int32(i), Date: Timestamp(t.Date), Round: t.Round, Party: change.Party,
 			ChangeToInitialAmountAsOfRoundZero: x.number("change_to_initial_amount_as_of_round_zero", change.InitialAmount),
 			ChangeToHoldingFeesRate:            x.number("change_to_holding_fees_rate", change.HoldingFeesRate),
@@ -242,8 +241,8 @@ func lengthOf[T any](list []T) *int32 {
 	return &n
 }
 
-func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) dbsqlc.Mints {
-	return dbsqlc.Mints{
+func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) Mint {
+	return Mint{
 		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
 		Amount: x.number("*_amount", owned.Amount), Extra: x.value("extra", owned.Extra),
 	}

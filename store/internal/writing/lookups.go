@@ -23,9 +23,9 @@ func SaveLookup(ctx context.Context, tx pgx.Tx, r names.Numbers, lookup *ledger.
 	if err != nil {
 		return false, err
 	}
-	values := make([]dbsqlc.LookupExactPayloads, len(exact.Rows))
+	values := make([]rows.LookupExactPayload, len(exact.Rows))
 	for i := range exact.Rows { // a looked-up contract has no offset of its own
-		values[i] = dbsqlc.LookupExactPayloads{
+		values[i] = rows.LookupExactPayload{
 			LedgerOffset: asked.LedgerOffset, NodeID: asked.NodeID, Field: exact.Rows[i].Field, Exact: exact.Rows[i].Exact,
 		}
 	}
