@@ -210,6 +210,10 @@ RETURN coalesce(
     split_part(interface_id, ':', 1));
 COMMENT ON FUNCTION pqs.__interface_package(text) IS 'Name of an interface''s package; its id where the name is not known.';
 
+CREATE OR REPLACE FUNCTION pqs.__package_name(package text) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER
+RETURN coalesce((SELECT nullif(p.package_name, '') FROM ledger.packages p WHERE p.package_id = package), package);
+COMMENT ON FUNCTION pqs.__package_name(text) IS 'Name of the package with this id; what is no id of a package that is known by name stays as it is.';
+
 CREATE OR REPLACE FUNCTION pqs.__likeness(name text, known text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (SELECT coalesce(avg((strpos(lower(known), lower(substr(name, i, 2))) > 0)::integer), 0) FROM generate_series(1, least(length(name), 100) - 1) i);
 COMMENT ON FUNCTION pqs.__likeness(text, text) IS 'How much one name is like another: how many of its pairs of letters, from 0 to 1, the other one has.';
@@ -229,6 +233,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURR
 DECLARE
     parts text[] := string_to_array(qname, ':');
     n     integer := cardinality(string_to_array(qname, ':'));
+    package text := pqs.__package_name(parts[n - 2]);
     found text[];
     like_it text;
 BEGIN
@@ -238,17 +243,17 @@ BEGIN
     SELECT array_agg(x.fqn ORDER BY x.fqn COLLATE "C") INTO found
     FROM (
         SELECT t.package_name || ':' || t.module_name || ':' || t.entity_name AS fqn FROM templates t
-        WHERE n <= 3 AND t.entity_name = parts[n] AND (n < 2 OR t.module_name = parts[n - 1]) AND (n < 3 OR t.package_name = parts[n - 2])
+        WHERE n <= 3 AND t.entity_name = parts[n] AND (n < 2 OR t.module_name = parts[n - 1]) AND (n < 3 OR t.package_name = package)
         UNION
         SELECT coalesce(i.package_name, split_part(i.interface_id, ':', 1)) || ':' || i.module_name || ':' || i.entity_name FROM interface_names i
         WHERE n <= 3 AND i.entity_name = parts[n] AND (n < 2 OR i.module_name = parts[n - 1])
-            AND (n < 3 OR coalesce(i.package_name, split_part(i.interface_id, ':', 1)) = parts[n - 2])
+            AND (n < 3 OR coalesce(i.package_name, split_part(i.interface_id, ':', 1)) = package)
     ) x;
     IF found IS NULL THEN
         SELECT pqs.__likeliest(parts[n], array_agg(c.template_fqn), array_agg(c.entity_name)) INTO like_it FROM pqs.__contract_tpe c;
         RAISE EXCEPTION 'Identifier not found: %', qname
             USING HINT = coalesce('There are: ' || like_it || '.', 'Which templates and interfaces there are: SELECT template_fqn FROM __contract_tpe.')
-                || ' A name is Template, Module:Template or package:Module:Template, as it is written in the code; a package id is none.';
+                || ' A name is Template, Module:Template or package:Module:Template, as it is written in the code; the package by its name or its id.';
     ELSIF cardinality(found) > 1 THEN
         RAISE EXCEPTION 'Ambiguous identifier: % (%)', qname, array_to_string(found[:10], ', ') || CASE WHEN cardinality(found) > 10 THEN ', ...' ELSE '' END
             USING HINT = 'Put module and package before it.';
@@ -268,6 +273,7 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     parts text[] := string_to_array(qname, ':');
     n     integer := cardinality(string_to_array(qname, ':'));
+    package text := pqs.__package_name(parts[n - 3]);
     found text[];
     like_it text;
 BEGIN
@@ -279,7 +285,7 @@ BEGIN
     FROM (
         SELECT o.template_ref, o.interface_id, o.package_name || ':' || o.module_name || ':' || o.entity_name || ':' || parts[n] AS fqn
         FROM pqs.__choices o
-        WHERE o.choice = parts[n] AND n <= 4 AND (n < 2 OR o.entity_name = parts[n - 1]) AND (n < 3 OR o.module_name = parts[n - 2]) AND (n < 4 OR o.package_name = parts[n - 3])
+        WHERE o.choice = parts[n] AND n <= 4 AND (n < 2 OR o.entity_name = parts[n - 1]) AND (n < 3 OR o.module_name = parts[n - 2]) AND (n < 4 OR o.package_name = package)
     ) x;
     IF found IS NULL THEN
         SELECT pqs.__likeliest(parts[n], array_agg(c.choice_fqn), array_agg(c.choice)) INTO like_it FROM pqs.__exercise_tpe c;
