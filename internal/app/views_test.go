@@ -85,6 +85,10 @@ func compareWithValues(t *testing.T, database string, reports []ViewReport) map[
 		}
 		list, err := pgx.CollectRows(columns, pgx.RowToStructByPos[column])
 		require.NoError(t, err)
+		require.Empty(t, texts(t, database, `SELECT format('%s is %s, not %s', c ->> 'name', format_type(a.atttypid, a.atttypmod), c ->> 'type')
+			FROM indexer.typed_views v, jsonb_array_elements(v.columns) c
+			LEFT JOIN pg_attribute a ON a.attrelid = ('typed.' || quote_ident($1))::regclass AND a.attname = c ->> 'name'
+			WHERE v.view_name = $1 AND format_type(a.atttypid, a.atttypmod) IS DISTINCT FROM c ->> 'type'`, r.Name), r.Name)
 		value := list[len(list)-1].Name
 		for _, c := range list {
 			switch c.Path[0] {

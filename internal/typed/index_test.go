@@ -14,13 +14,14 @@ func TestFieldsThatCanBeIndexed(t *testing.T) {
 	p, s := recordOf(t, shelf{}, map[string][]build.Field{"1": {
 		member("owner", build.Party), member("wallet", build.Local("M:R")), member("list", build.List(build.Text)), member("map", build.TextMap(build.Text)),
 		member("v", build.Local("M:V")),
-	}}, build.Record("R", member("holder", build.Text), member("amountHeld", build.Numeric(10))), build.Variant("V", member("A", build.Unit), member("B", build.Int64)))
+	}}, build.Record("R", member("holder", build.Text), member("amountHeld", build.Numeric(10))), build.Variant("V", member("A", build.Unit), member("B", build.Int64), member("C", build.Numeric(4))))
 	shape, err := p.Shape(s)
 	require.NoError(t, err)
 	for path, want := range map[string]string{
 		"owner": "text (payload ->> 'owner')", "wallet.holder": "text (payload -> 'wallet' ->> 'holder')", "wallet_holder": "text (payload -> 'wallet' ->> 'holder')",
 		"wallet.amountHeld": `numeric(38,10) "ledger".as_numeric(payload -> 'wallet' ->> 'amountHeld', 10)::numeric(38,10)`,
 		"v":                 "text (payload -> 'v' ->> 'tag')", "v_tag": "text (payload -> 'v' ->> 'tag')",
+		"v.C": `numeric(38,4) (CASE WHEN payload -> 'v' ->> 'tag' = 'C' THEN "ledger".as_numeric(payload -> 'v' ->> 'value', 4) END)::numeric(38,4)`,
 		"v.B": `bigint CASE WHEN payload -> 'v' ->> 'tag' = 'B' THEN "ledger".as_bigint(payload -> 'v' ->> 'value') END`,
 	} {
 		c, err := shape.Field(s, path)

@@ -231,7 +231,6 @@ func (c Column) Expression(ledger, value string) string {
 	}
 	text := into(value, path, "->>")
 	cast := func(function string) string { return quoted(ledger) + "." + function + "(" + text + ")" }
-	var scale int
 	expr := "(" + text + ")"
 	switch c.Type {
 	case "boolean", "bigint", "date":
@@ -240,13 +239,21 @@ func (c Column) Expression(ledger, value string) string {
 		expr = cast("as_timestamptz")
 	case "jsonb":
 		expr = fmt.Sprintf("nullif(%s, 'null'::jsonb)", into(value, path, "->"))
-	default:
-		if _, err := fmt.Sscanf(c.Type, "numeric(38,%d)", &scale); err == nil {
-			expr = fmt.Sprintf("%s.as_numeric(%s, %d)::%s", quoted(ledger), text, scale, c.Type)
-		}
+	}
+	var scale int
+	_, err := fmt.Sscanf(c.Type, "numeric(38,%d)", &scale)
+	numeric := err == nil
+	if numeric {
+		expr = fmt.Sprintf("%s.as_numeric(%s, %d)", quoted(ledger), text, scale)
 	}
 	if len(guards) > 0 {
 		expr = "CASE WHEN " + strings.Join(guards, " AND ") + " THEN " + expr + " END"
+		if numeric {
+			expr = "(" + expr + ")"
+		}
+	}
+	if numeric { // behind CASE, which has no scale of its own
+		expr += "::" + c.Type
 	}
 	return expr
 }
