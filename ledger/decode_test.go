@@ -349,7 +349,7 @@ func TestDecodeRecorded(t *testing.T) {
 	require.Equal(t, 47, consuming)
 	require.Equal(t, 12, transient)
 
-	entries, err := DecodeContractEntries(recorded(t, "active-contracts-6.json"))
+	entries, err := DecodeContractEntries(besideProject(t, "active-contracts-6.json"))
 	require.NoError(t, err)
 	require.Len(t, entries, 6)
 	views := 0

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +17,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/recorded"
 )
 
 // TestDecodingLosesNothing rebuilds the server's JSON from what was decoded and compares it key by key with what
@@ -46,17 +47,14 @@ func TestDecodingLosesNothing(t *testing.T) {
 	})
 	t.Run("recorded entries", func(t *testing.T) {
 		t.Parallel()
-		requireRead(t, "entries", recorded(t, "active-contracts-6.json"))
+		requireRead(t, "entries", besideProject(t, "active-contracts-6.json"))
 	})
 }
 
-// recorded reads a recorded response, or skips where the recordings are not beside the project.
-func recorded(t *testing.T, name string) []byte {
+// besideProject reads a response that another project recorded, or skips the test where it is not at hand.
+func besideProject(t *testing.T, name string) []byte {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("..", "..", "shared", "recorded", name))
-	if os.IsNotExist(err) {
-		t.Skip("no recorded responses at ../shared/recorded beside the project")
-	}
+	body, err := os.ReadFile(recorded.Beside(t, "recorded/"+name))
 	require.NoError(t, err)
 	return body
 }
@@ -65,7 +63,7 @@ func recorded(t *testing.T, name string) []byte {
 func recordedUpdates(t *testing.T) []byte {
 	t.Helper()
 	offsets := regexp.MustCompile(`"offset" : \d+`)
-	return offsets.ReplaceAllFunc(recorded(t, "updates-ledger-effects-31.json"), func(member []byte) []byte {
+	return offsets.ReplaceAllFunc(besideProject(t, "updates-ledger-effects-31.json"), func(member []byte) []byte {
 		n, err := strconv.Atoi(string(bytes.TrimPrefix(member, []byte(`"offset" : `))))
 		require.NoError(t, err)
 		return strconv.AppendInt([]byte(`"offset" : `), int64(n)+1, 10)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -113,22 +111,4 @@ func offsetOf(t *testing.T, element map[string]any) int64 {
 	t.Helper()
 	_, value := updateOf(t, element)
 	return int64(value["offset"].(float64))
-}
-
-// shared returns the folder beside the project that holds other projects' data.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	require.NoError(t, err)
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			path := filepath.Join(dir, "..", "shared", name)
-			if _, err := os.Stat(path); err != nil {
-				t.Skipf("../shared/%s is not beside the project: nothing to check against", name)
-			}
-			return path
-		}
-	}
-	t.Fatal("there is no go.mod above the tests")
-	return ""
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/recorded"
 )
 
 func writeFile(t *testing.T, name, text string) string {
@@ -19,7 +21,7 @@ func writeFile(t *testing.T, name, text string) string {
 
 func TestReplayOfRecordings(t *testing.T) {
 	t.Parallel()
-	dir := shared(t, "recorded")
+	dir := recorded.Beside(t, "recorded")
 	file := filepath.Join(dir, "updates-ledger-effects-31.json")
 	r, err := LoadReplay(file, filepath.Join(dir, "active-contracts-6.json"))
 	require.NoError(t, err)

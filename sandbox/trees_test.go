@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"ledgerindexer/internal/recorded"
 )
 
 // The trees are the updates in the LEDGER_EFFECTS shape without topology, their events
@@ -69,7 +70,7 @@ func TestUpdateTrees(t *testing.T) {
 
 func TestUpdateTreesOfARecording(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(shared(t, "recorded"), "updates-ledger-effects-31.json")
+	file := recorded.Beside(t, "recorded/updates-ledger-effects-31.json")
 	r, err := LoadReplay(file)
 	require.NoError(t, err)
 	data, err := os.ReadFile(file)

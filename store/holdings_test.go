@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/recorded"
 	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/storetest"
 )
@@ -20,10 +20,7 @@ const holdingV2 = "pkg-v2:Splice.Api.Token.HoldingV2:Holding"
 // recordedEntries is the recorded snapshot. All of its events have one place; here each has its own.
 func recordedEntries(t *testing.T) []ledger.ContractEntry {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("..", "..", "shared", "recorded", "active-contracts-6.json"))
-	if os.IsNotExist(err) {
-		t.Skip("no recorded responses at ../shared/recorded beside the project")
-	}
+	body, err := os.ReadFile(recorded.Beside(t, "recorded/active-contracts-6.json"))
 	require.NoError(t, err)
 	entries, err := ledger.DecodeContractEntries(body)
 	require.NoError(t, err)

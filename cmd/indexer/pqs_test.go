@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/recorded"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -36,10 +35,7 @@ func pqsReader(t *testing.T, database string) *pgx.Conn {
 // people's text, and lie beside the project.
 func documentedPQS(t *testing.T) (names []string, statements map[string][]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "reference", "pqs.md"))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("../shared/reference/pqs.md is not beside the project: no documented statements to run")
-	}
+	text, err := os.ReadFile(recorded.Beside(t, "reference/pqs.md"))
 	require.NoError(t, err)
 	_, text6, found := strings.Cut(string(text), "\n## 6. ")
 	require.True(t, found)

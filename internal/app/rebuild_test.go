@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,6 +18,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/internal/recorded"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -239,16 +238,6 @@ func (s *served) backfill(t *testing.T, l sandbox.History, options sandbox.Serve
 	return database
 }
 
-// recorded finds a file of recorded responses, which lie beside the project where they are at hand.
-func recorded(t *testing.T, name string) string {
-	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", "recorded", name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("no recorded responses beside the project: %v", err)
-	}
-	return path
-}
-
 // What was indexed is what the ledger's own model says, can be rebuilt, and comparing it with the ledger finds nothing, whatever the server's
 // version and the scope.
 func TestRowsAreComplete(t *testing.T) {
@@ -308,7 +297,7 @@ func TestRowsAreComplete(t *testing.T) {
 	})
 	t.Run("recorded updates", func(t *testing.T) {
 		t.Parallel()
-		replay, err := sandbox.LoadReplay(recorded(t, "updates-ledger-effects-31.json"))
+		replay, err := sandbox.LoadReplay(recorded.Beside(t, "recorded/updates-ledger-effects-31.json"))
 		require.NoError(t, err)
 		var s served
 		scope := defaultScope()
@@ -322,7 +311,7 @@ func TestRowsAreComplete(t *testing.T) {
 	})
 	t.Run("recorded snapshot", func(t *testing.T) {
 		t.Parallel()
-		replay, err := sandbox.LoadReplay(recorded(t, "active-contracts-6.json"))
+		replay, err := sandbox.LoadReplay(recorded.Beside(t, "recorded/active-contracts-6.json"))
 		require.NoError(t, err)
 		var s served
 		database := s.backfill(t, replay, sandbox.ServerOptions{}, defaultScope(), nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/recorded"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
@@ -38,7 +39,7 @@ type printed = map[string]any
 func TestPublishedAnswers(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
-	replay, err := sandbox.LoadReplay(recorded(t, "updates-ledger-effects-31.json"))
+	replay, err := sandbox.LoadReplay(recorded.Beside(t, "recorded/updates-ledger-effects-31.json"))
 	require.NoError(t, err)
 	database := throwaway.Migrated(t, migrate)
 	scope := defaultScope()
@@ -52,7 +53,7 @@ func TestPublishedAnswers(t *testing.T) {
 // What moved in the recorded updates is what the token standard's own command line says of them, whole and in its own form.
 func requirePublishedTokenEvents(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	body, err := os.ReadFile(recorded(t, "expected/expected-txs-v1.json"))
+	body, err := os.ReadFile(recorded.Beside(t, "recorded/expected/expected-txs-v1.json"))
 	require.NoError(t, err)
 	var published struct{ Transactions []printed }
 	require.NoError(t, json.Unmarshal(body, &published))
@@ -178,7 +179,7 @@ func plainly(value any) any {
 // What is held after the recorded updates is what the token standard's command line lists.
 func requirePublishedHoldings(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	body, err := os.ReadFile(recorded(t, "expected/expected-holdings.json"))
+	body, err := os.ReadFile(recorded.Beside(t, "recorded/expected/expected-holdings.json"))
 	require.NoError(t, err)
 	var published []struct {
 		ContractID string `json:"contractId"`

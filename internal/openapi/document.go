@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"ledgerindexer/internal/recorded"
 )
 
 // Document is an OpenAPI document.
@@ -32,29 +33,11 @@ func Scan(t testing.TB, version string) *Document {
 
 func beside(t testing.TB, name string) *Document {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for !isFile(filepath.Join(dir, "go.mod")) {
-		if dir == filepath.Dir(dir) {
-			t.Fatal("there is no go.mod above the tests")
-		}
-		dir = filepath.Dir(dir)
-	}
-	d, err := load(filepath.Join(dir, "..", "shared", "openapi", name))
-	if os.IsNotExist(err) {
-		t.Skip("../shared/openapi is not beside the project: there is nothing to check against")
-	}
+	d, err := load(recorded.Beside(t, "openapi/"+name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
-}
-
-func isFile(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func load(file string) (*Document, error) {
