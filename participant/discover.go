@@ -38,7 +38,7 @@ type Server struct {
 	ParticipantID string // empty: not returned, or not to this user (older servers return it to administrators only)
 	UpdatesPath   string // of bounded reads, such as /v2/updates/get-updates-page
 	TailPath      string // of open-ended reads
-	SnapshotPath  string // empty: there is no snapshot
+	SnapshotPath  string // empty: there is no snapshot; begins with the method where pages come by GET
 	LedgerEnd     bool   // it returns its ledger end
 }
 
@@ -110,10 +110,10 @@ func (c *Client) discover(ctx context.Context) (Server, error) {
 	return s, nil
 }
 
-// pathGone forgets the paths of s, because one of them has disappeared.
+// pathGone forgets the paths of s, because one of them does not work any more.
 func (c *Client) pathGone(s *Server, err error) error {
 	c.found.CompareAndSwap(s, nil)
-	return fmt.Errorf("the server no longer has this path; the next read discovers its paths again: %w", err)
+	return fmt.Errorf("the server's path does not work any more; the next read discovers its paths again: %w", err)
 }
 
 func (c *Client) probe(ctx context.Context) (Server, error) {
@@ -164,21 +164,26 @@ func (c *Client) hasLedgerEnd(ctx context.Context) (bool, error) {
 func (c *Client) firstPresent(ctx context.Context, before string, paths ...string) (string, error) {
 	var refused error
 	for _, path := range paths {
-		switch has, err := c.hasPath(ctx, path); {
-		case refusedByProxy(err) && path != before:
+		found, err := c.findPath(ctx, path, before)
+		unreached, isUnreached := errors.AsType[*unreachedError](err)
+		switch {
+		case isUnreached:
+			c.log.InfoContext(ctx, "an operation is not used", "path", getSnapshotPage, "reason", unreached)
+		case refusedByProxy(err) && !strings.HasSuffix(before, path):
 			refused = err
 		case err != nil:
 			return "", err
-		case has:
-			return path, nil
+		case found != "":
+			return found, nil
 		}
 	}
 	return "", refused
 }
 
-// hasPath requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. A server that finds
-// the request invalid has the path.
-func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
+// findPath returns path if the server has it, with the method before it where that is not the usual one, and "" if it does not.
+// It requests at most one element between the offsets 0 and 1, or of the empty snapshot at 0. A server that finds the request
+// invalid has the path. before is as in firstPresent.
+func (c *Client) findPath(ctx context.Context, path, before string) (string, error) {
 	r := jsonhttp.Request{Operation: "discover", Path: path}
 	one := url.Values{"limit": {"1"}}
 	end := ledger.Offset(1)
@@ -186,14 +191,22 @@ func (c *Client) hasPath(ctx context.Context, path string) (bool, error) {
 	case pathUpdatesPage:
 		r.Body = updatesPageRequest{Begin: 0, End: end, MaxPageSize: 1, UpdateFormat: &c.format.Update}
 	case pathSnapshotPage:
-		r.Body = snapshotPageRequest{ActiveAt: 0, MaxPageSize: 1, EventFormat: &c.format.Event}
+		r.Body = c.firstSnapshotPage()
 	case pathSnapshot:
 		r.Query, r.Body = one, SnapshotRequest{ActiveAtOffset: 0, EventFormat: &c.format.Event}
 	default:
 		r.Query, r.Body = one, UpdatesRequest{BeginExclusive: 0, EndInclusive: &end, UpdateFormat: &c.format.Update}
 	}
 	_, err := c.do(ctx, r)
-	return present(err)
+	has, failed := present(err)
+	if e, ok := errors.AsType[*Error](err); ok && path == pathSnapshotPage && e.Status == http.StatusMethodNotAllowed {
+		path = getSnapshotPage
+		has, failed = c.hasGetSnapshotPage(ctx, before)
+	}
+	if !has {
+		return "", failed
+	}
+	return path, nil
 }
 
 // present reports whether the server has an operation, by the error of a probe.

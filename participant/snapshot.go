@@ -42,7 +42,7 @@ func (r SnapshotRequest) needs() right {
 	return needs(r.Filter.FiltersByParty, r.Filter.FiltersForAnyParty)
 }
 
-// snapshotPageRequest is the body of /v2/state/active-contracts-page.
+// snapshotPageRequest is the body of /v2/state/active-contracts-page, by POST or by GET.
 type snapshotPageRequest struct {
 	ActiveAt    ledger.Offset `json:"activeAtOffset"`
 	EventFormat *EventFormat  `json:"eventFormat"`
@@ -79,7 +79,7 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 		}
 	}
 	path := s.SnapshotPath
-	if token.Value != "" {
+	if token.Value != "" && (path != getSnapshotPage || token.Kind != ledger.TokenPage) {
 		path = snapshotPath(token.Kind)
 	}
 	if path == "" {
@@ -95,9 +95,12 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 		q.server = s
 	}
 	page, err := c.readSnapshot(ctx, path, at, token)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = c.checkIdentity(ctx)
-	} else {
+	case path == getSnapshotPage && bodyDropped(err):
+		err = c.pathGone(s, &unreachedError{err})
+	default:
 		err = c.explain(ctx, err, q)
 	}
 	if err != nil {
@@ -108,8 +111,11 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 
 func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset, token ledger.Token) (ledger.SnapshotPage, error) {
 	read, sizes := c.readSnapshotList, c.snapshotList
-	if path == pathSnapshotPage {
-		read, sizes = c.readSnapshotPage, c.snapshotPage
+	if path != pathSnapshot {
+		sizes = c.snapshotPage
+		read = func(ctx context.Context, at ledger.Offset, token string, size int) (ledger.SnapshotPage, error) {
+			return c.readSnapshotPage(ctx, path, at, token, size)
+		}
 	}
 	for {
 		asked := sizes.Ask()
@@ -125,12 +131,12 @@ func (c *Client) readSnapshot(ctx context.Context, path string, at ledger.Offset
 	}
 }
 
-func (c *Client) readSnapshotPage(ctx context.Context, at ledger.Offset, token string, size int) (ledger.SnapshotPage, error) {
+func (c *Client) readSnapshotPage(
+	ctx context.Context, path string, at ledger.Offset, token string, size int,
+) (ledger.SnapshotPage, error) {
 	const operation = "snapshot-page"
-	a, err := c.do(ctx, jsonhttp.Request{
-		Operation: operation, Path: pathSnapshotPage,
-		Body: snapshotPageRequest{ActiveAt: at, EventFormat: &c.format.Event, MaxPageSize: size, Token: token},
-	})
+	a, err := c.do(ctx, snapshotPage(operation, path,
+		snapshotPageRequest{ActiveAt: at, EventFormat: &c.format.Event, MaxPageSize: size, Token: token}))
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}

@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,15 +27,16 @@ type Presence int
 const (
 	Unknown Presence = iota // the probe failed: see Offer.Err
 	Present
-	Absent
+	Absent  // with an Offer.Err: the server has it, and requests do not come through to it
 	Refused // it exists, but not for this user: see Offer.Err
 )
 
 // Offer is what is known of one operation.
 type Offer struct {
-	Path     string
+	Path     string // begins with the method where that is not the usual one
 	Presence Presence
-	Err      error // why it is Unknown or Refused: an *Error, in a *ledger.Problem if a proxy refused; else nil
+	// Err is why it is Unknown or Refused (an *Error, in a *ledger.Problem if a proxy refused), or out of reach; else nil.
+	Err error
 }
 
 // There reports whether the server is known to have the operation. If a proxy refuses it, it counts as absent: some
@@ -80,10 +82,14 @@ func (c *Client) offer(ctx context.Context, path string) Offer {
 	case pathVettingList:
 		there, o.Err = c.answers(ctx, jsonhttp.Request{Operation: "survey", Path: path, Body: map[string]any{"pageSize": 1}})
 	default:
-		there, o.Err = c.hasPath(ctx, path)
+		var found string
+		found, o.Err = c.findPath(ctx, path, "")
+		there, o.Path = found != "", cmp.Or(found, path)
 	}
 	var e *Error
 	switch {
+	case errors.As(o.Err, new(*unreachedError)):
+		o.Presence = Absent
 	case o.Err == nil && there:
 		o.Presence = Present
 	case o.Err == nil:

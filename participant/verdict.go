@@ -224,6 +224,9 @@ func prunedUpdates(after, upTo ledger.Offset) ruling {
 // judgeSnapshot rules on reading the snapshot at an offset, from its beginning or from a token.
 func (c *Client) judgeSnapshot(e *Error, at ledger.Offset, token ledger.Token) (ruling, bool) {
 	switch {
+	case e.Status == http.StatusMethodNotAllowed && token.Kind == ledger.TokenPage:
+		return ruling{act, fmt.Sprintf("the snapshot was begun with %s, and a GET's body does not come through to the server any more",
+			getSnapshotPage), "see what stands between here and --ledger-url, or begin the snapshot again with --restart"}, true
 	case e.pathMissing() && token.Value != "":
 		return ruling{act, fmt.Sprintf("the snapshot was begun with %s, which the server does not have", snapshotPath(token.Kind)),
 			"begin the snapshot again with --restart"}, true

@@ -23,9 +23,10 @@ import (
 // Request is one HTTP request.
 type Request struct {
 	Operation string // as passed to Config.Observe
+	Method    string // empty: POST where there is a Body, else GET
 	Path      string
 	Query     url.Values
-	Body      any   // marshalled to JSON and sent by POST; nil: GET
+	Body      any   // marshalled to JSON; nil: none
 	MaxBytes  int64 // the largest answer that is read, in bytes of JSON
 	// SilenceTimeout is the longest time without a byte, before the answer or within it.
 	SilenceTimeout time.Duration
@@ -173,14 +174,15 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http.Request, question, error) {
 	target := c.base.JoinPath(r.Path)
 	target.RawQuery = r.Query.Encode()
-	asked := question{method: http.MethodGet, query: target.RawQuery}
+	asked := question{method: cmp.Or(r.Method, http.MethodGet), query: target.RawQuery}
 	content := io.Reader(nil)
 	if r.Body != nil {
 		text, err := json.Marshal(r.Body)
 		if err != nil {
 			return nil, asked, err
 		}
-		asked.method, asked.body, content = http.MethodPost, string(text), bytes.NewReader(text)
+		asked.method = cmp.Or(r.Method, http.MethodPost)
+		asked.body, content = string(text), bytes.NewReader(text)
 	}
 	req, err := http.NewRequestWithContext(ctx, asked.method, target.String(), content)
 	if err != nil {
@@ -189,6 +191,9 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 	asked.path = req.URL.Path
 	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
+		if asked.method == http.MethodGet {
+			req.Header.Set("Cache-Control", "no-cache") // caches tell GETs apart by their URLs
+		}
 	}
 	if !r.Changes {
 		req.Header["Idempotency-Key"] = nil // not sent: it tells the transport that a POST may be sent again
