@@ -29,6 +29,7 @@ func (u *Updates) snapshot(
 		}
 		before += int64(len(page.Entries))
 		if page.Last {
+			u.result.Compared = true
 			return before, nil
 		}
 		if page, err = u.snapshotPage(ctx, at, page.Next); err != nil {

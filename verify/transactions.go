@@ -44,6 +44,7 @@ type TransactionsResult struct {
 	Repaired  int64    `json:"repairs"` // how often something was written again
 	Remaining int64    `json:"-"`       // differences that a repair has left
 	Notes     []string `json:"-"`       // what was not compared, and why
+	Compared  bool     `json:"-"`       // at least one answer of the service was compared, an empty one included
 }
 
 // errTransactionsChanged is the error for a service that changed while it was read.
@@ -179,6 +180,7 @@ func (h *Transactions) read(ctx context.Context, found Found) error {
 		if err != nil {
 			return fmt.Errorf("read the transaction history again: %w", err)
 		}
+		h.result.Compared = true
 		if len(page) == 0 {
 			h.lacking = true
 			h.note("the transaction history: the service has no records beyond the %d-th", at-standing.ShownAfter)

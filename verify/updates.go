@@ -66,6 +66,7 @@ type UpdatesResult struct {
 	Remaining int64         `json:"-"`                   // differences that a repair has left
 	Seed      uint64        `json:"seed,omitempty"`      // of the random offsets that were read; 0: none were
 	Notes     []string      `json:"-"`                   // what was not compared, and why
+	Compared  bool          `json:"-"`                   // at least one answer of the source was compared, an empty one included
 }
 
 // currentPatience is how long the watermark is waited for, so that the active set can be compared at the ledger's end.
@@ -221,10 +222,11 @@ func (u *Updates) selected(ctx context.Context) error {
 		u.note("updates: none are stored after offset %d up to %d", wanted.From, wanted.To)
 		return nil
 	}
-	if s.From == nil && s.To == nil && !s.All && u.pruned < wanted.To {
-		return u.sample(ctx, max(wanted.From, u.pruned), wanted.To)
+	served := u.stillServed("updates", wanted)
+	if s.From == nil && s.To == nil && !s.All && served.From < served.To {
+		return u.sample(ctx, served)
 	}
-	return u.readRange(ctx, "updates", u.stillServed("updates", wanted), nil)
+	return u.readRange(ctx, "updates", served, nil)
 }
 
 // stillServed returns the part of a range that the participant still serves, and adds a note about the rest.
@@ -238,8 +240,8 @@ func (u *Updates) stillServed(what string, r ledger.Range) ledger.Range {
 }
 
 // sample reads pages from random offsets, none of them twice.
-func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
-	places, err := u.places(ctx, ledger.Range{From: low, To: high})
+func (u *Updates) sample(ctx context.Context, r ledger.Range) error {
+	places, err := u.places(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -248,12 +250,12 @@ func (u *Updates) sample(ctx context.Context, low, high ledger.Offset) error {
 	var read []ledger.Range
 	for i := range u.Selection.Sample {
 		u.Progress(Progress{Step: "updates, at random", Done: int64(i), Of: int64(u.Selection.Sample)})
-		place := ledger.Range{From: places.pick(random), To: high}
-		for _, r := range read {
+		place := ledger.Range{From: places.pick(random), To: r.To}
+		for _, before := range read {
 			switch {
-			case place.From < r.From:
-				place.To = min(place.To, r.From)
-			case place.From < r.To:
+			case place.From < before.From:
+				place.To = min(place.To, before.From)
+			case place.From < before.To:
 				place.To = place.From
 			}
 		}
@@ -335,6 +337,7 @@ func (u *Updates) compareWindow(ctx context.Context, r ledger.Range) (page ledge
 	if err := u.sameLedger(ctx); err != nil {
 		return page, err
 	}
+	u.result.Compared = true
 	u.result.Updates += int64(len(page.Updates))
 	_, err = u.compared(ctx, func(found Found) error {
 		return u.Database.Compare(ctx, page, found)

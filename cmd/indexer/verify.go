@@ -94,7 +94,7 @@ func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	case r.Left > 0:
 		return fmt.Errorf("%d differences; %s", r.Left, r.advice(c))
 	case r.Result == resultNotCompared:
-		return errors.New("nothing was compared")
+		return errors.New("nothing was compared with the ledger, so it is not known whether the database is equal; what was not compared is listed with the reason")
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (r *verifyReport) print(out config.Output) error {
 	}
 	switch r.Result {
 	case resultEqual:
-		l.say("result", "equal")
+		l.say("result", "equal"+r.exceptions())
 	case resultRepaired:
 		l.say("result", fmt.Sprintf("%d differences were found and repaired", r.Differences))
 	case resultDifferent:
@@ -179,4 +179,12 @@ func (r *verifyReport) print(out config.Output) error {
 		l.say("result", "not everything was compared (see the error)")
 	}
 	return l.w.Flush()
+}
+
+// exceptions qualifies a result that does not hold for everything.
+func (r *verifyReport) exceptions() string {
+	if len(r.Notes) == 0 {
+		return ""
+	}
+	return " in what was compared"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -155,6 +156,39 @@ func TestVerifyOneSource(t *testing.T) {
 	report = jsonOf(t, config.ExitProblem, environ, "verify")
 	require.Equal(t, "not_compared", at(t, report, "result"))
 	require.Contains(t, at(t, report, "error"), "nothing has been indexed")
+}
+
+// What the participant has pruned is named, whatever is chosen to be read again. Where that is everything, the database is not equal.
+func TestVerifyOfWhatIsPruned(t *testing.T) {
+	t.Parallel()
+	slow.Once(t)
+	slow.Long(t, "runs command after command")
+	l := grown(120)
+	environ, _ := indexed(t, l, sandbox.ServerOptions{}, nil)
+	l.Grow(10)
+	for _, c := range []struct {
+		upTo   int64
+		result string
+		code   int
+		says   string
+	}{
+		{l.Offset(60), "equal", config.ExitDone, "result equal in what was compared"},
+		{l.End(), "not_compared", config.ExitFailed, "result not everything was compared (see the error)"},
+	} {
+		require.NoError(t, l.Prune(c.upTo))
+		for _, args := range [][]string{{"verify"}, {"verify", "--all"}, {"verify", "--from=1"}, {"verify", "--sample=0"}} {
+			report := jsonOf(t, c.code, environ, args...)
+			require.Equal(t, c.result, at(t, report, "result"), "%s", args)
+			last := min(c.upTo, l.Offset(119))
+			require.Contains(t, fmt.Sprint(at(t, report, "not_compared")), fmt.Sprintf("up to %d: the participant has pruned them", last), "%s", args)
+			stdout, stderr := printed(t, c.code, environ, args...)
+			require.Regexp(t, fmt.Sprintf(`(?m)^not compared +updates after offset \d+ up to %d: the participant has pruned them`, last), stdout)
+			require.Contains(t, lines(stdout), c.says)
+			require.Equal(t, c.code == config.ExitFailed, strings.Contains(stderr, "nothing was compared with the ledger"))
+		}
+	}
+	report := jsonOf(t, config.ExitFailed, environ, "verify", "--all")
+	require.Contains(t, fmt.Sprint(at(t, report, "not_compared")), "the active set at offset")
 }
 
 // The ledger is not needed: it may not be there any more.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
@@ -112,6 +114,26 @@ func (s *sealed) damaged() (list []string) {
 	})
 	require.NoError(s.t, err)
 	return list
+}
+
+// Without the ledger, what lies in no sealed window yet is not compared, and that is said.
+func TestWhatIsNotSealedIsSaid(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	s := indexed(t, 63, 60, sandbox.ServerOptions{})
+	offline := func() string {
+		result, err := RunVerify(t.Context(), Verify{Database: s.cfg.Database, Verify: config.Verify{Offline: true}}, testLogger(t),
+			func(d findings.Difference) { t.Error(d) })
+		require.NoError(t, err)
+		return strings.Join(result.Notes[1:], "\n")
+	}
+	require.Contains(t, offline(), "no window is sealed yet")
+	s.sealUntil(allSealed)
+	sealedTo := texts(t, s.database, "SELECT max(to_inclusive) FROM ledger.verifications")[0]
+	s.Grow(20)
+	s.index()
+	require.Equal(t, fmt.Sprintf("the updates after offset %s up to %s: they are not sealed yet", sealedTo,
+		texts(t, s.database, "SELECT ledger.latest_offset()")[0]), offline())
 }
 
 // The daemon seals everything up to the watermark, window by window, and continues where it was ended. What is altered later

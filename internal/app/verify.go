@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
@@ -40,8 +41,11 @@ type Verification struct {
 	RedactedUpdates   int64 `json:"redacted_updates"`
 }
 
-// Compared reports whether anything was compared at all.
-func (v *Verification) Compared() bool { return v.Updates != nil || v.History != nil || v.Sealed > 0 }
+// Compared reports whether anything was compared with the source, or with the digests of what was. That the tables agree with one
+// another says nothing about the ledger.
+func (v *Verification) Compared() bool {
+	return v.Updates != nil && v.Updates.Compared || v.History != nil && v.History.Compared || v.Sealed > 0
+}
 
 // Remaining returns the number of differences that are there now: all that were found or, after a repair, those that it left.
 func (v *Verification) Remaining(repaired bool) int64 {
@@ -251,8 +255,35 @@ func (v *verification) offline(ctx context.Context) error {
 		v.result.Sealed = done
 		v.progress(verify.Progress{Step: "sealed windows", Done: done, Of: of})
 	}, v.found)
-	if err == nil && v.result.Sealed == 0 {
+	switch {
+	case err != nil:
+		return err
+	case v.result.Sealed == 0:
 		v.note("anything: no window is sealed yet (`indexer run` seals what it has compared, at --verify-rate)")
+		return nil
+	}
+	return v.unsealed(ctx)
+}
+
+// unsealed notes what is shown and lies in no sealed window.
+func (v *verification) unsealed(ctx context.Context) error {
+	updates, err := v.db.Unsealed(ctx, findings.SealedUpdates)
+	if err != nil {
+		return err
+	}
+	if updates != nil {
+		v.note("the updates after offset %d up to %d: they are not sealed yet", updates.From, updates.To)
+	}
+	records, err := v.db.Unsealed(ctx, findings.SealedTransactions)
+	if err != nil {
+		return err
+	}
+	if records != nil {
+		v.note("the records of the transaction history after %d up to %d: they are not sealed yet", records.From, records.To)
+	}
+	snapshot, err := v.db.SnapshotWindow(ctx, math.MaxInt64)
+	if err == nil && snapshot != nil && !snapshot.Again {
+		v.note("the snapshot at offset %d, which is carried: it is not sealed yet", snapshot.To)
 	}
 	return err
 }

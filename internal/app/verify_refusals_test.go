@@ -118,7 +118,7 @@ func TestVerifyWithoutWhatItNeeds(t *testing.T) {
 			result, err := RunVerify(t.Context(), verifyWith(database, url, strings.HasSuffix(name, "repaired")), testLogger(t), func(d findings.Difference) { found[d.Relation] = true })
 			if c.problem != "" {
 				requireProblem(t, err, c.problem)
-				require.Equal(t, c.problem == "the checkpoint", result.Compared())
+				require.False(t, result.Compared())
 				return
 			}
 			require.NoError(t, err)

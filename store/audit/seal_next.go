@@ -76,6 +76,31 @@ func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, agai
 	return &findings.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
 }
 
+// Unsealed returns the first range of the updates or the transaction history that is shown and that no window claims; nil: there is none.
+func (s *Stored) Unsealed(ctx context.Context, stream string) (gap *findings.Window, err error) {
+	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
+		floor, upTo, err := s.shown(ctx, tx, stream)
+		if err == nil {
+			gap, err = s.unsealed(ctx, tx, stream, floor, 0, upTo)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for what of %s is not sealed: %w", stream, err)
+	}
+	return gap, nil
+}
+
+// shown returns where what is shown of the updates or the transaction history begins, exclusive, and ends.
+func (s *Stored) shown(ctx context.Context, tx pgx.Tx, stream string) (from, to int64, err error) {
+	if stream == findings.SealedTransactions {
+		position, err := held.TransactionsPosition(ctx, s.db, tx)
+		return position.ShownAfter, position.ShownTo, err
+	}
+	extent, err := held.Read(ctx, s.db, tx)
+	return int64(extent.HistoryFloor), int64(extent.Watermark), err
+}
+
 // unsealed returns the first range up to a place that no window claims; nil: there is none.
 func (s *Stored) unsealed(ctx context.Context, tx pgx.Tx, stream string, floor, known, upTo int64) (*findings.Window, error) {
 	row, err := s.db.Queries.VerificationUnsealed(ctx, tx, dbsqlc.VerificationUnsealedParams{Stream: stream, Floor: floor, Known: known})
