@@ -420,12 +420,13 @@ FROM (
     LEFT JOIN LATERAL (
         SELECT x.kind
         FROM (
-            SELECT r.ledger_offset, r.node_id, r.kind FROM reassignments r WHERE r.contract_id = c.contract_id
+            SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM reassignments r WHERE r.contract_id = c.contract_id
             UNION ALL
-            SELECT r.ledger_offset, r.node_id, r.kind FROM shown_reassignments r WHERE r.contract_id = c.contract_id
+            SELECT r.ledger_offset, r.reassignment_counter, r.kind FROM shown_reassignments r WHERE r.contract_id = c.contract_id
         ) x
         WHERE n.ledger_offset IS NULL AND btint8cmp(x.ledger_offset, (SELECT ledger.latest_offset())) <> 1
-        ORDER BY x.ledger_offset DESC, x.node_id DESC LIMIT 1
+        -- An arrival can have a lower offset than the departure before it; both have the counter of their reassignment.
+        ORDER BY x.reassignment_counter DESC, (x.kind = 'unassigned') LIMIT 1
     ) m ON true
     WHERE btint8cmp(c.ledger_offset, (SELECT ledger.latest_offset())) <> 1
       AND NOT EXISTS (SELECT FROM active_contracts a WHERE a.contract_id = c.contract_id)

@@ -116,20 +116,29 @@ func (c *contractStored) print(l labelled) {
 	}
 }
 
-// whyNotActive derives the reason from the events.
+// whyNotActive derives the reason from the events. Offsets give these no order: synchronizers have none in common, and a participant
+// that was restored shows arrivals before departures. Both events of a reassignment have its counter, and each has a greater one.
 func (c *contractStored) whyNotActive() string {
-	created := false
+	var last *store.ContractEvent // of the reassignments; the arrival where both events of it were seen
+	created, activated := false, false
 	for i := len(c.Events) - 1; i >= 0; i-- {
 		switch e := &c.Events[i]; e.Kind {
 		case store.EventArchived:
 			return fmt.Sprintf("archived at offset %d", e.Offset)
-		case store.EventUnassigned:
-			return fmt.Sprintf("unassigned at offset %d to %s, and not seen to arrive there", e.Offset, text(e.Target))
-		case store.EventCreated, store.EventAssigned:
-			created = true
+		case store.EventAssigned, store.EventUnassigned:
+			n := counter(e.ReassignmentCounter)
+			if last == nil || n > counter(last.ReassignmentCounter) || n == counter(last.ReassignmentCounter) && e.Kind == store.EventAssigned {
+				last = e
+			}
+		case store.EventCreated:
+			created, activated = true, activated || e.ACSDelta == nil || *e.ACSDelta
 		}
 	}
 	switch {
+	case last != nil && last.Kind == store.EventUnassigned:
+		return fmt.Sprintf("unassigned at offset %d to %s, and not seen to arrive there", last.Offset, text(last.Target))
+	case last != nil || activated:
+		return "its end was not seen: contracts of which no party is read any more, since the scope was changed, are not active here"
 	case created:
 		return "its creation was only witnessed (acs_delta is false), so it is not known what became of it"
 	case c.StateFloor == nil:

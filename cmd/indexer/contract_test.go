@@ -17,7 +17,9 @@ import (
 	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 // indexed is the environment of a ledger and a database that holds all of it, and the truth about it.
@@ -164,6 +166,38 @@ func TestContract(t *testing.T) {
 	require.Equal(t, false, at(t, report, "ledger", "asked"))
 	_, stderr = printed(t, config.ExitFailed, environ, "contract", unknown)
 	require.Contains(t, stderr, "the database does not know contract "+unknown+", and the ledger was not asked\n")
+}
+
+// Synchronizers have no common order, and a participant that was restored shows arrivals before departures, even before the creation:
+// whether a contract has arrived follows from the counters of its reassignments.
+func TestWhyAContractIsNotActive(t *testing.T) {
+	t.Parallel()
+	event := func(kind string, n int64) store.ContractEvent {
+		return store.ContractEvent{Kind: kind, ReassignmentCounter: &n, Target: new("sync::2")}
+	}
+	created, archived := store.ContractEvent{Kind: store.EventCreated}, store.ContractEvent{Kind: store.EventArchived}
+	witnessed := store.ContractEvent{Kind: store.EventCreated, ACSDelta: new(false)}
+	away, there := event(store.EventUnassigned, 1), event(store.EventAssigned, 1)
+	back, home := event(store.EventUnassigned, 2), event(store.EventAssigned, 2)
+	floor := ledger.Offset(0)
+	for name, c := range map[string]struct {
+		events []store.ContractEvent
+		says   string
+	}{
+		"on its way":                                 {[]store.ContractEvent{created, away}, "unassigned at offset 2 to sync::2, and not seen to arrive there"},
+		"on its way back, seen before it left":       {[]store.ContractEvent{back, there, created, away}, "unassigned at offset 1 to sync::2, and not seen"},
+		"arrived before it left and before creation": {[]store.ContractEvent{there, created, away}, "its end was not seen"},
+		"back home, in the wrong order":              {[]store.ContractEvent{home, back, there, away, created}, "its end was not seen"},
+		"arrived before it left, and archived there": {[]store.ContractEvent{created, there, archived, away}, "archived at offset 3"},
+		"active until the scope was changed":         {[]store.ContractEvent{created}, "its end was not seen"},
+		"only witnessed":                             {[]store.ContractEvent{witnessed}, "its creation was only witnessed"},
+		"never seen":                                 {nil, "its creation was never seen"},
+	} {
+		for i := range c.events {
+			c.events[i].Offset = ledger.Offset(i + 1)
+		}
+		require.Contains(t, (&contractStored{Events: c.events, StateFloor: &floor}).whyNotActive(), c.says, name)
+	}
 }
 
 // Parties that are not given are those of the database.

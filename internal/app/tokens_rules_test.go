@@ -301,6 +301,23 @@ func TestRulesOfMovements(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"unknown false"}, texts(t, database, "SELECT concat_ws(' ', status, pending::text, ended_offset) FROM ledger.pending_instructions WHERE contract_id = 'i6'"))
 
+	// It is on its way from its last reassignment on, also where the one before is shown behind that, until it is seen to arrive, also where that
+	// is shown before its departure.
+	_, err = open(t, database).Exec(t.Context(), "CREATE TABLE indexer.reassignments_all PARTITION OF indexer.reassignments DEFAULT")
+	require.NoError(t, err)
+	for _, moved := range []struct{ rows, status string }{
+		{"(16, 1, 'unassigned')", "reassigning"},
+		{"(15, 1, 'assigned')", "unknown"},
+		{"(14, 2, 'unassigned')", "reassigning"},
+		{"(13, 2, 'assigned')", "unknown"},
+	} {
+		_, err = open(t, database).Exec(t.Context(), `
+			INSERT INTO indexer.reassignments (ledger_offset, reassignment_counter, node_id, template_ref, source_ref, target_ref, kind, contract_id, reassignment_id)
+			SELECT v.at, v.n, 99, c.template_ref, 1, 2, v.kind, 'i6', 'r' FROM (VALUES `+moved.rows+`) v (at, n, kind), indexer.created c WHERE c.contract_id = 'i6'`)
+		require.NoError(t, err)
+		require.Equal(t, []string{moved.status}, texts(t, database, "SELECT status FROM ledger.pending_instructions WHERE contract_id = 'i6'"), moved.rows)
+	}
+
 	// Nothing above the watermark is shown.
 	_, err = open(t, database).Exec(t.Context(), "UPDATE indexer.checkpoints SET ledger_offset = 6")
 	require.NoError(t, err)
