@@ -25,7 +25,6 @@ type grammar struct {
 	Ledger      ledgerCommand      `cmd:"" help:"Print what the ledger itself answers, one JSON document per line."`
 	Packages    packagesCommand    `cmd:"" help:"List, vet or unvet packages on the participant."`
 	Views       viewsCommand       `cmd:"" help:"Make, refresh, list or drop views with typed columns, for analysts."`
-	Codegen     codegenCommand     `cmd:"" help:"Write the types of views for programs in Go or TypeScript."`
 	Index       indexCommand       `cmd:"" help:"Make, list or drop indexes of fields of payloads, for analysts."`
 	Grant       grantCommand       `cmd:"" help:"Let a role of the database read: everything, or what parties may see."`
 	Revoke      revokeCommand      `cmd:"" help:"Take from a role what it was granted."`

@@ -40,7 +40,6 @@ var documented = map[string]struct {
 	"internal/access/access.go":  {2, []string{"there is no token, or no client secret", "there are no certificates to begin with"}},
 	"internal/app/background.go": {1, nil}, // of a task, which ends nothing
 	"internal/app/choose.go":     {1, []string{"the Scan service has neither updates of its network"}},
-	"internal/app/codegen.go":    {1, []string{"no typed view was made"}},
 	"internal/app/files.go":      {2, []string{"`backfill history`: nothing has been indexed yet", "a folder, or the database, has another network's"}},
 	"internal/app/import.go": {4, []string{"`export`, `import`, `prune --exported`: a manifest is of another", "`import`: the database can't take", "`import`: the export is of another network",
 		"`import`: what was imported"}},

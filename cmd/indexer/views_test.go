@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -44,24 +42,6 @@ func TestViews(t *testing.T) {
 	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
 	require.Contains(t, stdout, "typed.registry_entry_entry_read")
-	generated := map[string]string{}
-	for _, language := range []string{"--go", "--typescript"} {
-		code, stdout, stderr := command(t, environ, "codegen", language, "--all")
-		require.Equal(t, config.ExitDone, code, stderr)
-		generated[language] = stdout
-		file := filepath.Join(t.TempDir(), "rows")
-		require.NoError(t, os.WriteFile(file, []byte("of before, and longer"), 0o600))
-		stdout, _ = printed(t, config.ExitDone, environ, "codegen", language, "--template=Entry", "--out", file)
-		require.Empty(t, stdout)
-		written, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, generated[language], string(written), "there is no other template")
-	}
-	require.Contains(t, generated["--go"], "\npackage typed\n")
-	require.Contains(t, generated["--go"], "\ntype RegistryEntry struct {\n")
-	require.Contains(t, generated["--typescript"], "\nexport interface RegistryEntry {\n")
-	_, stderr = printed(t, config.ExitFailed, environ, "codegen", "--go", "--all", "--out", filepath.Join(t.TempDir(), "missing", "rows.go"))
-	require.Contains(t, stderr, "--out: open ")
 
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--schema=mart")
 	require.Contains(t, stdout, "made mart.registry_entry, ")
@@ -72,15 +52,6 @@ func TestViews(t *testing.T) {
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "list", "--schema=typed")
 	require.Equal(t, "no view was made\n", stdout)
 
-	_, stderr = printed(t, config.ExitProblem, environ, "codegen", "--go", "--all")
-	require.Contains(t, stderr, "no typed view was made in schema typed")
-	for says, args := range map[string][]string{
-		"--go or --typescript": {"--all"}, "can't be used together": {"--go", "--typescript", "--all"}, "--package is for --go": {"--typescript", "--all", "--package=x"},
-		"no name of a Go package": {"--go", "--all", "--package=func"}, "name templates or interfaces": {"--go"}, "is the indexer's own": {"--go", "--all", "--package=x", "--schema=ledger"},
-	} {
-		_, stderr := printed(t, config.ExitUsage, environ, append([]string{"codegen"}, args...)...)
-		require.Contains(t, stderr, says)
-	}
 	for says, args := range map[string][]string{
 		"name templates or interfaces": {"create"}, "or take them --all": {"create", "--all", "--template=Entry"}, "there is no template or interface": {"create", "--template=Nothing"},
 		"is the indexer's own": {"create", "--all", "--schema=ledger"}, "begins with no digit": {"refresh", "--schema=1"},
