@@ -21,6 +21,7 @@ import (
 // The kinds of server that there are, with lists so short that every limit is met.
 var servers = map[string]sandbox.ServerOptions{
 	"3.4":                           {Version: "3.4", ListLimit: 7},
+	"3.5.5":                         {Version: "3.5.5", ListLimit: 7},
 	"3.5":                           {Version: "3.5", ListLimit: 7},
 	"3.6":                           {Version: "3.6", ListLimit: 7},
 	"3.4, cuts without a word":      {Version: "3.4", ListLimit: 7, IgnoreLargeLimit: true},

@@ -109,6 +109,23 @@ func (c *Client) answers(ctx context.Context, r jsonhttp.Request) (bool, error) 
 	return present(err)
 }
 
+// ListTokens reports whether the entries of a list of the contracts active at an offset have continuation tokens. It asks for one
+// entry; known is false where there is none. The errors are those of ReadSnapshot.
+func (c *Client) ListTokens(ctx context.Context, at ledger.Offset) (has, known bool, err error) {
+	if at == 0 {
+		return false, false, nil // nothing is active
+	}
+	page, err := c.snapshotEntries(ctx, at, "", url.Values{"limit": {"1"}}, c.maxBody)
+	switch {
+	case err != nil:
+		err = c.explain(ctx, err, purpose{about: aboutSnapshot, need: c.scopeRight(), offset: at})
+		return false, false, fmt.Errorf("list what is active at offset %d: %w", at, err)
+	case len(page.Entries) == 0:
+		return false, false, nil
+	}
+	return page.Entries[0].Token != "", true, nil
+}
+
 // Version returns the release of the participant, or "" if the server does not return it. It needs only a valid token.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	version, err := c.text(ctx, "version", pathVersion, "version")

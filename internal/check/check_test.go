@@ -12,6 +12,7 @@ import (
 
 	"ledgerindexer/internal/access"
 	"ledgerindexer/internal/throwaway"
+	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
@@ -30,11 +31,13 @@ func TestEveryRelease(t *testing.T) {
 		opts  sandbox.ServerOptions
 		wrong []string
 	}{
-		"3.4": {sandbox.ServerOptions{Version: "3.4"}, []string{"note ledger/updates", "note ledger/snapshot"}},
-		"3.5": {sandbox.ServerOptions{Version: "3.5"}, nil},
-		"3.6": {sandbox.ServerOptions{Version: "3.6"}, nil},
+		"3.4.0":  {sandbox.ServerOptions{Version: "3.4"}, []string{"note ledger/updates", "note ledger/snapshot"}},
+		"3.5.5":  {sandbox.ServerOptions{Version: "3.5.5"}, nil},
+		"3.5.10": {sandbox.ServerOptions{Version: "3.5"}, nil},
+		"3.6.0":  {sandbox.ServerOptions{Version: "3.6"}, nil},
 		"interface.md alone": {sandbox.ServerOptions{StrictInterface: true}, []string{
 			"note ledger/version", "note ledger/participant", "note ledger/updates", "note ledger/ledger-end", "note ledger/packages",
+			"note ledger/snapshot",
 			"note position/end", "note position/pruned",
 		}},
 	} {
@@ -47,7 +50,7 @@ func TestEveryRelease(t *testing.T) {
 			require.Equal(t, []string{"indexer run --blobs"}, report.Next)
 			require.Contains(t, levels(report), "ok scope/reading")
 			if !c.opts.StrictInterface {
-				require.Equal(t, "release "+name+".0", find(t, report, GroupLedger, "version").Text)
+				require.Equal(t, "release "+name, find(t, report, GroupLedger, "version").Text)
 				require.Equal(t, l.ParticipantID(), find(t, report, GroupLedger, "participant").Text)
 			}
 		})
@@ -63,6 +66,58 @@ func TestNothingConfigured(t *testing.T) {
 	}
 	require.Equal(t, "give --ledger-url, --scan-url or both", find(t, report, GroupScan, "url").Do, "as `indexer run` says")
 	require.Empty(t, report.Next)
+}
+
+// What lists of a snapshot offer shows in one that is not empty.
+func TestListsOfASnapshot(t *testing.T) {
+	t.Parallel()
+	var (
+		missing = plainly(http.StatusNotFound, "no")
+		dropped = func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				plainly(http.StatusBadRequest, "Invalid value for: body (exhausted input)")(w, r)
+				return
+			}
+			plainly(http.StatusMethodNotAllowed, "Method Not Allowed")(w, r)
+		}
+	)
+	for name, c := range map[string]struct {
+		updates int
+		release string
+		pages   http.HandlerFunc
+		scope   ledger.Scope
+		level   Level
+		says    []string
+	}{
+		"tokens": {40, "3.5", missing, anyParty, OK, []string{"in lists of up to 200", "with continuation tokens; an interrupted"}},
+		"pages by GET": {40, "3.5", dropped, anyParty, OK,
+			[]string{"with continuation tokens; an interrupted", "by GET with a body", "does not let that through", "exhausted input"}},
+		"empty": {0, "3.5", missing, anyParty, Note,
+			[]string{"whether they have continuation tokens is not known: at the ledger's end 0 no contract"}},
+		"nothing of the scope": {40, "3.5", missing, scopeOf("nobody::1220"), Note, []string{"is not known: at the ledger's end", "shows nothing"}},
+		"none":                 {40, "3.4", missing, anyParty, Note, []string{"in one answer", "http-list-max-elements-limit"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner := sandbox.NewServer(grown(c.updates), sandbox.ServerOptions{Version: c.release})
+			report := look(t, Config{Scope: c.scope, LedgerURL: serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/v2/state/active-contracts-page" {
+					c.pages(w, r)
+					return
+				}
+				inner.ServeHTTP(w, r)
+			})).URL})
+			f := find(t, report, GroupLedger, "snapshot")
+			require.Equal(t, c.level, f.Level, f.Text)
+			for _, part := range c.says {
+				require.Contains(t, f.Text, part)
+			}
+		})
+	}
+}
+
+func plainly(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, status) }
 }
 
 // An operation that fails is not one that is missing.

@@ -177,6 +177,7 @@ func (c *checker) askLedger(ctx context.Context, token tokenState) {
 	}
 	c.checkScope(ctx)
 	c.checkPosition(ctx)
+	c.reportSnapshot(ctx)
 }
 
 // survey requests everything that needs no right, concurrently.
@@ -272,22 +273,6 @@ func (c *checker) reportOffers(s section) {
 	default:
 		s.note("updates", "in lists of up to 200 from %s: the server has no pages (3.5 and later do), so catching up takes more requests", tail.Path)
 	}
-	switch {
-	case l.survey.SnapshotPage.Presence == participant.Unknown:
-		unclear(s, "snapshot", "how snapshots are served", l.survey.SnapshotPage)
-	case l.survey.SnapshotPage.There():
-		s.ok("snapshot", "in pages from %s; an interrupted backfill continues where it stopped", l.survey.SnapshotPage.Path)
-	case l.survey.Snapshot.Presence == participant.Unknown:
-		unclear(s, "snapshot", "whether the server serves snapshots", l.survey.Snapshot)
-	case l.survey.Snapshot.There() && strings.HasPrefix(l.version, "3."):
-		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): with 200 contracts or "+
-			"more a backfill needs http-list-max-elements-limit raised, or --templates; and it needs more updates than contracts, to be certain "+
-			"that the list was not cut", l.survey.Snapshot.Path)
-	case l.survey.Snapshot.There():
-		s.ok("snapshot", "in lists from %s, with continuation tokens where the server gives them", l.survey.Snapshot.Path)
-	default:
-		s.warn("snapshot", "the server serves no snapshots: there can be no backfill", "start at the ledger's beginning, or read from another participant")
-	}
 	for _, missing := range []struct {
 		offer  participant.Offer
 		topic  string
@@ -306,6 +291,64 @@ func (c *checker) reportOffers(s section) {
 			s.note(missing.topic, "a proxy refuses %s (403), which counts as missing: %s", o.Path, missing.effect)
 		}
 	}
+}
+
+// reportSnapshot reports how snapshots are served: in pages, or in lists with continuation tokens or without.
+func (c *checker) reportSnapshot(ctx context.Context) {
+	s, l := c.section(GroupLedger), &c.ledger
+	pages, lists := l.survey.SnapshotPage, l.survey.Snapshot
+	switch {
+	case pages.Presence == participant.Unknown:
+		unclear(s, "snapshot", "how snapshots are served", pages)
+		return
+	case pages.There():
+		s.ok("snapshot", "in pages from %s; an interrupted backfill continues where it stopped", pages.Path)
+		return
+	case lists.Presence == participant.Unknown:
+		unclear(s, "snapshot", "whether the server serves snapshots", lists)
+		return
+	case !lists.There():
+		s.warn("snapshot", "the server serves no snapshots: there can be no backfill",
+			"start at the ledger's beginning, or read from another participant")
+		return
+	}
+	also := ""
+	if pages.Err != nil {
+		also = "; " + pages.Err.Error()
+	}
+	const without = "with 200 contracts or more a backfill needs http-list-max-elements-limit raised, or --templates; and it needs more " +
+		"updates than contracts, to be certain that the list was not cut"
+	switch tokens, unknown := c.listTokens(ctx); {
+	case unknown != "":
+		s.note("snapshot", "in lists from %s; whether they have continuation tokens is not known: %s. Releases from 3.5 on give them; without, %s%s",
+			lists.Path, unknown, without, also)
+	case tokens:
+		s.ok("snapshot", "in lists of up to 200 from %s, with continuation tokens; an interrupted backfill continues where it stopped%s",
+			lists.Path, also)
+	default:
+		s.note("snapshot", "in one answer from %s, without continuation tokens (3.5 and later have them): %s%s", lists.Path, without, also)
+	}
+}
+
+// listTokens reports whether lists of what is active have continuation tokens, or else why that is unknown.
+func (c *checker) listTokens(ctx context.Context) (has bool, unknown string) {
+	l := &c.ledger
+	switch {
+	case !l.reads:
+		return false, "what is to be read can't be read"
+	case l.end == nil:
+		return false, "the ledger's end, at which to ask for one, is not known"
+	}
+	within, cancel := c.step(ctx)
+	defer cancel()
+	has, known, err := l.client.ListTokens(within, *l.end)
+	switch {
+	case err != nil:
+		return false, err.Error()
+	case !known:
+		return false, fmt.Sprintf("at the ledger's end %d no contract of what is to be read is active, and an empty list shows nothing", *l.end)
+	}
+	return has, ""
 }
 
 // unclear warns of an operation that may exist or not.
