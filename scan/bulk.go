@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -33,6 +34,8 @@ const (
 	// maxObject is the largest bulk file that is downloaded, in bytes: services make them of about 128 MiB.
 	maxObject     = 1 << 30
 	objectTimeout = time.Hour
+	// maxObjects is how many bulk files are listed: at one an hour, those of ten years.
+	maxObjects = 100_000
 )
 
 // bulkRequest is the body of POST /v0/history/bulk/updates.
@@ -236,6 +239,12 @@ func (u *Updates) listFiles(ctx context.Context) (refs []bulkRef, err error) {
 		if refs = append(refs, page.Refs...); page.Token == "" || len(page.Refs) == 0 || page.Token == r.Token { // what follows is not written yet
 			return refs, nil
 		}
+		if len(refs) > maxObjects {
+			return nil, &ledger.Problem{
+				What: fmt.Sprintf("the Scan service lists more than %d bulk files, and no end comes", maxObjects),
+				Do:   "ask who runs the service, and give another one of the network by --scan-url",
+			}
+		}
 		r.Token = page.Token
 	}
 }
@@ -289,19 +298,38 @@ func (u *Updates) askBulk(ctx context.Context, method string, asked jsonhttp.Req
 func (u *Updates) downloadOnce(ctx context.Context, folder, key string, sum digest) error {
 	const operation = "bulk-download"
 	path := pathBulkDownload + url.PathEscape(key)
-	a, err := u.client.do(ctx, jsonhttp.Request{Operation: operation, Path: path, MaxBytes: maxObject, Binary: true})
-	if err != nil {
-		return u.client.explain(err, purpose{method: http.MethodGet, path: path})
-	}
-	defer jsonhttp.Release(a.Body)
-	if got := digest(sha256.Sum256(a.Body)); got != sum {
-		return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("its digest is %s, and should be %s", got, sum))}
-	}
 	to := filepath.Join(folder, filepath.FromSlash(key))
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return filesProblem(err)
 	}
-	return writeFile(to, a.Body)
+	return writeFile(to, func(part io.Writer) error {
+		file, got := &noted{Writer: part}, sha256.New()
+		asked := jsonhttp.Request{Operation: operation, Path: path, MaxBytes: maxObject, Binary: true, To: io.MultiWriter(file, got)}
+		_, err := u.client.do(ctx, asked)
+		if file.err != nil {
+			return filesProblem(file.err)
+		}
+		if err != nil {
+			return u.client.explain(err, purpose{method: http.MethodGet, path: path})
+		}
+		if got := digest(got.Sum(nil)); got != sum {
+			return &Error{Failure: jsonhttp.Unusable(operation, fmt.Errorf("its digest is %s, and should be %s", got, sum))}
+		}
+		return nil
+	})
+}
+
+// noted is a writer whose error is told from those of what is written.
+type noted struct {
+	io.Writer
+	err error
+}
+
+// Write passes bytes on.
+func (n *noted) Write(p []byte) (int, error) {
+	written, err := n.Writer.Write(p)
+	n.err = err
+	return written, err
 }
 
 // removeUnfinished removes what a killed download left, where it may: a folder can have one of others, such as lost+found. Another process may be
@@ -321,15 +349,16 @@ func removeUnfinished(folder string) error {
 	})
 }
 
-// writeFile writes a file that gets its name when it is complete.
-func writeFile(to string, content []byte) error {
+// writeFile writes a file that gets its name when fill has written it whole.
+func writeFile(to string, fill func(io.Writer) error) error {
 	part, err := os.CreateTemp(filepath.Dir(to), unfinished+"*")
 	if err != nil {
 		return filesProblem(err)
 	}
-	_, err = part.Write(content)
-	err = errors.Join(err, part.Sync(), part.Close())
-	if err == nil {
+	if err := fill(part); err != nil {
+		return errors.Join(err, part.Close(), os.Remove(part.Name()))
+	}
+	if err = errors.Join(part.Sync(), part.Close()); err == nil {
 		err = os.Rename(part.Name(), to)
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"errors"
@@ -52,7 +51,12 @@ func (l *fileList) write(folder string) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(folder, listName), text)
+	return writeFile(filepath.Join(folder, listName), func(part io.Writer) error {
+		if _, err := part.Write(text); err != nil {
+			return filesProblem(err)
+		}
+		return nil
+	})
 }
 
 // add adds files that are not in the list.
@@ -72,7 +76,7 @@ func (l *fileList) add(folder string, refs []bulkRef) error {
 		}
 		switch listed, there := known[key]; {
 		case !there:
-			l.Refs = append(l.Refs, refs[i])
+			l.Refs, known[key] = append(l.Refs, refs[i]), sum
 		case listed != sum:
 			return &ledger.Problem{
 				What: fmt.Sprintf("the Scan service says that file %s has digest %s, and the list in %s says %s", key, sum, folder, listed),
@@ -261,12 +265,7 @@ func (f *file) check() (ends lineEnds, err error) {
 	defer source.Close()
 	sum := sha256.New()
 	tee := io.TeeReader(source, sum)
-	decoder, err := zstd.NewReader(tee)
-	if err != nil {
-		return ends, filesProblem(fmt.Errorf("file %s: %w", f.path, err))
-	}
-	defer decoder.Close()
-	_, unreadable := io.Copy(&ends, decoder)
+	unreadable := ends.read(tee)
 	if _, err := io.Copy(io.Discard, tee); err != nil { // what was not decompressed
 		return ends, filesProblem(err)
 	}
@@ -276,45 +275,38 @@ func (f *file) check() (ends lineEnds, err error) {
 			Do:   "remove the file, and download it again (`backfill network --files` with --scan-url); nothing of it was stored",
 		}
 	}
-	if unreadable == nil && !ends.whole() {
-		unreadable = errors.New("its last line has no end")
-	}
 	if unreadable != nil {
 		return ends, &ledger.Problem{
-			What: fmt.Sprintf("file %s has the right digest and ends early: %v", f.path, unreadable), Err: unreadable,
+			What: fmt.Sprintf("file %s has the right digest and can't be read", f.path), Err: unreadable,
 			Do: "ask who runs the service that lists it, and take another service's files; nothing of it was stored",
 		}
 	}
 	return ends, nil
 }
 
-// lineEnds keeps the first and the last line of what is written to it.
-type lineEnds struct {
-	first, last, open []byte
-}
+// lineEnds are the first and the last line of a file.
+type lineEnds struct{ first, last []byte }
 
-func (l *lineEnds) Write(p []byte) (int, error) {
-	n := len(p)
-	end := bytes.LastIndexByte(p, '\n')
-	if end < 0 {
-		l.open = append(l.open, p...)
-		return n, nil
+// read reads a file to its end.
+func (l *lineEnds) read(source io.Reader) error {
+	text, err := newLineReader(source)
+	if err != nil {
+		return err
 	}
-	if l.first == nil {
-		to := bytes.IndexByte(p, '\n')
-		l.first = append(bytes.Clone(l.open), p[:to]...)
+	defer text.close()
+	for line := []byte(nil); ; {
+		line, err = text.appendLine(line[:0])
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case l.first == nil:
+			l.first = bytes.Clone(line)
+		}
+		l.last, line = line, l.last
 	}
-	begin := bytes.LastIndexByte(p[:end], '\n')
-	if begin < 0 {
-		l.last = append(append(l.last[:0], l.open...), p[:end]...)
-	} else {
-		l.last = append(l.last[:0], p[begin+1:end]...)
-	}
-	l.open = append(l.open[:0], p[end+1:]...)
-	return n, nil
 }
-
-func (l *lineEnds) whole() bool { return len(l.open) == 0 }
 
 // firstOf returns the offset of the first update of a file, without reading the rest; 0: it has none.
 func (f *Files) firstOf(i int) (ledger.Offset, error) {
@@ -323,14 +315,14 @@ func (f *Files) firstOf(i int) (ledger.Offset, error) {
 		return 0, filesProblem(err)
 	}
 	defer source.Close()
-	decoder, err := zstd.NewReader(source, zstd.WithDecoderConcurrency(1))
+	text, err := newLineReader(source, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return 0, filesProblem(fmt.Errorf("file %s: %w", f.files[i].path, err))
 	}
-	defer decoder.Close()
-	line, err := bufio.NewReader(decoder).ReadBytes('\n')
+	defer text.close()
+	line, err := text.appendLine(nil)
 	switch {
-	case len(line) == 0 && errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF):
 		return 0, nil
 	case err != nil: // check says more
 		_, checked := f.check(i)

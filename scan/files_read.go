@@ -12,6 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )
 
@@ -20,7 +21,52 @@ const (
 	blockUpdates, blockBytes = 1000, 1 << 20
 	// longestLine is the largest update that is read, in bytes of JSON.
 	longestLine = maxBody
+	// longestText is the most that a file may hold when it is decompressed, in bytes. Services begin another file after about 128 MiB of
+	// compressed text, and JSON gets about twenty times as large.
+	longestText = 64 << 30
+	// widestWindow is how far back compressed text may refer, in bytes, which decompressing holds in memory. It is what zstd itself accepts.
+	widestWindow = 128 << 20
 )
+
+// lineReader reads the lines of a compressed file, whoever wrote it: no line, no text and no window has more bytes than the limits above.
+type lineReader struct {
+	decoder *zstd.Decoder
+	text    *bufio.Reader
+	left    io.LimitedReader // of longestText
+}
+
+func newLineReader(source io.Reader, options ...zstd.DOption) (*lineReader, error) {
+	decoder, err := zstd.NewReader(source, append(options, zstd.WithDecoderMaxWindow(widestWindow))...)
+	if err != nil {
+		return nil, err
+	}
+	l := &lineReader{decoder: decoder, left: io.LimitedReader{R: decoder, N: longestText}}
+	l.text = bufio.NewReaderSize(&l.left, blockBytes)
+	return l, nil
+}
+
+func (l *lineReader) close() { l.decoder.Close() }
+
+// appendLine appends the next line, with its end. The error is io.EOF after the last one.
+func (l *lineReader) appendLine(to []byte) ([]byte, error) {
+	for begun := len(to); ; {
+		part, err := l.text.ReadSlice('\n')
+		to = append(to, part...)
+		switch {
+		case len(to)-begun > longestLine:
+			return to, fmt.Errorf("a line is larger than any update: it has more than %d bytes", longestLine)
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF) && l.left.N <= 0:
+			return to, fmt.Errorf("decompressed it has more than %d bytes", int64(longestText))
+		case errors.Is(err, io.EOF) && len(to) > begun:
+			return to, errors.New("its last line has no end")
+		case err != nil:
+			return to, err
+		default:
+			return to, jsonhttp.CheckValues(to[begun:], longestLine)
+		}
+	}
+}
 
 // Pages reads the updates of a range, which must not reach beyond [Files.End], in order. The pages are adjacent, from the beginning of the
 // range to its end. Each file is checked whole before anything of it is returned. Files whose updates lie below are not read.
@@ -130,17 +176,17 @@ func (l *lines[T]) read(ctx context.Context, path string, take func(*block[T]) e
 		return filesProblem(err)
 	}
 	defer source.Close()
-	decoder, err := zstd.NewReader(source)
+	text, err := newLineReader(source)
 	if err != nil {
 		return filesProblem(fmt.Errorf("file %s: %w", path, err))
 	}
-	defer decoder.Close()
+	defer text.close()
 	ctx, cancel := context.WithCancel(ctx)
 	blocks := make(chan chan block[T], runtime.GOMAXPROCS(0))
 	ended := make(chan error, 1)
 	go func() {
 		defer close(blocks)
-		ended <- l.split(ctx, path, bufio.NewReaderSize(decoder, blockBytes), blocks)
+		ended <- l.split(ctx, path, text, blocks)
 	}()
 	err = func() error {
 		for next := range blocks {
@@ -164,7 +210,7 @@ func (l *lines[T]) read(ctx context.Context, path string, take func(*block[T]) e
 }
 
 // split cuts a file into blocks, and begins to decode each.
-func (l *lines[T]) split(ctx context.Context, path string, text *bufio.Reader, blocks chan<- chan block[T]) error {
+func (l *lines[T]) split(ctx context.Context, path string, text *lineReader, blocks chan<- chan block[T]) error {
 	head, tail := `{"`+l.list+`":[`, `]}`
 	for line, ends := 0, false; !ends; {
 		body, n, first := append(make([]byte, 0, blockBytes+blockBytes/8), head...), 0, line
@@ -174,26 +220,14 @@ func (l *lines[T]) split(ctx context.Context, path string, text *bufio.Reader, b
 				body = append(body, ',')
 			}
 			from := len(body)
-			for {
-				part, err := text.ReadSlice('\n')
-				body = append(body, part...)
-				if err == nil {
-					break
-				}
-				if errors.Is(err, io.EOF) {
-					ends = true
-					body = body[:begun]
-					break
-				}
-				if !errors.Is(err, bufio.ErrBufferFull) {
-					return filesProblem(fmt.Errorf("file %s: %w", path, err))
-				}
-				if len(body)-begun > longestLine {
-					return filesProblem(fmt.Errorf("file %s: line %d is larger than any update", path, line+1))
-				}
-			}
+			var err error
+			body, err = text.appendLine(body)
 			switch {
-			case ends:
+			case errors.Is(err, io.EOF):
+				ends = true
+				body = body[:begun]
+			case err != nil:
+				return filesProblem(fmt.Errorf("file %s, after line %d: %w", path, line, err))
 			case l.blank && len(body) == from+1:
 				body = body[:begun]
 				line++

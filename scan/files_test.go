@@ -196,7 +196,7 @@ func TestBulkFilesThatAreDamaged(t *testing.T) {
 		"another digest": {func(_ *testing.T, b *bulkFiles, key string) { b.digests[key] = b.digests[b.keys[0]] }, "the digest of file"},
 		"a changed byte": {func(_ *testing.T, b *bulkFiles, key string) { b.objects[key][len(b.objects[key])/2] ^= 1 }, "the digest of file"},
 		"it ends early":  {func(_ *testing.T, b *bulkFiles, key string) { b.objects[key] = b.objects[key][:len(b.objects[key])/2] }, "the file is damaged, or ends early"},
-		"it ends in a frame, with the right digest": {func(_ *testing.T, b *bulkFiles, key string) { b.is(key, b.objects[key][:len(b.objects[key])-9]) }, "has the right digest and ends early"},
+		"it ends in a frame, with the right digest": {func(_ *testing.T, b *bulkFiles, key string) { b.is(key, b.objects[key][:len(b.objects[key])-9]) }, "has the right digest and can't be read"},
 		"it ends in a line, with the right digest": {func(t *testing.T, b *bulkFiles, key string) {
 			t.Helper()
 			text := lines(all[20:30]...)

@@ -60,6 +60,16 @@ type meter struct {
 	exact      counter
 }
 
+// CheckValues checks that JSON which came in another way than as an answer has no more values than an answer of at most maxBytes may have. The
+// error is ErrTooLarge.
+func CheckValues(text []byte, maxBytes int64) error {
+	values := newMeter(maxBytes)
+	if int64(len(text)) <= values.limit {
+		return nil
+	}
+	return values.check(text)
+}
+
 func newMeter(maxBytes int64) *meter {
 	return &meter{limit: max(minValues, maxBytes/bytesPerValue)}
 }

@@ -34,6 +34,9 @@ type Request struct {
 	AnswerTimeout time.Duration
 	LongPoll      bool // the server waits for news; see Config.MaxRequests
 	Binary        bool // the answer is bytes, of type application/octet-stream, and not JSON
+	// To, if set, gets the body of a success as it comes, in place of Answer.Body. After an error it has a part of one. It is for answers of
+	// more bytes than memory should hold.
+	To io.Writer
 	// Changes says that the request changes something at the server. Others are sent again, at once and over another connection,
 	// where the server closed a kept connection before it answered anything.
 	Changes bool
@@ -158,16 +161,54 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		return a, fmt.Errorf("the answer is encoded as %q, which was not asked for; see what stands between here and %s",
 			c.clean(encoding), c.access.Flag("url"))
 	}
-	body, err := readBody(resp, content, r.MaxBytes, wanted.meter(r.MaxBytes))
-	a.Bytes = int64(len(body))
+	if r.To != nil {
+		a.Bytes, err = passBody(resp, content, r.MaxBytes, r.To)
+	} else {
+		a.Body, err = readBody(resp, content, r.MaxBytes, wanted.meter(r.MaxBytes))
+		a.Bytes = int64(len(a.Body))
+	}
+	if err == nil {
+		return a, nil
+	}
+	a.Body = nil
+	unwritten := notPassed{}
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return a, err
-	case err != nil:
-		return a, fmt.Errorf("%w after %d bytes: %w", ErrCutOff, len(body), c.transportError(ctx, within, r, err))
+	case errors.As(err, &unwritten):
+		return a, unwritten.error
 	}
-	a.Body = body
-	return a, nil
+	return a, fmt.Errorf("%w after %d bytes: %w", ErrCutOff, a.Bytes, c.transportError(ctx, within, r, err))
+}
+
+// notPassed is an error of Request.To.
+type notPassed struct{ error }
+
+// passBody passes an answer of at most maxBytes to a writer.
+func passBody(resp *http.Response, r io.Reader, maxBytes int64, to io.Writer) (n int64, err error) {
+	if resp.ContentLength > maxBytes {
+		return 0, tooLong(resp, maxBytes)
+	}
+	part := make([]byte, minBuffer)
+	for {
+		read, err := r.Read(part)
+		if n += int64(read); n > maxBytes {
+			return n, fmt.Errorf("%w: it has more than %d bytes", ErrTooLarge, maxBytes)
+		}
+		if _, unwritten := to.Write(part[:read]); unwritten != nil {
+			return n, notPassed{unwritten}
+		}
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+func tooLong(resp *http.Response, maxBytes int64) error {
+	return fmt.Errorf("%w: it has %d bytes, and at most %d are read", ErrTooLarge, resp.ContentLength, maxBytes)
 }
 
 // newRequest returns the HTTP request, and the question that it asks.
@@ -213,7 +254,7 @@ func (c *Client) newRequest(ctx context.Context, r Request, token string) (*http
 // readBody reads an answer of at most maxBytes, and of at most as many values as the meter allows.
 func readBody(resp *http.Response, r io.Reader, maxBytes int64, values checker) ([]byte, error) {
 	if resp.ContentLength > maxBytes {
-		return nil, fmt.Errorf("%w: it has %d bytes, and at most %d are read", ErrTooLarge, resp.ContentLength, maxBytes)
+		return nil, tooLong(resp, maxBytes)
 	}
 	var body []byte
 	if n := resp.ContentLength; n < 0 || n >= minBuffer { // the caller may keep a small answer, and with it the whole buffer
