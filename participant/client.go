@@ -71,6 +71,7 @@ type Client struct {
 	updatesPage  *jsonhttp.Size
 	snapshotList *jsonhttp.Size
 	snapshotPage *jsonhttp.Size
+	empties      jsonhttp.Empties // of pages of snapshots
 }
 
 // New checks the configuration and returns a client; it sends nothing. The files of Access must exist and be usable.

@@ -1,6 +1,7 @@
 package participant
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -41,6 +42,44 @@ func TestLimitsOfAnswers(t *testing.T) {
 	_, err = c.wholeSnapshot(t.Context(), 7)
 	require.Contains(t, problem(t, err), "the snapshot has more entries than the server serves in one answer")
 	require.ErrorContains(t, err, "at most 1073741824 are read")
+}
+
+// A list whose pages have no end is given up.
+func TestListsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	pages := 0
+	f := newFake(t, map[string]http.HandlerFunc{
+		pathSnapshotPage: func(w http.ResponseWriter, r *http.Request) {
+			pages++
+			answer(fmt.Sprintf(`{"activeContracts":[],"activeAtOffset":9,"nextPageToken":"t%d"}`, pages))(w, r)
+		},
+		pathVettingList: func(w http.ResponseWriter, r *http.Request) {
+			pages++
+			answer(fmt.Sprintf(`{"vettedPackages":[%s],"nextPageToken":"t%d"}`, vettedAnswer(fmt.Sprint("p", pages), 1), pages))(w, r)
+		},
+		pathPackages + strings.Repeat("00", 32): func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/octet-stream")
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 1<<16))
+			}
+		},
+	})
+	c := newClient(t, f, with35, anyParty)
+	var err error
+	for token := (ledger.Token{}); err == nil; {
+		var page ledger.SnapshotPage
+		page, err = c.ReadSnapshot(t.Context(), 9, token)
+		token = page.Next
+	}
+	require.Contains(t, problem(t, err), "1000 pages of a list in a row are empty, and none is the last")
+	require.Equal(t, 1000, pages)
+
+	pages, c.wholeBody = 0, 100_000
+	_, err = c.ListVettedPackages(t.Context(), VettingFilter{})
+	require.ErrorContains(t, retryable(t, err), "the list has more than 100000 bytes, and no end comes")
+
+	_, err = c.Package(t.Context(), strings.Repeat("00", 32))
+	require.ErrorContains(t, err, "it has more than 67108864 bytes")
 }
 
 // Of a server, or a way to it, that is too slow for a page a smaller one is asked for with the next try.

@@ -151,6 +151,9 @@ func (c *Client) readSnapshotPage(
 	case got.Next != "" && got.Next == token:
 		return ledger.SnapshotPage{}, contradiction(operation, "the page leads back to itself")
 	}
+	if err := c.empties.Came(len(got.Entries), got.Next == ""); err != nil {
+		return ledger.SnapshotPage{}, err
+	}
 	page := ledger.SnapshotPage{Entries: got.Entries, Last: got.Next == "", Bytes: int64(len(a.Body))}
 	if !page.Last {
 		page.Next = ledger.Token{Kind: ledger.TokenPage, Value: got.Next}

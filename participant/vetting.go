@@ -70,7 +70,7 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 	var list []ledger.VettedPackages
 	seen, tokens := map[pair]bool{}, map[string]bool{}
 	token := ""
-	for {
+	for bytes := int64(0); ; {
 		a, err := c.do(ctx, jsonhttp.Request{Operation: operation, Path: pathVettingList, MaxBytes: smallBody,
 			Body: vettingListRequest{TopologyStateFilter: filter, PageToken: token}})
 		if err != nil {
@@ -87,6 +87,9 @@ func (c *Client) everyVettedPage(ctx context.Context, filter topologyStateFilter
 					shown(at.participant), shown(at.synchronizer))
 			}
 			seen[at] = true
+		}
+		if bytes += int64(len(a.Body)); bytes > c.wholeBody {
+			return nil, contradiction(operation, "the list has more than %d bytes, and no end comes", c.wholeBody)
 		}
 		list = append(list, page.List...)
 		if page.Next == "" || len(page.List) == 0 {

@@ -38,7 +38,7 @@ func framesOf(t *testing.T, text string) []byte {
 	t.Helper()
 	encoder, err := zstd.NewWriter(nil)
 	require.NoError(t, err)
-	defer encoder.Close()
+	defer func() { require.NoError(t, encoder.Close()) }()
 	return encoder.EncodeAll([]byte(text), nil)
 }
 
@@ -137,6 +137,28 @@ func TestListsAndDownloadsWithoutEnd(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(folder, "a~b"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// A snapshot whose pages go on without contracts is given up.
+func TestASnapshotWithoutEnd(t *testing.T) {
+	t.Parallel()
+	pages := 0
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == pathNetwork {
+			answer(200, `{"dso_party_id":"dso::1"}`)(w, r)
+			return
+		}
+		pages++
+		answer(200, fmt.Sprintf(`{"record_time":"2026-01-01T00:00:00Z","migration_id":1,"created_events":[],"next_page_token":%d}`, pages))(w, r)
+	})
+	u, err := NewUpdates(client(t, Config{URL: s.URL})), error(nil)
+	for token := (ledger.Token{}); err == nil; {
+		var page ledger.SnapshotPage
+		page, err = u.ReadSnapshot(t.Context(), networkOffset(t, 1, "2026-01-01T00:00:00Z"), token)
+		token = page.Next
+	}
+	require.Contains(t, refused(t, err), "1000 pages of a list in a row are empty, and none is the last")
+	require.Equal(t, 1000, pages)
 }
 
 // discarded counts bytes.

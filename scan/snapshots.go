@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,7 +129,7 @@ func (u *Updates) askSnapshot(ctx context.Context, r snapshotRequest) (page ledg
 		}
 		if err == nil {
 			u.snapshots.Worked()
-			return page, int64(len(a.Body)), r.check(&page)
+			return page, int64(len(a.Body)), cmp.Or(r.check(&page), u.empties.Came(len(page.Contracts), page.Next == nil))
 		}
 		u.client.otherMayAnswer()
 		if shrinkAfter(u.snapshots, r.PageSize, err) {

@@ -35,6 +35,7 @@ type Updates struct {
 	client    *Client
 	size      *jsonhttp.Size // of pages of updates
 	snapshots *jsonhttp.Size // of pages of snapshots
+	empties   jsonhttp.Empties
 	creations creations
 	// lookUp reads the updates that created a snapshot's contracts; nil: UpdateOfScope. Where several services have to agree, it asks them.
 	lookUp func(ctx context.Context, updateID string) (ledger.Update, ledger.JSON, error)

@@ -82,7 +82,9 @@ var documented = map[string]struct {
 	"participant/verdict.go": {15, []string{"a server's certificate is not trusted", "a server speaks TLS", "the answer to a request is not JSON", "a server refuses access, not as a participant",
 		"the participant wants a token and none", "the participant is pruned up to offset P", "the ledger ends below the checkpoint", "reassignments are in flight"}},
 
-	"scan/bulk.go": {4, []string{"a folder, or the database, has another network's", "the Scan service offers no bulk files",
+	"internal/export/bounded.go": {1, []string{"a server answers without end"}},
+	"internal/jsonhttp/pages.go": {1, []string{"a server answers without end"}},
+	"scan/bulk.go": {5, []string{"a server answers without end", "a folder, or the database, has another network's", "the Scan service offers no bulk files",
 		"the bulk files have no snapshot, or the Scan service has none", "the Scan service lists no bulk file of some days"}},
 	"scan/creations.go":      {1, []string{"the snapshot of a Scan service has a contract from an earlier migration"}},
 	"scan/files.go":          {6, []string{"of the bulk files some are missing", "the Scan service says that a file has another digest", "the digest of a bulk file", "a bulk file has the right digest"}},

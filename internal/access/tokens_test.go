@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -152,6 +154,52 @@ func TestTheEndpointMayWantTheSecretInTheForm(t *testing.T) {
 	c.pass(time.Hour)
 	require.Equal(t, "token", tokenOf(t, a))
 	require.Len(t, e.requests(), 3, "it is remembered how")
+}
+
+// An endpoint whose answer has no end is given up, whether its bytes come at once or one by one.
+func TestAnEndpointWithoutEnd(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t)
+	for _, begin := range []string{`{"access_token":"`, ``} {
+		e.answers(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, err := io.WriteString(w, begin)
+			for part := strings.Repeat("a", 1<<16); err == nil; {
+				_, err = io.WriteString(w, part)
+			}
+		})
+		a, _ := e.client()
+		_, err := a.Token(t.Context())
+		require.ErrorContains(t, err, "/token: ")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := made(t, Config{Flags: "ledger", OAuth: OAuth{TokenURL: "http://s/token", ClientID: "i", ClientSecretFile: file(t, "secret", secret)}})
+		defer a.Close()
+		a.tokens.http.Transport = drip{}
+		began := time.Now()
+		_, err := a.Token(t.Context())
+		require.Error(t, err)
+		require.LessOrEqual(t, time.Since(began), 2*fetchTimeout, "the secret is sent in two ways")
+	})
+}
+
+// drip answers with a byte each second.
+type drip struct{}
+
+func (drip) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(dripping{r.Context()}), Request: r}, nil
+}
+
+type dripping struct{ ctx context.Context }
+
+func (d dripping) Read(p []byte) (int, error) {
+	select {
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	case <-time.After(time.Second):
+		p[0] = 'a'
+		return 1, nil
+	}
 }
 
 func TestConcurrentRequestsShareOneFetch(t *testing.T) {

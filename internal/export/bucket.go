@@ -64,7 +64,7 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	}
 	impatient(transport, stalled)
 	b.client, err = minio.New(endpoint.Host, &minio.Options{
-		Creds: access, Secure: secure, Region: getenv("AWS_REGION"), Transport: transport,
+		Creds: access, Secure: secure, Region: getenv("AWS_REGION"), Transport: bounded{transport},
 	})
 	return b, err
 }
@@ -112,11 +112,14 @@ func (b *bucket) URL() string { return b.String() }
 // List: see Place.
 func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 	found := map[string]int64{}
-	for object := range b.client.ListObjectsIter(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
+	for object := range b.client.ListObjectsIter(ofOneList(ctx), b.name, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true}) {
 		if object.Err != nil {
 			return nil, b.failed("list", "", object.Err)
 		}
 		found[strings.TrimPrefix(object.Key, b.prefix)] = object.Size
+		if err := checkListed(len(found)); err != nil {
+			return nil, err
+		}
 	}
 	return found, nil
 }
@@ -194,6 +197,9 @@ func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 		}
 		if room := (noRoom{}); errors.As(err, &room) {
 			return fmt.Errorf("copy %s/%s: %w; make room in TMPDIR, the folder of temporary files, or name another one by it", b, name, room)
+		}
+		if _, ok := errors.AsType[*ledger.Problem](err); ok {
+			return b.failed("read", name, err)
 		}
 		if at += n; n > 0 {
 			failures = 0
@@ -276,7 +282,7 @@ func (b *bucket) failed(what, name string, err error) error {
 	var known *ledger.Problem
 	var unverified *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &known): // the lock's
+	case errors.As(err, &known): // the lock's, or of an answer without end
 		return fmt.Errorf("%s %s: %w", what, object, err)
 	case errors.As(err, &unverified):
 		return &ledger.Problem{

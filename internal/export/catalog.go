@@ -136,7 +136,7 @@ func (c *catalog) read(ctx context.Context, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(file)
+	return readWhole(file)
 }
 
 // Check reads every file, and compares its digest with the manifest's.

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -174,7 +173,7 @@ func (b *bucket) readLock(ctx context.Context) (content []byte, etag string, err
 	object, info, _, err := minio.Core{Client: b.client}.GetObject(ctx, b.name, b.prefix+lockName, minio.GetObjectOptions{})
 	if err == nil {
 		defer object.Close()
-		content, err = io.ReadAll(object)
+		content, err = readWhole(object)
 	}
 	return content, info.ETag, b.failed("read", lockName, err)
 }
@@ -252,13 +251,15 @@ func (b *bucket) abortUploads(ctx context.Context) error {
 
 // uploads lists the unfinished objects of exports.
 func (b *bucket) uploads(ctx context.Context) (list []minio.ObjectMultipartInfo, err error) {
-	for upload := range b.client.ListIncompleteUploads(ctx, b.name, b.prefix, true) {
+	for upload := range b.client.ListIncompleteUploads(ofOneList(ctx), b.name, b.prefix, true) {
 		switch {
 		case minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload: // rclone says so of a bucket that has none
 		case upload.Err != nil:
 			err = b.failed("list unfinished uploads of", "", upload.Err)
 		case uploaded(strings.TrimPrefix(upload.Key, b.prefix)):
-			list = append(list, upload)
+			if err = cmp.Or(err, checkListed(len(list))); err == nil { // what sends the uploads ends only when all are taken
+				list = append(list, upload)
+			}
 		}
 	}
 	return list, err
