@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Decimal is a decimal number as the server wrote it: an optional minus sign, digits, and optionally a point and digits.
-// It has at most 300 digits before the point and 300 after it. Its methods work only on values from [ParseDecimal] or decoding.
+// Decimal is a decimal number as the server wrote it, which may be each form that Java's BigDecimal has: an optional minus sign, digits,
+// optionally a point and digits or none behind it, and optionally an exponent, as in 5.000E-7 and 0E-10. Without its exponent it has at
+// most 300 digits before the point and 300 after it. Its methods work only on values from [ParseDecimal] or decoding.
 type Decimal string
 
 // Real numbers have at most 38 digits. PostgreSQL's numeric holds thousands more, but sums overflow, indexes refuse them, and each
@@ -18,10 +19,11 @@ type Decimal string
 const (
 	maxWholeDigits    = 300 // before the point, without leading zeros
 	maxFractionDigits = 300 // after it
+	maxExponentDigits = 9   // without leading zeros
 )
 
-// ParseDecimal parses a decimal number. It refuses exponents, a plus sign, and a point without digits on both sides. It keeps
-// leading zeros and the minus sign of a zero.
+// ParseDecimal parses a decimal number. It refuses a plus sign and a point without digits before it. It keeps the text. The database's
+// function decimal_of reads the same.
 func ParseDecimal(text string) (Decimal, error) {
 	if err := checkDecimal([]byte(text)); err != nil {
 		return "", err
@@ -30,18 +32,58 @@ func ParseDecimal(text string) (Decimal, error) {
 }
 
 func checkDecimal(text []byte) error {
-	whole, fraction, hasPoint := bytes.Cut(bytes.TrimPrefix(text, []byte("-")), []byte("."))
-	if !allDigits(whole) || hasPoint && !allDigits(fraction) {
+	mantissa, exponent, ok := cutExponent(bytes.TrimPrefix(text, []byte("-")))
+	whole, fraction, hasPoint := bytes.Cut(mantissa, []byte("."))
+	if !ok || !allDigits(whole) || hasPoint && len(fraction) > 0 && !allDigits(fraction) {
 		if len(text) == 0 {
 			return errors.New("is an empty text where a decimal number is expected")
 		}
-		return fmt.Errorf("is not a decimal number of the form -12.50, without an exponent: %q", shorten(text))
+		return fmt.Errorf("is not a decimal number of the form -12.50 or 5.0E-7: %q", shorten(text))
 	}
-	if len(fraction) > maxFractionDigits || len(whole) > maxWholeDigits && len(bytes.TrimLeft(whole, "0")) > maxWholeDigits {
+	if len(fraction)-exponent > maxFractionDigits || len(whole)+exponent > maxWholeDigits && wholeDigits(whole, fraction, exponent) > maxWholeDigits {
 		return fmt.Errorf("has more digits than are taken, which are %d before the point and %d after it: %s",
 			maxWholeDigits, maxFractionDigits, shorten(text))
 	}
 	return nil
+}
+
+// cutExponent returns what stands before the exponent, and the exponent, which is 0 where there is none.
+func cutExponent[T string | []byte](text T) (mantissa T, exponent int, ok bool) {
+	for i := range len(text) {
+		if text[i] == 'E' || text[i] == 'e' {
+			exponent, ok = parseExponent(string(text[i+1:]))
+			return text[:i], exponent, ok
+		}
+	}
+	return text, 0, true
+}
+
+func parseExponent(text string) (exponent int, ok bool) {
+	digits, negative := strings.CutPrefix(text, "-")
+	if !negative {
+		digits = strings.TrimPrefix(text, "+")
+	}
+	if !allDigits([]byte(digits)) || len(strings.TrimLeft(digits, "0")) > maxExponentDigits {
+		return 0, false
+	}
+	for i := range len(digits) {
+		exponent = exponent*10 + int(digits[i]-'0')
+	}
+	if negative {
+		exponent = -exponent
+	}
+	return exponent, true
+}
+
+// wholeDigits returns how many digits stand before the point once the exponent is applied, without leading zeros.
+func wholeDigits(whole, fraction []byte, exponent int) int {
+	if whole = bytes.TrimLeft(whole, "0"); len(whole) > 0 {
+		return len(whole) + exponent
+	}
+	if rest := bytes.TrimLeft(fraction, "0"); len(rest) > 0 {
+		return len(rest) - len(fraction) + exponent
+	}
+	return 0
 }
 
 func allDigits(text []byte) bool {
@@ -53,11 +95,33 @@ func allDigits(text []byte) bool {
 	return len(text) > 0
 }
 
-// Digits returns the digits before the point without leading zeros, and those after it. A zero can be negative.
+// Digits returns the digits before the point without leading zeros, and those after it, as PostgreSQL's numeric has them: an exponent
+// moves the point. A zero can be negative.
 func (d Decimal) Digits() (negative bool, whole, fraction string) {
 	text, negative := strings.CutPrefix(string(d), "-")
-	whole, fraction, _ = strings.Cut(text, ".")
-	return negative, strings.TrimLeft(whole, "0"), fraction
+	mantissa, exponent, _ := cutExponent(text)
+	whole, fraction, _ = strings.Cut(mantissa, ".")
+	switch whole = strings.TrimLeft(whole, "0"); {
+	case exponent > 0 && whole == "" && strings.Trim(fraction, "0") == "": // with an exponent of any size
+		fraction = fraction[min(exponent, len(fraction)):]
+	case exponent > 0:
+		fraction += strings.Repeat("0", max(0, exponent-len(fraction)))
+		whole, fraction = strings.TrimLeft(whole+fraction[:exponent], "0"), fraction[exponent:]
+	case exponent < 0:
+		whole = strings.Repeat("0", max(0, -exponent-len(whole))) + whole
+		whole, fraction = whole[:len(whole)+exponent], whole[len(whole)+exponent:]+fraction
+	}
+	return negative, whole, fraction
+}
+
+// Plain returns the number as PostgreSQL's numeric prints it: without an exponent, leading zeros, and the sign of a zero.
+func (d Decimal) Plain() Decimal {
+	if d.Canonical() {
+		return d
+	}
+	negative, whole, fraction := d.Digits()
+	digits := []byte(whole + fraction)
+	return withPoint(negative && len(bytes.Trim(digits, "0")) > 0, digits, len(fraction))
 }
 
 // Plus returns the sum as PostgreSQL's numeric does, with as many digits after the point as the longer of the two numbers.
@@ -121,11 +185,11 @@ func withPoint(negative bool, digits []byte, scale int) Decimal {
 	return Decimal(text)
 }
 
-// Canonical reports whether PostgreSQL's numeric prints the number as the server wrote it: it does unless there are leading zeros
-// or a zero has a minus sign.
+// Canonical reports whether PostgreSQL's numeric prints the number as the server wrote it: it does unless there is an exponent, a point
+// that nothing follows, or a leading zero, or a zero has a minus sign.
 func (d Decimal) Canonical() bool {
 	text, negative := strings.CutPrefix(string(d), "-")
-	if negative && strings.Trim(text, "0.") == "" {
+	if strings.ContainsAny(text, "eE") || text[len(text)-1] == '.' || negative && strings.Trim(text, "0.") == "" {
 		return false
 	}
 	return text[0] != '0' || len(text) == 1 || text[1] == '.'

@@ -1,11 +1,9 @@
 package ledger
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -126,22 +124,19 @@ func (a *account) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// exactSum is a decimal, as the text that was served, but without an exponent. Its zero value means that it is not known.
+// exactSum is a decimal, without an exponent. Its zero value means that it is not known.
 type exactSum struct{ text string }
 
 func (s *exactSum) UnmarshalJSON(text []byte) error {
-	if inner := bytes.Trim(text, `"`); len(inner) == len(text)-2 && checkDecimal(inner) == nil {
-		s.text = string(inner)
-		return nil
-	}
-	if err := json.Unmarshal(text, &s.text); err != nil {
+	var written string
+	if err := json.Unmarshal(text, &written); err != nil {
 		return err
 	}
-	rat, ok := new(big.Rat).SetString(s.text)
-	if !ok || len(s.text) > mostOfDecimal || strings.ContainsRune(s.text, '/') {
-		return fmt.Errorf("%q is no decimal", shorten([]byte(s.text)))
+	d, err := ParseDecimal(written)
+	if err != nil {
+		return err
 	}
-	s.text = rat.FloatString(scaleOfDecimals)
+	s.text = string(d.Plain())
 	return nil
 }
 
@@ -153,10 +148,7 @@ func (s exactSum) rat() *big.Rat {
 	return r
 }
 
-const (
-	scaleOfDecimals = 10 // digits after the point
-	mostOfDecimal   = 60 // characters, also with an exponent
-)
+const scaleOfDecimals = 10 // digits after the point
 
 func sumOf(r *big.Rat) exactSum { return exactSum{r.FloatString(scaleOfDecimals)} }
 

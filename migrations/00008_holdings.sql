@@ -86,9 +86,28 @@ CREATE FUNCTION text_of(value jsonb) RETURNS text LANGUAGE sql IMMUTABLE PARALLE
 RETURN CASE WHEN jsonb_typeof(value) = 'string' THEN value #>> '{}' END;
 COMMENT ON FUNCTION text_of(jsonb) IS 'The text that a JSON value is.';
 
+-- The one reader of decimals in SQL, as ledger.ParseDecimal is in Go: each form that Java's BigDecimal has (5.000E-7, 0E-10, 1E+3), and a
+-- point that nothing follows. It is not inlined, so the functions that call it read the usual forms themselves. The length and the
+-- exponent bound what is computed before it is found too long. A zero may have any exponent.
+CREATE FUNCTION decimal_within(value text, most_whole integer, most_fraction integer) RETURNS numeric
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    n numeric;
+BEGIN
+    IF length(value) <= 700 THEN
+        n := CASE WHEN value ~ '^-?[0-9]+\.?[0-9]*([Ee][-+]?0*[0-9]?[0-9]?[0-9])?$' THEN value::numeric
+                  WHEN value ~ '^-?0+\.?0*[Ee]\+?0*[0-9]{1,9}$' THEN 0 END;
+    END IF;
+    RETURN CASE WHEN scale(n) <= most_fraction AND abs(n) < power(10::numeric, most_whole) THEN n END;
+END
+$$;
+COMMENT ON FUNCTION decimal_within(text, integer, integer) IS 'The decimal that a text is, if it has at most so many digits before the point, and after it; else NULL.';
+
 CREATE FUNCTION decimal_of(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN length(value) <= 100 AND value ~ '^-?[0-9]+(\.[0-9]+)?$' THEN value::numeric END;
-COMMENT ON FUNCTION decimal_of(text) IS 'The decimal that a text is. A ledger''s have at most 38 digits.';
+RETURN CASE WHEN value = '0E-10' THEN 0.0000000000 -- most fees that a Scan shows
+            WHEN length(value) <= 300 AND value ~ '^-?[0-9]+\.?[0-9]*$' THEN value::numeric
+            ELSE decimal_within(value, 300, 300) END;
+COMMENT ON FUNCTION decimal_of(text) IS 'The decimal that a text is; NULL where it is none, or has more than 300 digits before or after the point. A ledger''s have at most 38.';
 
 CREATE FUNCTION integer_of(value text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ '^-?[0-9]{1,19}$' THEN

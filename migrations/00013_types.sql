@@ -174,8 +174,9 @@ COMMENT ON FUNCTION ledger.as_bigint(text) IS 'The text as bigint; NULL where it
 
 CREATE FUNCTION ledger.as_numeric(value text, scale integer) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN value ~ '^-?[0-9]+\.?[0-9]*$' AND length(split_part(value, '.', 2)) <= scale AND length(ltrim(split_part(value, '.', 1), '-')) <= 38 - scale
-            THEN value::numeric END;
-COMMENT ON FUNCTION ledger.as_numeric(text, integer) IS 'The text as a number with at most this many digits after the point, and 38 in all; NULL where it is none.';
+            THEN value::numeric
+            WHEN value ~ '^-?[0-9.]+[Ee]' THEN decimal_within(value, 38 - scale, scale) END;
+COMMENT ON FUNCTION ledger.as_numeric(text, integer) IS 'The text, which may have an exponent (5.0E-7), as a number with at most this many digits after the point, and 38 in all; NULL where it is none.';
 
 CREATE FUNCTION ledger.as_date(value text) RETURNS date LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN value LIKE '____-__-__' AND value NOT LIKE '%-%-%-%' AND value NOT LIKE '0000%' AND value ~ '^[0-9-]+$'

@@ -4,12 +4,6 @@
 
 -- +goose Up
 
--- Splice writes a zero as 0E-10, too. As decimal_of(text_of(value)), which evaluates value twice as often: it is mostly a path, and there are many.
-CREATE FUNCTION amount_of(value jsonb) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN value::text ~ '^"-?[0-9]+(\.[0-9]+)?"$' THEN CASE WHEN length(value::text) <= 102 THEN (value #>> '{}')::numeric END
-            WHEN value::text ~ '^"-?0[Ee][-+]?[0-9]{1,3}"$' THEN 0 END;
-COMMENT ON FUNCTION amount_of(jsonb) IS 'The amount that a JSON text is.';
-
 CREATE FUNCTION amulet_of(payload jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(payload -> 'amulet', payload);
 COMMENT ON FUNCTION amulet_of(jsonb) IS 'The amulet that a payload is: its own, or that of a locked one.';
@@ -50,15 +44,15 @@ COMMENT ON VIEW outermost_summaries IS 'summaries without those that repeat what
 
 CREATE VIEW ledger.rewards WITH (security_invoker = true) AS
 SELECT s.ledger_offset, s.node_id, r.kind, s.party, r.amount,
-       CASE r.kind WHEN 'validator' THEN amount_of(s.summary -> 'inputValidatorFaucetAmount') END AS faucet_amount,
+       CASE r.kind WHEN 'validator' THEN decimal_of(s.summary ->> 'inputValidatorFaucetAmount') END AS faucet_amount,
        u.record_time, u.update_id
 FROM outermost_summaries s
 CROSS JOIN LATERAL (
-    SELECT 'app' AS kind, amount_of(s.summary -> 'inputAppRewardAmount') AS amount
-    UNION ALL SELECT 'validator', amount_of(s.summary -> 'inputValidatorRewardAmount')
-    UNION ALL SELECT 'sv', amount_of(s.summary -> 'inputSvRewardAmount')
-    UNION ALL SELECT 'unclaimed_activity', amount_of(s.summary -> 'inputUnclaimedActivityRecordAmount')
-    UNION ALL SELECT 'development_fund', amount_of(s.summary -> 'inputDevelopmentFundAmount')
+    SELECT 'app' AS kind, decimal_of(s.summary ->> 'inputAppRewardAmount') AS amount
+    UNION ALL SELECT 'validator', decimal_of(s.summary ->> 'inputValidatorRewardAmount')
+    UNION ALL SELECT 'sv', decimal_of(s.summary ->> 'inputSvRewardAmount')
+    UNION ALL SELECT 'unclaimed_activity', decimal_of(s.summary ->> 'inputUnclaimedActivityRecordAmount')
+    UNION ALL SELECT 'development_fund', decimal_of(s.summary ->> 'inputDevelopmentFundAmount')
 ) r
 JOIN updates u ON u.ledger_offset = s.ledger_offset
 WHERE r.amount <> 0 AND btint8cmp(s.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
@@ -83,22 +77,22 @@ CROSS JOIN LATERAL (
                 WHEN s.choice IN ('AmuletRules_Transfer', 'TransferPreapproval_Send', 'TransferPreapproval_SendV2') THEN 'fees' ELSE 'preapproval' END AS kind
 ) k
 CROSS JOIN LATERAL (
-    SELECT amount_of(s.summary -> 'holdingFees') AS holding_fees, amount_of(s.summary -> 'senderChangeFee') AS change_fee,
+    SELECT decimal_of(s.summary ->> 'holdingFees') AS holding_fees, decimal_of(s.summary ->> 'senderChangeFee') AS change_fee,
            CASE WHEN k.kind = 'traffic' THEN 0 ELSE ( -- in place: a function with a query in it is called for each row
-               SELECT coalesce(sum(amount_of(x.value)), 0)
+               SELECT coalesce(sum(decimal_of(x.value #>> '{}')), 0)
                FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.summary -> 'outputFees') = 'array' THEN s.summary -> 'outputFees' ELSE '[]' END) x (value)
            ) END AS output_fees,
-           CASE WHEN k.kind = 'fees' THEN 0 ELSE amount_of(s.exercise_result -> 'amuletPaid') END AS paid,
-           coalesce(amount_of(s.summary -> 'inputAppRewardAmount'), 0) + coalesce(amount_of(s.summary -> 'inputValidatorRewardAmount'), 0)
-               + coalesce(amount_of(s.summary -> 'inputSvRewardAmount'), 0) + coalesce(amount_of(s.summary -> 'inputUnclaimedActivityRecordAmount'), 0)
-               + coalesce(amount_of(s.summary -> 'inputDevelopmentFundAmount'), 0) AS minted
+           CASE WHEN k.kind = 'fees' THEN 0 ELSE decimal_of(s.exercise_result ->> 'amuletPaid') END AS paid,
+           coalesce(decimal_of(s.summary ->> 'inputAppRewardAmount'), 0) + coalesce(decimal_of(s.summary ->> 'inputValidatorRewardAmount'), 0)
+               + coalesce(decimal_of(s.summary ->> 'inputSvRewardAmount'), 0) + coalesce(decimal_of(s.summary ->> 'inputUnclaimedActivityRecordAmount'), 0)
+               + coalesce(decimal_of(s.summary ->> 'inputDevelopmentFundAmount'), 0) AS minted
 ) f
 UNION ALL
 -- The price of a name is paid to the DSO, which archives it at once.
 SELECT e.ledger_offset, e.node_id, e.choice, 'name',
        (SELECT owner_of(t.choice_argument -> 'transfer' -> 'sender') FROM summaries t
         WHERE t.ledger_offset = e.ledger_offset AND t.node_id > e.node_id AND t.node_id <= e.last_descendant_node_id ORDER BY t.node_id LIMIT 1),
-       0, 0, 0, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount'), 0
+       0, 0, 0, decimal_of(amulet_of(c.payload) -> 'amount' ->> 'initialAmount'), 0
 FROM exercised e
 JOIN created c ON c.ledger_offset = e.ledger_offset AND c.contract_id = text_of(e.exercise_result -> 'amulet')
 WHERE e.choice IN ('SubscriptionInitialPayment_Collect', 'SubscriptionPayment_Collect')
@@ -108,7 +102,7 @@ UNION ALL
 SELECT e.ledger_offset, e.node_id, e.choice, 'dust', o.owner, 0, 0, 0, o.amount, 0
 FROM exercised e
 LEFT JOIN LATERAL (
-    SELECT text_of(amulet_of(c.payload) -> 'owner') AS owner, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount
+    SELECT text_of(amulet_of(c.payload) -> 'owner') AS owner, decimal_of(amulet_of(c.payload) -> 'amount' ->> 'initialAmount') AS amount
     FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1
 ) o ON true
 WHERE e.choice IN ('Amulet_Expire', 'Amulet_ExpireV2', 'LockedAmulet_ExpireAmulet', 'LockedAmulet_ExpireAmuletV2')
@@ -141,7 +135,7 @@ COMMENT ON COLUMN ledger.burns.update_id IS 'Id of the update.';
 CREATE VIEW ledger.traffic_purchases WITH (security_invoker = true) AS
 SELECT e.ledger_offset, e.node_id, text_of(e.choice_argument -> 'provider') AS buyer, text_of(e.choice_argument -> 'memberId') AS member_id,
        text_of(e.choice_argument -> 'synchronizerId') AS synchronizer_id, integer_of(text_of(e.choice_argument -> 'migrationId')) AS migration_id,
-       integer_of(text_of(e.choice_argument -> 'trafficAmount')) AS bytes, amount_of(e.exercise_result -> 'amuletPaid') AS amulet_paid,
+       integer_of(text_of(e.choice_argument -> 'trafficAmount')) AS bytes, decimal_of(e.exercise_result ->> 'amuletPaid') AS amulet_paid,
        integer_of(text_of(e.exercise_result -> 'round' -> 'number')) AS round, u.record_time, u.update_id
 FROM exercised e
 JOIN updates u ON u.ledger_offset = e.ledger_offset
@@ -162,7 +156,7 @@ COMMENT ON COLUMN ledger.traffic_purchases.record_time IS 'When the synchronizer
 COMMENT ON COLUMN ledger.traffic_purchases.update_id IS 'Id of the update.';
 
 CREATE VIEW ledger.mining_rounds WITH (security_invoker = true) AS
-SELECT integer_of(text_of(c.payload -> 'round' -> 'number')) AS round, amount_of(c.payload -> 'amuletPrice') AS amulet_price,
+SELECT integer_of(text_of(c.payload -> 'round' -> 'number')) AS round, decimal_of(c.payload ->> 'amuletPrice') AS amulet_price,
        ledger.as_timestamptz(text_of(c.payload -> 'opensAt')) AS opens_at, ledger.as_timestamptz(text_of(c.payload -> 'targetClosesAt')) AS target_closes_at,
        c.contract_id, c.ledger_offset, c.node_id, c.record_time
 FROM created c
@@ -189,19 +183,19 @@ SELECT x.ledger_offset, CASE WHEN count(x.archived) = count(*) THEN sum(x.archiv
        CASE WHEN count(x.minted) = count(*) THEN sum(x.minted) END AS minted, CASE WHEN count(x.created) = count(*) THEN sum(x.created) END AS created,
        CASE WHEN count(x.burned) = count(*) THEN sum(x.burned) END AS burned
 FROM (
-    SELECT c.ledger_offset, 0 AS archived, 0 AS minted, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS created, 0 AS burned, true AS moves
+    SELECT c.ledger_offset, 0 AS archived, 0 AS minted, decimal_of(amulet_of(c.payload) -> 'amount' ->> 'initialAmount') AS created, 0 AS burned, true AS moves
     FROM created c
     WHERE c.origin = 'transaction' AND c.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t))
     UNION ALL
     SELECT e.ledger_offset, o.amount, 0, 0, 0, true
     FROM exercised e
     LEFT JOIN LATERAL (
-        SELECT amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount') AS amount
+        SELECT decimal_of(amulet_of(c.payload) -> 'amount' ->> 'initialAmount') AS amount
         FROM creations c WHERE c.contract_id = e.contract_id AND c.payload IS NOT NULL LIMIT 1
     ) o ON true
     WHERE e.consuming AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM amulet_templates t))
     UNION ALL
-    SELECT e.ledger_offset, 0, amount_of(amulet_of(c.payload) -> 'amount' -> 'initialAmount'), 0, 0, true
+    SELECT e.ledger_offset, 0, decimal_of(amulet_of(c.payload) -> 'amount' ->> 'initialAmount'), 0, 0, true
     FROM exercised e
     JOIN created c ON c.ledger_offset = e.ledger_offset AND c.contract_id = text_of(e.exercise_result -> 'amuletSum' -> 'amulet')
     WHERE e.choice = 'AmuletRules_Mint' AND e.template_ref = ANY (ARRAY(SELECT t.template_ref FROM splice_templates t)) -- also below a tap

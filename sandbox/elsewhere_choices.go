@@ -215,14 +215,14 @@ func (v *networkView) named(number int) []networkChoice {
 // approval returns a purchase of a preapproval or of a proposal of one, or its renewal. All that is sent is burned. Since 0.6.9 some cost nothing.
 func (v *networkView) approval(number int) networkChoice {
 	m, t := &v.movements[number], v.transferOf(number)
-	paid, fees := t.deal.sent[0], []string{units(t.deal.outputFees[0])}
+	paid, fees := t.deal.sent[0], []string{figure(t.deal.outputFees[0])}
 	if t.input == 0 {
 		t, paid, fees = transfer{deal: deal{terms: terms{rewards: [4]int64{0, 0, 0, -1}}}}, 0, []string{}
 	}
 	approved := v.beside(m)
 	owner := v.parties[v.contracts[approved].parties[1]]
 	result := record{
-		"amuletPaid": units(paid), "meta": v.meta("burn", -1, ""),
+		"amuletPaid": figure(paid), "meta": v.meta("burn", -1, ""),
 		"transferResult": record{"round": v.numbered(m), "summary": v.summary(&t, fees), "createdAmulets": []any{}, "senderChangeAmulet": nil, "meta": nil},
 	}
 	argument := record{"context": record{}, "inputs": v.inputsOf(m)}

@@ -19,7 +19,7 @@ func (v *networkView) logs(m *movement) (list []networkChoice) {
 	accounts := v.accounts(m)
 	rest := int64(0)
 	leg := func(of *loggedAccount, id, side string, other record, amount int64) {
-		of.sides = append(of.sides, record{"transferLegId": id, "side": side, "otherside": other, "amount": units(amount), "instrumentId": amuletName, "meta": noMeta()})
+		of.sides = append(of.sides, record{"transferLegId": id, "side": side, "otherside": other, "amount": figure(amount), "instrumentId": amuletName, "meta": noMeta()})
 	}
 	for i := range accounts {
 		a := &accounts[i]

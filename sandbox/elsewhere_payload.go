@@ -28,15 +28,15 @@ func (v *view) payloadElsewhere(number int32) record {
 	case templateOpenRound:
 		r := v.roundPayload(c)
 		r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
-		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros), record{"holdingFee": record{"rate": units(unit / 100)}}
+		r["issuingFor"], r["transferConfigUsd"] = duration(c.amount*roundMicros), record{"holdingFee": record{"rate": figure(unit / 100)}}
 		return r
 	case templateSummarizingRound:
 		return v.roundPayload(c)
 	case templateIssuingRound, templateClosedRound:
 		r := record{
-			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "issuancePerValidatorRewardCoupon": units(unit / 5),
-			"issuancePerFeaturedAppRewardCoupon": units(100 * unit), "issuancePerUnfeaturedAppRewardCoupon": units(unit / 2),
-			"issuancePerSvRewardCoupon": units(unit / 3), "optIssuancePerValidatorFaucetCoupon": units(570 * unit),
+			"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "issuancePerValidatorRewardCoupon": figure(unit / 5),
+			"issuancePerFeaturedAppRewardCoupon": figure(100 * unit), "issuancePerUnfeaturedAppRewardCoupon": figure(unit / 2),
+			"issuancePerSvRewardCoupon": figure(unit / 3), "optIssuancePerValidatorFaucetCoupon": figure(570 * unit),
 		}
 		if c.kind/2 == templateIssuingRound {
 			r["opensAt"], r["targetClosesAt"] = instant(opensAt(created)), instant(opensAt(created)+2*roundMicros)
@@ -44,17 +44,17 @@ func (v *view) payloadElsewhere(number int32) record {
 		return r
 	case templateTransferCommand:
 		return record{
-			"dso": v.parties[v.dso], "sender": owner, "receiver": v.parties[c.parties[2]], "delegate": v.parties[c.parties[2]], "amount": units(c.amount),
+			"dso": v.parties[v.dso], "sender": owner, "receiver": v.parties[c.parties[2]], "delegate": v.parties[c.parties[2]], "amount": figure(c.amount),
 			"expiresAt": instant(created + day), "nonce": "0", "description": nil,
 		}
 	case templateMemberTraffic:
 		return record{
 			"dso": v.parties[v.dso], "memberId": "PAR::" + v.participant, "synchronizerId": v.synchronizers[0], "migrationId": strconv.Itoa(firstMigration),
-			"totalPurchased": strconv.FormatInt(c.amount/1000, 10), "numPurchases": "1", "amuletSpent": units(c.amount), "usdSpent": units(c.amount / 200),
+			"totalPurchased": strconv.FormatInt(c.amount/1000, 10), "numPurchases": "1", "amuletSpent": figure(c.amount), "usdSpent": figure(c.amount / 200),
 		}
 	case templateInitialPayment, templatePayment:
 		r := v.subscription(number)
-		r["targetAmount"], r["lockedAmulet"], r["round"] = units(c.amount), locked, record{"number": strconv.FormatInt(v.round(c), 10)}
+		r["targetAmount"], r["lockedAmulet"], r["round"] = figure(c.amount), locked, record{"number": strconv.FormatInt(v.round(c), 10)}
 		if c.kind/2 == templatePayment {
 			r["subscription"], r["thisPaymentDueAt"] = string(v.contractID(nil, contractRules)), instant(created+day)
 		}
@@ -90,17 +90,17 @@ func (v *view) coupon(c *contract) record {
 	expires := instant(v.updates[c.created].effective() + day)
 	switch template {
 	case templateUnclaimedActivity, templateDevelopmentFund:
-		r["amount"], r["expiresAt"], r["reason"] = units(c.amount), expires, "a reason"
+		r["amount"], r["expiresAt"], r["reason"] = figure(c.amount), expires, "a reason"
 		if template == templateDevelopmentFund {
 			r["fundManager"] = v.parties[v.dso]
 		}
 		return r
 	case templateAppReward:
-		r["featured"], r["amount"], r["beneficiary"] = true, units(c.amount/2), nil
+		r["featured"], r["amount"], r["beneficiary"] = true, figure(c.amount/2), nil
 	case templateRewardV2:
-		r["amount"], r["expiresAt"], r["beneficiary"] = units(c.amount), expires, nil
+		r["amount"], r["expiresAt"], r["beneficiary"] = figure(c.amount), expires, nil
 	case templateValidatorReward:
-		r["amount"] = units(c.amount / 2)
+		r["amount"] = figure(c.amount / 2)
 	case templateSVReward:
 		r["beneficiary"], r["weight"] = r["sv"], "10"
 	}
@@ -119,12 +119,12 @@ func duration(micros int64) record { return record{"microseconds": strconv.Forma
 func (v *view) roundPayload(c *contract) record {
 	return record{
 		"dso": v.parties[v.dso], "round": record{"number": strconv.FormatInt(c.amount, 10)}, "amuletPrice": amuletPrice(c.amount),
-		"issuanceConfig": record{"amuletToIssuePerYear": units(40_000_000 * unit)}, "tickDuration": duration(roundMicros), "trafficPrice": nil, "rewardConfig": nil,
+		"issuanceConfig": record{"amuletToIssuePerYear": figure(40_000_000 * unit)}, "tickDuration": duration(roundMicros), "trafficPrice": nil, "rewardConfig": nil,
 	}
 }
 
 // amuletPrice returns the price in a round.
-func amuletPrice(round int64) string { return units(unit/200 + round*unit/100_000) }
+func amuletPrice(round int64) string { return figure(unit/200 + round*unit/100_000) }
 
 func (v *view) instrument() record { return record{"admin": v.parties[v.dso], "id": amuletName} }
 
@@ -144,7 +144,7 @@ func (v *view) allocation(c *contract) record {
 			"settleBefore": instant(at + 2*day), "meta": noMeta(),
 		},
 		"transferLegId": "leg", "transferLeg": record{
-			"sender": v.parties[c.parties[1]], "receiver": v.parties[c.parties[2]], "amount": units(c.amount), "instrumentId": v.instrument(), "meta": noMeta(),
+			"sender": v.parties[c.parties[1]], "receiver": v.parties[c.parties[2]], "amount": figure(c.amount), "instrumentId": v.instrument(), "meta": noMeta(),
 		},
 	}
 }
@@ -156,7 +156,7 @@ func (v *view) settlementV2(c *contract) record {
 func (v *view) allocationV2(c *contract) record {
 	return record{
 		"admin": v.parties[v.dso], "authorizer": v.accountOf(c.parties[1]), "transferLegSides": []any{record{
-			"transferLegId": "leg", "side": "SenderSide", "otherside": v.accountOf(c.parties[2]), "amount": units(c.amount), "instrumentId": amuletName, "meta": noMeta(),
+			"transferLegId": "leg", "side": "SenderSide", "otherside": v.accountOf(c.parties[2]), "amount": figure(c.amount), "instrumentId": amuletName, "meta": noMeta(),
 		}},
 		"settlementDeadline": nil, "nextIterationFunding": nil, "committed": true, "meta": noMeta(),
 	}
@@ -173,7 +173,7 @@ func (v *view) subscription(number int32) record {
 	return record{
 		"subscriptionData": record{"sender": v.parties[c.parties[1]], "receiver": receiver, "provider": receiver, "dso": dso, "description": "a subscription"},
 		"payData": record{
-			"paymentAmount": record{"amount": units(unit), "unit": "USDUnit"}, "paymentInterval": duration(90 * day), "paymentDuration": duration(30 * day),
+			"paymentAmount": record{"amount": figure(unit), "unit": "USDUnit"}, "paymentInterval": duration(90 * day), "paymentDuration": duration(30 * day),
 		},
 		"reference": string(v.contractID(nil, contractRules)),
 	}

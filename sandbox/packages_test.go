@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -208,7 +209,7 @@ func visit(v any, f func(kind string, o map[string]any)) {
 
 var (
 	int64Form   = regexp.MustCompile(`^-?[0-9]{1,19}$`)
-	numericForm = regexp.MustCompile(`^-?[0-9]{1,38}(\.[0-9]+)?$`)
+	numericForm = regexp.MustCompile(`^-?[0-9]{1,38}(\.[0-9]+)?(E-[0-9]+)?$`) // as java.math.BigDecimal writes it
 )
 
 // fits returns an error where a value is not of a type, and counts the types that it has values of.
@@ -234,8 +235,10 @@ func fits(t *damllf.Type, v any, kinds map[damllf.Kind]int) error {
 	case damllf.Int64:
 		ok = isText && int64Form.MatchString(text)
 	case damllf.Numeric:
-		_, fraction, _ := strings.Cut(text, ".")
-		ok = isText && numericForm.MatchString(text) && len(fraction) == t.Scale
+		mantissa, exponent, _ := strings.Cut(text, "E-")
+		_, fraction, _ := strings.Cut(mantissa, ".")
+		moved, _ := strconv.Atoi(exponent)
+		ok = isText && numericForm.MatchString(text) && len(fraction)+moved == t.Scale
 	case damllf.Date:
 		_, err := time.Parse(time.DateOnly, text)
 		ok = isText && err == nil

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/base64"
 	"strconv"
+	"strings"
 )
 
 // texts are JSON strings that payloads carry: plain, empty, escaped and not Latin.
@@ -16,17 +17,45 @@ var texts = []string{
 
 func appendText(dst []byte, r *rng) []byte { return append(dst, texts[r.intn(len(texts))]...) }
 
+// appendDecimal appends a decimal of scale 10 as java.math.BigDecimal writes it, which is how servers do. Some are tiny, and so have an exponent.
 func appendDecimal(dst []byte, r *rng) []byte {
-	dst = append(dst, '"')
+	sign := ""
 	if r.chance(5) {
-		dst = append(dst, '-')
+		sign = "-"
 	}
-	dst = strconv.AppendUint(dst, r.next()>>uint(20+r.intn(43)), 10)
-	dst = append(dst, '.')
+	whole := r.next() >> uint(20+r.intn(43))
+	var fraction []byte
 	for range 10 {
-		dst = append(dst, byte('0'+r.intn(10)))
+		fraction = append(fraction, byte('0'+r.intn(10)))
 	}
+	if whole%16 == 3 {
+		whole = 0
+		copy(fraction, "0000000000"[:6+int(fraction[9]-'0')/2])
+	}
+	dst = append(append(dst, '"'), javaDecimal(sign+strconv.FormatUint(whole, 10)+"."+string(fraction))...)
 	return append(dst, '"')
+}
+
+// javaDecimal returns what java.math.BigDecimal's toString writes for a decimal with digits after the point: below 0.000001 an exponent.
+func javaDecimal(plain string) string {
+	number, negative := strings.CutPrefix(plain, "-")
+	scale := len(number) - 1 - strings.IndexByte(number, '.')
+	digits := strings.TrimLeft(strings.Replace(number, ".", "", 1), "0")
+	if digits == "" {
+		digits, negative = "0", false
+	}
+	exponent := len(digits) - 1 - scale
+	if number = plain; exponent < -6 {
+		number = digits[:1]
+		if len(digits) > 1 {
+			number += "." + digits[1:]
+		}
+		number += "E" + strconv.Itoa(exponent)
+		if negative {
+			number = "-" + number
+		}
+	}
+	return number
 }
 
 func appendInt64(dst []byte, r *rng) []byte {

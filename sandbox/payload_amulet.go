@@ -20,6 +20,9 @@ func appendUnits(dst []byte, amount int64) []byte {
 
 func units(amount int64) string { return string(appendUnits(nil, amount)) }
 
+// figure returns an amount as servers write it.
+func figure(amount int64) string { return javaDecimal(units(amount)) }
+
 // round returns the mining round in which a contract was created.
 func (v *view) round(c *contract) int64 { return roundOf(&v.updates[c.created]) }
 
@@ -30,7 +33,7 @@ func (v *view) appendAmulet(dst []byte, c *contract) []byte {
 	dst = append(dst, `,"owner":`...)
 	dst = append(dst, v.quoted[c.parties[1]]...)
 	dst = append(dst, `,"amount":{"initialAmount":"`...)
-	dst = appendUnits(dst, c.amount)
+	dst = append(dst, figure(c.amount)...)
 	dst = append(dst, `","createdAt":{"number":"`...)
 	dst = appendInt(dst, v.round(c))
 	dst = append(dst, `"},"ratePerRound":{"rate":"`...)
@@ -84,7 +87,7 @@ func (v *view) appendInstruction(dst []byte, number int32) []byte {
 	dst = append(dst, `,"receiver":`...)
 	dst = append(dst, v.quoted[c.parties[2]]...)
 	dst = append(dst, `,"amount":"`...)
-	dst = appendUnits(dst, c.amount)
+	dst = append(dst, figure(c.amount)...)
 	dst = append(dst, `","instrumentId":`...)
 	dst = v.appendAmuletInstrument(dst)
 	dst = append(dst, `,"requestedAt":"`...)
@@ -128,7 +131,7 @@ func (v *view) tokenHolding(number int32) holdingView {
 		h.meta = appendMeta(nil, &r, 1)
 		return h
 	}
-	h := holdingView{owner: c.parties[1], admin: v.dso, instrument: amuletName, amount: units(c.amount), holder: -1}
+	h := holdingView{owner: c.parties[1], admin: v.dso, instrument: amuletName, amount: figure(c.amount), holder: -1}
 	if c.kind/2 == templateLockedAmulet {
 		l := v.lockOf(number)
 		h.holder, h.expires, h.context = int(l.holder), l.expires, l.context

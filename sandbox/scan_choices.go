@@ -67,8 +67,8 @@ func (v *networkView) choicesOf(number int) []networkChoice {
 	switch m.kind {
 	case moveMint, moveTap:
 		c := &v.contracts[made[0]]
-		mint := v.rules("AmuletRules_Mint", v.dso, map[string]any{"receiver": v.parties[c.parties[1]], "amount": units(c.amount), "openRound": v.id(contractRules)},
-			map[string]any{"amuletSum": map[string]any{"amulet": v.id(made[0]), "amuletPrice": units(unit / 200), "round": v.numbered(m)}})
+		mint := v.rules("AmuletRules_Mint", v.dso, map[string]any{"receiver": v.parties[c.parties[1]], "amount": figure(c.amount), "openRound": v.id(contractRules)},
+			map[string]any{"amuletSum": map[string]any{"amulet": v.id(made[0]), "amuletPrice": figure(unit / 200), "round": v.numbered(m)}})
 		if m.kind == moveMint {
 			return []networkChoice{mint}
 		}
@@ -166,7 +166,7 @@ func (v *networkView) preapproved(number int, t *transfer, transfer networkChoic
 
 // send returns the choice of a transfer to a receiver that agreed beforehand, around the transfer itself or, by its newest release, without it.
 func (v *networkView) send(m *movement, t *transfer, transfer networkChoice) networkChoice {
-	argument := map[string]any{"sender": v.parties[t.sender], "amount": units(t.receivers[0].amount), "inputs": v.inputsOf(m), "context": map[string]any{}}
+	argument := map[string]any{"sender": v.parties[t.sender], "amount": figure(t.receivers[0].amount), "inputs": v.inputsOf(m), "context": map[string]any{}}
 	result := map[string]any{"result": transfer.result, "meta": v.meta("transfer", int(t.sender), "")}
 	choice := "TransferPreapproval_Send"
 	if t.deal.direct && t.deal.variant > 0 {
@@ -228,7 +228,7 @@ func (v *networkView) factory(number int, t *transfer, receiver uint16, tag stri
 		argument: map[string]any{
 			"expectedAdmin": v.parties[v.dso], "extraArgs": map[string]any{"context": map[string]any{"values": map[string]any{}}, "meta": v.meta("", -1, "")},
 			"transfer": map[string]any{
-				"sender": v.parties[t.sender], "receiver": v.parties[receiver], "amount": units(amount),
+				"sender": v.parties[t.sender], "receiver": v.parties[receiver], "amount": figure(amount),
 				"instrumentId": map[string]any{"admin": v.parties[v.dso], "id": amuletName}, "inputHoldingCids": v.holdingsOf(m), "meta": v.meta("", -1, reason),
 			},
 		},
@@ -244,7 +244,7 @@ func (v *networkView) rulesTransfer(number int, t *transfer) networkChoice {
 	for i, n := range made[:min(len(made), t.deal.receivers)] {
 		c := &v.contracts[n]
 		output := map[string]any{
-			"receiver": v.parties[c.parties[1]], "amount": units(c.amount + t.deal.fees[i]), "receiverFeeRatio": figure(t.deal.ratios[i]), "lock": nil,
+			"receiver": v.parties[c.parties[1]], "amount": figure(c.amount + t.deal.fees[i]), "receiverFeeRatio": figure(t.deal.ratios[i]), "lock": nil,
 		}
 		tag := "TransferResultAmulet"
 		if c.kind/2 == templateLockedAmulet {
@@ -273,29 +273,21 @@ func (v *networkView) summary(t *transfer, fees []string) map[string]any {
 	changes := []any{}
 	for _, b := range t.changes {
 		changes = append(changes, []any{v.parties[b.party], map[string]any{
-			"changeToInitialAmountAsOfRoundZero": units(b.initial), "changeToHoldingFeesRate": units(b.rate),
+			"changeToInitialAmountAsOfRoundZero": figure(b.initial), "changeToHoldingFeesRate": figure(b.rate),
 		}})
 	}
 	s := map[string]any{
 		"inputAmuletAmount": figure(t.input), "inputAppRewardAmount": figure(t.deal.rewards[0]), "inputValidatorRewardAmount": figure(t.deal.rewards[1]),
 		"inputSvRewardAmount": figure(t.deal.rewards[2]), "balanceChanges": changes, "holdingFees": figure(t.holdingFees), "outputFees": fees,
-		"senderChangeFee": figure(t.deal.changeFee), "senderChangeAmount": figure(t.deal.change), "amuletPrice": units(unit / 200), "inputValidatorFaucetAmount": nil,
+		"senderChangeFee": figure(t.deal.changeFee), "senderChangeAmount": figure(t.deal.change), "amuletPrice": figure(unit / 200), "inputValidatorFaucetAmount": nil,
 	}
 	if n := t.deal.rewards[3]; n >= 0 {
-		s["inputValidatorFaucetAmount"] = units(n)
+		s["inputValidatorFaucetAmount"] = figure(n)
 	}
 	if t.deal.grants[0] > 0 {
-		s["inputUnclaimedActivityRecordAmount"], s["inputDevelopmentFundAmount"] = units(t.deal.grants[0]), units(t.deal.grants[1])
+		s["inputUnclaimedActivityRecordAmount"], s["inputDevelopmentFundAmount"] = figure(t.deal.grants[0]), figure(t.deal.grants[1])
 	}
 	return s
-}
-
-// figure returns an amount as Scan writes it in compact JSON: a zero with an exponent.
-func figure(amount int64) string {
-	if amount == 0 {
-		return "0E-10"
-	}
-	return units(amount)
 }
 
 // traffic returns a purchase of traffic: all that is sent is burned.
@@ -312,7 +304,7 @@ func (v *networkView) traffic(number int) networkChoice {
 			"migrationId": strconv.Itoa(firstMigration), "trafficAmount": strconv.FormatInt(paid/1000, 10), "inputs": v.inputsOf(m), "context": map[string]any{},
 		},
 		map[string]any{
-			"round": v.numbered(m), "summary": v.summary(&t, []string{}), "amuletPaid": units(paid), "purchasedTraffic": v.id(purchased),
+			"round": v.numbered(m), "summary": v.summary(&t, []string{}), "amuletPaid": figure(paid), "purchasedTraffic": v.id(purchased),
 			"senderChangeAmulet": nil, "meta": v.meta("burn", -1, ""),
 		})
 }

@@ -14,7 +14,7 @@ func rat(t *testing.T, v any) *big.Rat {
 	t.Helper()
 	text, ok := v.(string)
 	require.True(t, ok, "%v is no text", v)
-	require.Regexp(t, `^-?[0-9]+\.[0-9]{10}$`, text)
+	require.Regexp(t, `^-?[0-9]+(\.[0-9]{10}|(\.[0-9]+)?E-[0-9]+)$`, text)
 	n, ok := new(big.Rat).SetString(text)
 	require.True(t, ok)
 	return n
@@ -395,7 +395,7 @@ func holdingOf(t *testing.T, e map[string]any) map[string]any {
 	}
 	isAmulet := strings.HasSuffix(e["templateId"].(string), ":Splice.Amulet:Amulet") || strings.HasSuffix(e["templateId"].(string), ":Splice.Amulet:LockedAmulet")
 	fill := func(owner, instrument, admin, amount any, locked bool) {
-		h["owner"], h["instrument"], h["admin"], h["amount"], h["locked"] = owner, instrument, admin, json.Number(amount.(string)), locked
+		h["owner"], h["instrument"], h["admin"], h["amount"], h["locked"] = owner, instrument, admin, json.Number(rat(t, amount).FloatString(10)), locked
 		for _, signer := range e["signatories"].([]any) {
 			h["admin_signed"] = h["admin_signed"] == true || signer == admin
 		}

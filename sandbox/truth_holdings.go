@@ -67,7 +67,8 @@ func (t *truth) holding(n int32, active Row) Row {
 	}
 	h := t.tokenHolding(n)
 	r["owner"], r["instrument"], r["instrument_admin"] = t.parties[h.owner], h.instrument, t.parties[h.admin]
-	r["amount"], r["locked"] = json.Number(h.amount), h.holder >= 0
+	amount, _ := new(big.Rat).SetString(h.amount)
+	r["amount"], r["locked"] = exactly(amount), h.holder >= 0
 	r["admin_signed"] = slices.Contains(c.parties[:c.signatories], h.admin)
 	if h.holder >= 0 {
 		r["lock_holders"] = []any{t.parties[h.holder]}

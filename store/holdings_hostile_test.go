@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/ledger"
@@ -29,7 +31,7 @@ func TestHoldingsHostile(t *testing.T) {
 		`{"account": {"owner": {}}, "lock": {"holders": [[]], "expiresAt": "", "expiresAfter": {"microseconds": ""}}, "meta": {"values": []}}`,
 	}
 	for _, amount := range []string{
-		"abc", "NaN", "Infinity", "1e5", "+1", "1.", ".5", "0x10", "1_000", " 1", "1 ", "1\\n", "--1", "١", strings.Repeat("9", 101), strings.Repeat("9", 200_000),
+		"abc", "NaN", "Infinity", "1e", "1E999999999", "+1", "1..", ".5", "0x10", "1_000", " 1", "1 ", "1\\n", "--1", "١", strings.Repeat("9", 301), strings.Repeat("9", 200_000),
 	} {
 		values = append(values, fmt.Sprintf(`{"owner": "alice", "amount": %[1]q, "account": {"owner": "alice"}, "instrumentId": {"admin": "admin", "id": "Token"}}`, amount))
 	}
@@ -72,7 +74,8 @@ func TestHoldingsCasts(t *testing.T) {
 	d.Exec("SET timezone = 'UTC'")
 	for query, want := range map[string]string{
 		"SELECT indexer.decimal_of('-0012.3400')::text":                                             "-12.3400",
-		"SELECT indexer.decimal_of(repeat('9', 100))::text":                                         strings.Repeat("9", 100),
+		"SELECT indexer.decimal_of(repeat('9', 300))::text":                                         strings.Repeat("9", 300),
+		"SELECT indexer.decimal_of('5.000E-7')::text":                                               "0.0000005000",
 		"SELECT indexer.integer_of('9223372036854775807')":                                          "9223372036854775807",
 		"SELECT indexer.integer_of('-9223372036854775808')":                                         "-9223372036854775808",
 		"SELECT ledger.as_timestamptz('2024-02-29T23:59:59.999999Z')::text":                         "2024-02-29 23:59:59.999999+00",
@@ -98,6 +101,53 @@ func TestHoldingsCasts(t *testing.T) {
 		WHERE ledger.as_timestamptz(format('2004-%s-%sT00:00:00Z', lpad(month::text, 2, '0'), lpad(day::text, 2, '0'))) IS NOT NULL`))
 	require.Equal(t, "2424", d.Row(`SELECT count(*) FROM generate_series(0, 9999) year
 		WHERE ledger.as_timestamptz(lpad(year::text, 4, '0') || '-02-29T00:00:00Z') IS NOT NULL`), "leap years")
+}
+
+// There is one reader of decimals in SQL and one in Go, and both read the same: each form that java.math.BigDecimal has, and no more.
+func TestDecimalsAreReadInSQLAsInGo(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	java := rapid.Custom(func(r *rapid.T) string {
+		digits := strings.TrimLeft(rapid.StringMatching(`[0-9]{0,37}[1-9]|0`).Draw(r, "digits"), "0")
+		return javaDecimal(cmp.Or(digits, "0"), rapid.IntRange(-40, 40).Draw(r, "scale"), rapid.Bool().Draw(r, "negative"))
+	})
+	texts := rapid.OneOf(java, hostileText(), rapid.StringMatching(`-?[0-9]{0,40}\.?[0-9]{0,5}[eE.][-+]?[0-9]{0,10}`),
+		rapid.StringMatching(`-?(0{1,320}|[1-9][0-9]{290,310})(\.(0{1,310})[0-9]?)?(E[-+]?0{0,3}([1-9][0-9]{0,2})?)?`))
+	exact := 0
+	rapid.Check(t, func(r *rapid.T) {
+		list := rapid.SliceOfN(texts, 1, 60).Draw(r, "texts")
+		got := d.Rows("SELECT coalesce(indexer.decimal_of(x)::text, '-') FROM unnest($1::text[]) WITH ORDINALITY l (x, n) ORDER BY n", list)
+		for i, text := range list {
+			want := "-"
+			if number, err := ledger.ParseDecimal(text); err == nil && len(text) <= 700 {
+				want, exact = string(number.Plain()), exact+1
+			}
+			if got[i] != want {
+				r.Fatalf("SQL reads %q as %s, and Go as %s", text, got[i], want)
+			}
+		}
+	})
+	require.NotZero(t, exact)
+}
+
+// javaDecimal returns what java.math.BigDecimal's toString says of an unscaled number and a scale.
+func javaDecimal(digits string, scale int, negative bool) string {
+	sign, exponent := "", len(digits)-1-scale
+	if negative && digits != "0" {
+		sign = "-"
+	}
+	switch {
+	case scale == 0:
+		return sign + digits
+	case scale > 0 && exponent >= -6:
+		digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
+		return sign + digits[:len(digits)-scale] + "." + digits[len(digits)-scale:]
+	}
+	if len(digits) > 1 {
+		digits = digits[:1] + "." + digits[1:]
+	}
+	return fmt.Sprintf("%s%sE%+d", sign, digits, exponent)
 }
 
 // A contract can name any instrument and administrator. What the administrator did not sign adds to nothing that it did.

@@ -68,11 +68,12 @@ func TestHoldingsAreToldAsInSQL(t *testing.T) {
 func drawHolding(rt *rapid.T) string {
 	value := func() string {
 		return rapid.SampledFrom([]string{
-			`"alice"`, `"dso"`, `""`, `"1.50"`, `"-0012.3400"`, `"-0.00"`, `"1e2"`, `" 1"`, `"\u0061li\u0063e"`, `"ünï\tcode"`, `"\ud83d\ude00"`, `"a\"b\\"`, `"\u0000"`,
+			`"alice"`, `"dso"`, `""`, `"1.50"`, `"-0012.3400"`, `"-0.00"`, `"1e2"`, `"5.000E-7"`, `"0E-10"`, `"-1.5E+3"`, `"9999."`, `"0E99999"`, `"1E300"`, `"1e"`, `" 1"`, `"\u0061li\u0063e"`, `"ünï\tcode"`, `"\ud83d\ude00"`, `"a\"b\\"`, `"\u0000"`,
 			`null`, `true`, `false`, `{}`, `[]`, `{"id": "Token", "admin": "dso"}`, `{"id": "x", "admin": "ünï\tcode"}`, `{ "owner" : "bob" , "id":1 }`,
-			`7`, `-7.50`, `-0`, `-0.0`, `0.00`, `1e2`, `1.50e1`, `1.5E+3`, `15e-4`, `-1.25e-1`, `0e5`, `1e99`, `1e100`, `1e-99`, `1e400`, `1e200000`,
+			`7`, `-7.50`, `-0`, `-0.0`, `0.00`, `1e2`, `1.50e1`, `1.5E+3`, `15e-4`, `-1.25e-1`, `0e5`, `0e1000`, `1e-0003`, `1e299`, `1e300`, `1e-300`, `1e-301`, `1e400`, `1e200000`,
 			`{"initialAmount": "1.5"}`, `{"initialAmount": 2.50}`, `{"initialAmount": "x"}`, `[{"initialAmount": "1"}]`, `{"initialAmount": "1", "\u0069nitialAmount": "3"}`,
-			`"` + strings.Repeat("9", 100) + `"`, `"` + strings.Repeat("9", 101) + `"`, strings.Repeat("9", 101), `"0` + strings.Repeat("9", 100) + `"`,
+			`"` + strings.Repeat("9", 300) + `"`, `"` + strings.Repeat("9", 301) + `"`, strings.Repeat("9", 301), `"0` + strings.Repeat("9", 300) + `"`,
+			`"` + strings.Repeat("0", 699) + `1"`, `"` + strings.Repeat("0", 700) + `1"`, `0.` + strings.Repeat("0", 800) + `e700`,
 		}).Draw(rt, "value")
 	}
 	object := func(names ...string) string {

@@ -29,10 +29,11 @@ func TestCastsNeverFail(t *testing.T) {
 		},
 		"as_numeric($1, 10)": {
 			"1.0000000000": "1.0000000000", "-0.5": "-0.5", "1.": "1", "9999999999999999999999999999.9999999999": "9999999999999999999999999999.9999999999",
-			"10000000000000000000000000000": null, "1.00000000001": null, ".5": null, "NaN": null, "Infinity": null, "1e5": null, "": null, "1.5\n": null,
+			"10000000000000000000000000000": null, "1.00000000001": null, ".5": null, "NaN": null, "Infinity": null, "": null, "1.5\n": null,
+			"1e5": "100000", "5.000E-7": "0.0000005000", "0E-10": "0.0000000000", "-1.5E-3": "-0.0015", "1E-11": null, "1E+28": null, "0E+28": "0", "1E999999999": null, "1e5\n": null, "1e": null,
 			"123456789012345678901234567890123456789": null,
 		},
-		"as_numeric($1, 0)":  {"1": "1", "1.": "1", "1.0": null, "99999999999999999999999999999999999999": "99999999999999999999999999999999999999"},
+		"as_numeric($1, 0)":  {"1": "1", "1.": "1", "1.0": null, "1E+3": "1000", "9999.": "9999", "99999999999999999999999999999999999999": "99999999999999999999999999999999999999"},
 		"as_numeric($1, 37)": {"9.9999999999999999999999999999999999999": "9.9999999999999999999999999999999999999", "10": null},
 		"as_date($1)": {
 			"2025-06-18": "2025-06-18", "0001-01-01": "0001-01-01", "9999-12-31": "9999-12-31", "2024-02-29": "2024-02-29", "2000-02-29": "2000-02-29",
@@ -89,7 +90,7 @@ func TestCastsOfAnyText(t *testing.T) {
 // hostileText generates texts that nearly have a type, or have one.
 func hostileText() *rapid.Generator[string] {
 	whole := rapid.OneOf(
-		rapid.StringMatching(`-?[0-9]{0,40}(\.[0-9]{0,40})?`), rapid.StringMatching(`-?[0-9]{1,28}\.[0-9]{1,10}`), rapid.Custom(func(r *rapid.T) string { return fmt.Sprint(rapid.Int64().Draw(r, "n")) }),
+		rapid.StringMatching(`-?[0-9]{0,40}(\.[0-9]{0,40})?([Ee][-+]?[0-9]{0,3})?`), rapid.StringMatching(`-?(0|[1-9])(\.[0-9]{1,12})?E[-+][0-9]{1,2}`), rapid.StringMatching(`-?[0-9]{1,28}\.[0-9]{1,10}`), rapid.Custom(func(r *rapid.T) string { return fmt.Sprint(rapid.Int64().Draw(r, "n")) }),
 		rapid.StringMatching(`[0-9]{4}-(0[0-9]|1[0-3])-[0-3][0-9]`), rapid.StringMatching(`[0-9]{4}-02-(28|29|30)`),
 		rapid.StringMatching(`[0-9]{4}-(0[0-9]|1[0-3])-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,7})?Z`), rapid.StringMatching(`2024-02-29T23:59:59\.[0-9]{1,6}Z`),
 		rapid.SampledFrom([]string{"", "true", "false", "t", "NaN", "Infinity", "-infinity", "epoch", "now", "today", "allballs", "1e10", "0x1F", "1_000", "1,000", "9223372036854775808", "-9223372036854775808",
@@ -124,14 +125,18 @@ func asBigint(text string) string {
 }
 
 func asNumeric(text string, scale int) string {
-	parts := regexp.MustCompile(fmt.Sprintf(`^(-?)0*([0-9]{1,%d})(?:\.([0-9]{0,%d}))?$`, 38-scale, scale)).FindStringSubmatch(text)
-	if parts == nil || len(strings.TrimPrefix(strings.SplitN(text, ".", 2)[0], "-")) > 38-scale {
+	d, err := ledger.ParseDecimal(text)
+	if err != nil || len(text) > 700 {
 		return asNull
 	}
-	digits := parts[3] + strings.Repeat("0", scale-len(parts[3]))
-	number := strings.TrimSuffix(parts[2]+"."+digits, ".")
-	if strings.Trim(number, "0.") != "" {
-		number = parts[1] + number
+	whole, fraction, _ := strings.Cut(string(d.Plain()), ".")
+	if written, _, _ := strings.Cut(text, "."); len(fraction) > scale || len(strings.TrimLeft(whole, "-0")) > 38-scale ||
+		!strings.ContainsAny(text, "eE") && len(strings.TrimPrefix(written, "-")) > 38-scale { // leading zeros count as digits
+		return asNull
+	}
+	number := strings.TrimSuffix(whole+"."+fraction+strings.Repeat("0", scale-len(fraction)), ".")
+	if strings.Trim(number, "-0.") == "" {
+		return strings.TrimPrefix(number, "-")
 	}
 	return number
 }

@@ -154,6 +154,10 @@ func asText(kind string, v any) string {
 	case kind == "jsonb":
 		b, _ := json.Marshal(v)
 		return string(b)
+	case strings.HasPrefix(kind, "numeric"):
+		if number, err := ledger.ParseDecimal(text); err == nil {
+			return string(number.Plain())
+		}
 	case kind == "timestamp with time zone":
 		text = strings.TrimSuffix(strings.TrimSuffix(text, "Z"), "+00:00")
 		if whole, fraction, ok := strings.Cut(text, "."); ok {

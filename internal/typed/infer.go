@@ -226,7 +226,8 @@ FROM (
         count(*) FILTER (WHERE kind = 'object' AND jsonb_typeof(value -> 'tag') = 'string' AND value ? 'value' AND value - '{tag,value}'::text[] = '{}') AS cases,
         count(*) FILTER (WHERE kind = 'array') AS lists, count(*) FILTER (WHERE kind = 'boolean') AS bools,
         coalesce(bool_and(coalesce(LEDGER.as_bigint(text)::text = text, false)) FILTER (WHERE text IS NOT NULL), false) AS bigints,
-        coalesce(bool_and(coalesce(LEDGER.as_numeric(text, decimals)::text = text, false)) FILTER (WHERE text IS NOT NULL), false) AS numerics,
+        coalesce(bool_and(coalesce(LEDGER.as_numeric(text, decimals)::text = rtrim(text, '.') OR decimals > 0 AND text ~ 'E', false)) FILTER (WHERE text IS NOT NULL), false)
+            AS numerics,
         coalesce(bool_and(coalesce(to_char(LEDGER.as_date(text), 'YYYY-MM-DD') = text, false)) FILTER (WHERE text IS NOT NULL), false) AS dates,
         coalesce(bool_and(coalesce(to_char(LEDGER.as_timestamptz(text) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US')
             = rpad(rtrim(text, 'Z') || CASE WHEN strpos(text, '.') = 0 THEN '.' ELSE '' END, 26, '0'), false)) FILTER (WHERE text IS NOT NULL), false) AS timestamps,
@@ -234,7 +235,8 @@ FROM (
         row_number() OVER (PARTITION BY object ORDER BY key) AS nth
     FROM (
         SELECT x.object, left(y.key, 1001) AS key, y.value, t.kind, t.text,
-            CASE WHEN t.text ~ '^-?[0-9]{1,38}(\.[0-9]{1,37})?$' THEN length(split_part(t.text, '.', 2)) END AS decimals
+            CASE WHEN t.text ~ '^-?[0-9]{1,38}(\.[0-9]{0,37})?$' THEN length(split_part(t.text, '.', 2))
+                 WHEN t.text ~ '^-?[0-9](\.[0-9]+)?E-[0-9]+$' THEN scale(LEDGER.as_numeric(t.text, 37)) END AS decimals
         FROM (SELECT WHOLE AS whole ROWS) e
         CROSS JOIN LATERAL (VALUES
         OBJECTS) x (object, value)

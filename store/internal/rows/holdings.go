@@ -185,34 +185,26 @@ func textOf(value []byte) []byte {
 	return text
 }
 
-// mostDecimal is the most characters that a decimal may have.
-const mostDecimal = 100
+// mostDecimal is the most characters that the text of a decimal may have.
+const mostDecimal = 700
 
-// decimalOf returns the decimal in a text or a number; empty where there is none.
+// decimalOf returns the decimal in a text or a number, as numeric prints it, as the database's function decimal_of does; empty where there
+// is none.
 func decimalOf(value []byte) ledger.Decimal {
-	text := decimalText(value)
-	if len(text) > mostDecimal {
-		return ""
+	text := string(value)
+	if kindOf(value) == '"' {
+		if len(value) > 6*mostDecimal { // even where each character is escaped
+			return ""
+		}
+		if text = string(textOf(value)); len(text) > mostDecimal {
+			return ""
+		}
 	}
 	decimal, err := ledger.ParseDecimal(text)
 	if err != nil {
 		return ""
 	}
-	return decimal
-}
-
-// decimalText returns a text, or a number as jsonb prints it; empty where the value is something else, or too long for a decimal.
-func decimalText(value []byte) string {
-	switch kind := kindOf(value); {
-	case kind == '"':
-		if len(value) > 6*mostDecimal { // even where each character is escaped
-			return ""
-		}
-		return string(textOf(value))
-	case kind == '-' || '0' <= kind && kind <= '9':
-		return numberText(string(value))
-	}
-	return ""
+	return decimal.Plain()
 }
 
 // timeOf returns the time in a text, as ledger.as_timestamptz does.
@@ -230,43 +222,15 @@ const mostMicroseconds = 9_000_000_000_000_000
 
 // durationOf returns the duration in a text or a number, in microseconds, as the database's function duration_of does.
 func durationOf(value []byte) (d time.Duration, ok bool) {
-	text := decimalText(value)
+	text := string(textOf(value))
+	if kindOf(value) != '"' {
+		text = string(decimalOf(value))
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strings.HasPrefix(text, "+") || len(strings.TrimPrefix(text, "-")) > 19 || n > mostMicroseconds || n < -mostMicroseconds {
 		return 0, false
 	}
 	return time.Duration(n) * time.Microsecond, true
-}
-
-// numberText returns a JSON number as jsonb prints it: without an exponent, and without the sign of a zero. Empty: it is too long.
-func numberText(number string) string {
-	mantissa, exponentText, hasExponent := strings.Cut(strings.ToLower(number), "e")
-	digits, negative := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(digits, ".")
-	if hasExponent {
-		exponent, err := strconv.Atoi(exponentText)
-		if err != nil || exponent > maxNumberDigits || exponent < -maxNumberFraction {
-			return ""
-		}
-		if exponent >= 0 {
-			fraction += strings.Repeat("0", max(0, exponent-len(fraction)))
-			whole, fraction = whole+fraction[:exponent], fraction[exponent:]
-		} else {
-			whole = strings.Repeat("0", max(0, 1-exponent-len(whole))) + whole
-			whole, fraction = whole[:len(whole)+exponent], whole[len(whole)+exponent:]+fraction
-		}
-	}
-	if whole = strings.TrimLeft(whole, "0"); whole == "" {
-		whole = "0"
-	}
-	text := whole
-	if fraction != "" {
-		text += "." + fraction
-	}
-	if negative && strings.Trim(text, "0.") != "" {
-		text = "-" + text
-	}
-	return text
 }
 
 func skipSpace(text []byte) []byte {
