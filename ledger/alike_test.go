@@ -23,6 +23,7 @@ func TestAlike(t *testing.T) {
 		`"v":"1.50" > "v":"1.51"`:                  false,
 		`"n":"1" > "n":"01"`:                       false,
 		`"Transfer" > "Burn"`:                      false,
+		`["alice","dso"] > ["dso","alice"]`:        true,
 		`["alice","dso"] > ["alice"]`:              false,
 		`"00c1" > "00c2"`:                          false,
 		`"workflow_id":"" > "workflow_id":"w"`:     false,

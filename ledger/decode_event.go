@@ -1,6 +1,9 @@
 package ledger
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // eventLists holds the events of the update that is being read.
 type eventLists struct {
@@ -118,13 +121,16 @@ var creationMembers = []member[CreatedEvent]{
 	may("acsDelta", func(d *decoder, e *CreatedEvent) { e.ACSDelta = d.optionalBool() }),
 }
 
+// interfaceViews reads views, whose order means as little as that of parties.
 func (d *decoder) interfaceViews() []InterfaceView {
 	for next := d.begin(); next && !d.refused; next = d.more() {
 		view := d.views.add()
 		extra := viewMembers.read(d, view)
 		view.Extra = appendMember(extra, extraStatus, view.Extra) // Extra held the status's unknown members
 	}
-	return orEmpty(d.views.take())
+	views := orEmpty(d.views.take())
+	slices.SortStableFunc(views, func(a, b InterfaceView) int { return strings.Compare(a.InterfaceID, b.InterfaceID) })
+	return views
 }
 
 // orEmpty returns the list, empty instead of nil: nil means that none was sent.

@@ -358,3 +358,20 @@ func TestDecodeRecorded(t *testing.T) {
 	}
 	require.Equal(t, 10, views)
 }
+
+// Interface views are a set too.
+func TestInterfaceViewsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	view := func(module string) string {
+		return `{"interfaceId":"` + strings.Repeat("b", 64) + ":" + module + `:View","viewStatus":{"code":0,"message":""},"viewValue":{"m":"` + module + `"}}`
+	}
+	var decoded []UpdateList
+	for _, views := range []string{view("C") + "," + view("A") + "," + view("B"), view("B") + "," + view("C") + "," + view("A")} {
+		event := swap(created(5, 0), `"interfaceViews":[`, `"interfaceViews":[`+views+`,`)
+		got, err := DecodeUpdateList(list(transaction(5, event)), 0)
+		require.NoError(t, err)
+		decoded = append(decoded, got)
+	}
+	require.Greater(t, len(decoded[0].Updates[0].Created[0].InterfaceViews), 3)
+	require.Equal(t, decoded[0].Updates, decoded[1].Updates)
+}

@@ -26,6 +26,8 @@ const (
 
 // Update is one update of the ledger with all of its events (interface.md, "Update"). Optional values are nil (or not Valid) if the
 // server left them out or sent null; an empty text, list or blob that it sent is kept as empty.
+//
+// Lists of parties and of interfaces are sets: sorted by their bytes, each element once. Interface views are in the order of their interfaces.
 type Update struct {
 	Offset         Offset
 	Kind           UpdateKind

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -132,14 +133,15 @@ func (d *decoder) identifier() string {
 	return id
 }
 
-// partyList reads a list of parties, or of other texts that recur.
+// partyList reads a list of parties, which is a set.
 func (d *decoder) partyList() []string {
 	return d.textList(d.parties, func() string { return *d.commonText() })
 }
 
 func (d *decoder) interfaceList() []string { return d.textList(d.interfaces, d.identifier) }
 
-// textList reads a list of texts, each with read. Equal lists share memory, except long ones and those with a bracket in a text.
+// textList reads a list of texts that is a set, each with read: sorted by bytes, each once. Servers send it in any order, another one after
+// a restart. Equal lists share memory, except long ones and those with a bracket in a text.
 func (d *decoder) textList(known map[string][]string, read func() string) []string {
 	const longestKnown = 1_000
 	// A known list is looked up by its JSON, up to the first closing bracket. If that bracket is in a text, this is not the whole list,
@@ -156,7 +158,8 @@ func (d *decoder) textList(known map[string][]string, read func() string) []stri
 	for next := d.begin(); next; next = d.more() {
 		list = append(list, read())
 	}
-	list = append([]string{}, list...)
+	slices.Sort(list)
+	list = append([]string{}, slices.Compact(list)...)
 	if d.at == end && !d.refused {
 		known[string(d.text[at:end])] = list
 		d.bytes += end - at + 16*len(list) + entryBytes

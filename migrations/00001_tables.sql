@@ -224,7 +224,7 @@ CREATE TABLE party_lists_copy PARTITION OF party_lists_both (
     PRIMARY KEY (party_list_ref)
 ) FOR VALUES IN (true);
 CREATE INDEX party_lists_copy_parties ON party_lists_copy USING hash (parties); -- if the row in the table is damaged
-COMMENT ON TABLE party_lists IS 'Each list of parties that was served, in the order in which it was. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.';
+COMMENT ON TABLE party_lists IS 'Each list of parties that was served, sorted by its bytes, each party once. Written before the rows that refer to it, like the other dictionaries, and kept when these rows are removed.';
 
 -- Facts: written once, never updated. The indexer attaches partitions when rows need them -----------------------
 --

@@ -171,7 +171,7 @@ func (t *truth) networkCreated(on facts, contract int32, offset int64, node int3
 	t.created(on, contract, offset, node, &sight{grant: grant{match: true, arguments: true}}, origin)
 	c := &t.contracts[contract]
 	columns := Row{
-		"signatories": anyTexts(t.sorted(c.parties[:c.signatories])), "observers": anyTexts(t.sorted(c.stakeholders()[c.signatories:])),
+		"signatories": t.texts(c.parties[:c.signatories]), "observers": t.texts(c.stakeholders()[c.signatories:]),
 	}
 	if !(&networkView{view: t.view}).holds(contract) {
 		columns["acs_delta"] = false

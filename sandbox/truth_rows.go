@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -56,13 +57,7 @@ func orNil(s string) any {
 	return s
 }
 
-func (w *world) texts(parties []uint16) []any {
-	list := make([]any, len(parties))
-	for i, p := range parties {
-		list[i] = w.parties[p]
-	}
-	return list
-}
+func (w *world) texts(parties []uint16) []any { return anyTexts(w.sorted(parties)) }
 
 func (k kind) columns(r Row) Row {
 	t := k.template()
@@ -71,13 +66,14 @@ func (k kind) columns(r Row) Row {
 }
 
 func (k kind) interfaceIDs(views uint8) []any {
-	list := []any{}
+	var list []string
 	for _, i := range k.template().interfaces {
 		if views&(1<<i) != 0 {
 			list = append(list, interfaces[i].id())
 		}
 	}
-	return list
+	slices.Sort(list)
+	return anyTexts(list)
 }
 
 func (t *truth) update(i int, u *update, kind string) {

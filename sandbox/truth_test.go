@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,13 @@ func key(parts ...any) string {
 	return fmt.Sprint(parts...)
 }
 
+// asSet is a list of texts in the order in which the truth has it.
+func asSet(list any) []any {
+	texts := slices.Clone(list.([]any))
+	slices.SortFunc(texts, func(a, b any) int { return strings.Compare(a.(string), b.(string)) })
+	return texts
+}
+
 // count adds up what updates hold, by relation and identity.
 func count(t *testing.T, updates []map[string]any) map[string]map[string]int {
 	t.Helper()
@@ -67,7 +75,7 @@ func count(t *testing.T, updates []map[string]any) map[string]map[string]int {
 	created := func(e map[string]any, origin string) {
 		argument, err := json.Marshal(e["createArgument"])
 		require.NoError(t, err)
-		add("created_events", e["offset"], " ", e["nodeId"], e["contractId"], origin, e["acsDelta"], e["createdEventBlob"] != "", string(argument), e["witnessParties"])
+		add("created_events", e["offset"], " ", e["nodeId"], e["contractId"], origin, e["acsDelta"], e["createdEventBlob"] != "", string(argument), asSet(e["witnessParties"]))
 		for _, v := range e["interfaceViews"].([]any) {
 			view := v.(map[string]any)
 			add("interface_views", e["offset"], " ", e["nodeId"], view["interfaceId"], view["viewStatus"].(map[string]any)["code"])

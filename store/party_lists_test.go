@@ -27,9 +27,9 @@ func manyParties(n int) []string {
 	return list
 }
 
-// Lists come back as they were served: in their order, with what is repeated, empty, or none; long ones, and those whose hash
+// Lists come back as they were given: in their order, with what is repeated, empty, or none; long ones, and those whose hash
 // is that of another; those that begin where another one does in memory. Each stands once.
-func TestPartyListsAreStoredAsServed(t *testing.T) {
+func TestPartyListsAreStoredAsDecoded(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	l := d.started()

@@ -99,6 +99,8 @@ func comparable(name string, value any, update string) any {
 			items = append(items, comparable("", item, update))
 		}
 		return ordered(name, items)
+	case isJSON && raw.Kind() == '[' && slices.Contains(sets, name):
+		return setOf(raw)
 	case isJSON && raw.Kind() == '"' && slices.Contains(times, name):
 		text := string(must(jsontext.AppendUnquote(nil, raw)))
 		return must(time.Parse(time.RFC3339Nano, text)).UTC().Format(time.RFC3339Nano)
@@ -132,12 +134,30 @@ func comparable(name string, value any, update string) any {
 	return out
 }
 
-// ordered brings events into the order of their node ids, those of unknown kinds last.
+// ordered brings events into the order of their node ids, those of unknown kinds last, and interface views into that of their interfaces.
 func ordered(name string, items []any) []any {
-	if name == "events" {
+	switch name {
+	case "events":
 		slices.SortStableFunc(items, func(a, b any) int { return nodeOf(a) - nodeOf(b) })
+	case "interfaceViews":
+		slices.SortStableFunc(items, func(a, b any) int { return strings.Compare(interfaceOf(a), interfaceOf(b)) })
 	}
 	return items
+}
+
+func interfaceOf(view any) string { return fmt.Sprint(view.(map[string]any)["interfaceId"]) }
+
+// setOf is what a list says as a set: each element once, in order.
+func setOf(value jsontext.Value) (set []any) {
+	var texts []string
+	for _, item := range list(value) {
+		texts = append(texts, canonical(item))
+	}
+	slices.Sort(texts)
+	for _, text := range slices.Compact(texts) {
+		set = append(set, text)
+	}
+	return set
 }
 
 func nodeOf(event any) int {

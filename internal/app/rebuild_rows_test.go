@@ -39,6 +39,7 @@ var (
 		ParticipantAuthorizationOnboarding contractEntry JsActiveContract JsIncompleteUnassigned JsIncompleteAssigned
 		JsEmpty assignedEvent unassignedEvent`)
 	lists = names("events interfaceViews synchronizerTimes")
+	sets  = names("witnessParties signatories observers actingParties implementedInterfaces")
 	times = names("recordTime effectiveAt createdAt assignmentExclusivity")
 )
 

@@ -32,6 +32,7 @@ import (
 //   - the text form of a time, not the time itself to the nanosecond,
 //   - a number's form, not its value (1e2 is 100), as in jsonb,
 //   - the order of events: that of their node ids, then unknown ones as they came (topology events: as they came),
+//   - the order of interface views; the order of a list of parties or of interfaces, and how often it has each: such lists are sets,
 //   - an event's own offset where it was absent or zero: it is its update's,
 //   - unassignId of 3.3 comes back as reassignmentId, its later name,
 //   - of a checkpoint that repeats an offset, the latest record time of each synchronizer is kept with what came with

@@ -1,8 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -162,6 +166,46 @@ func TestEverythingIsSealed(t *testing.T) {
 			require.Contains(t, s.damaged()[0], "verifications, stream updates, from_exclusive 0, to_inclusive ")
 		})
 	}
+}
+
+// A server lists a set in any order, and in another one when it is asked again: that is no difference, in updates, a snapshot and look-ups.
+func TestSetsComeInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"the beginning", "a snapshot"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			s := &sealed{Ledger: sandbox.NewLedger(sandbox.Options{Seed: 69}), t: t, database: throwaway.Migrated(t, migrate)}
+			s.Grow(250)
+			scope := everything("ledger-effects")
+			s.cfg = indexerFor(s.database, serve(t, s.Ledger, sandbox.ServerOptions{Rewrite: inAnyOrder}), scope)
+			s.cfg.sealWindow = smallWindow
+			if from == "a snapshot" {
+				_, err := RunBackfill(t.Context(), backfillFor(s.database, s.cfg.LedgerURL, scope, quietOffset(t, s.Ledger)), testLogger(t), nil)
+				require.NoError(t, err)
+			}
+			s.index()
+			s.sealUntil(allSealed)
+			require.Regexp(t, "^equal( equal)*$", s.windows("updates"))
+			s.holds(allVerified)
+			cfg := Verify{Database: s.cfg.Database, Sources: s.cfg.Sources, Verify: config.Verify{All: true}}
+			_, err := RunVerify(t.Context(), cfg, testLogger(t), func(d findings.Difference) { t.Error(d) })
+			require.NoError(t, err)
+			require.Empty(t, s.journal.lines(t, differs))
+			s.holds("NOT EXISTS (SELECT FROM indexer.party_lists WHERE parties <> ARRAY(SELECT DISTINCT p COLLATE \"C\" FROM unnest(parties) p ORDER BY 1))")
+		})
+	}
+}
+
+var setOfTexts = regexp.MustCompile(`"(?:witnessParties|signatories|observers|actingParties|implementedInterfaces)":\[("[^]]*)\]`)
+
+// inAnyOrder lists sets as no other reading has.
+func inAnyOrder(e sandbox.Element) []byte {
+	return setOfTexts.ReplaceAllFunc(e.Raw, func(member []byte) []byte {
+		name, list, _ := bytes.Cut(member, []byte("["))
+		texts := bytes.Split(bytes.TrimSuffix(list, []byte("]")), []byte(","))
+		rand.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
+		return slices.Concat(name, []byte("["), bytes.Join(texts, []byte(",")), []byte("]"))
+	})
 }
 
 // What differs is said and sealed as different, and the daemon continues; what was put right is compared again.
