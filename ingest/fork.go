@@ -86,19 +86,11 @@ func (c *forkCheck) begin(ctx context.Context, at ledger.Offset, ahead []ledger.
 // compareLast checks whether the participant has the last update that is stored up to an offset. It returns that update, if the
 // participant showed it.
 func (c *forkCheck) compareLast(ctx context.Context, at ledger.Offset) (anchor, error) {
-	offset, id, err := c.stored.LastUpdate(ctx, at)
-	if err != nil || offset == 0 {
+	last, seen, err := c.lookLast(ctx, at)
+	if err != nil {
 		return anchor{}, err
 	}
-	last := anchor{offset, id}
-	seen, err := c.look(ctx, last, at)
-	if err != nil {
-		return anchor{}, fmt.Errorf("read the last stored update, %s at offset %d, again: %w", id, offset, err)
-	}
-	switch seen.verdict {
-	case forked:
-		return anchor{}, c.diverged(ctx, last, seen, last.offset)
-	case forkUnknown:
+	if seen.verdict == forkUnknown {
 		c.noteUndecided(ctx, last, seen.unknown)
 	}
 	if seen.update == nil {

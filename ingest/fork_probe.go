@@ -68,6 +68,20 @@ func (f forkProber) look(ctx context.Context, last anchor, upTo ledger.Offset) (
 	return f.lookAfter(ctx, s, last.offset, upTo)
 }
 
+// lookLast asks for the last update that is stored up to an offset, and for others up to that offset. A fork is an error.
+func (f forkProber) lookLast(ctx context.Context, at ledger.Offset) (last anchor, seen probe, err error) {
+	if last.offset, last.id, err = f.stored.LastUpdate(ctx, at); err != nil || last.offset == 0 {
+		return last, seen, err
+	}
+	if seen, err = f.look(ctx, last, at); err != nil {
+		return last, seen, fmt.Errorf("read the last stored update, %s at offset %d, again: %w", last.id, last.offset, err)
+	}
+	if seen.verdict == forked {
+		return last, seen, f.diverged(ctx, last, seen, last.offset)
+	}
+	return last, seen, nil
+}
+
 // lookThere reads the stream at an anchor's offset.
 func (f forkProber) lookThere(ctx context.Context, last anchor) (probe, error) {
 	end, err := f.source.LedgerEnd(ctx)

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
@@ -26,6 +27,14 @@ type StoredUpdates interface {
 	LastUpdate(ctx context.Context, upTo ledger.Offset) (at ledger.Offset, updateID string, err error)
 	// Compare compares what is stored of a page's range with the page. An error of found ends it and is returned.
 	Compare(ctx context.Context, page ledger.Page, found func(findings.Difference) error) error
+}
+
+// CheckLast checks what Updates checks before it reads on: whether a participant has the last update that is stored up to an offset, and no
+// other one up to there. If it has another history, the error is a *ledger.Problem. unknown says why that can't be decided.
+func CheckLast(ctx context.Context, source UpdateReader, stored StoredUpdates, at ledger.Offset) (unknown, err error) {
+	f := forkProber{inRanges{source, new(Ranges), slog.New(slog.DiscardHandler)}, stored}
+	_, seen, err := f.lookLast(ctx, at)
+	return seen.unknown, err
 }
 
 // CheckFork checks, before a comparison or repair, whether a participant has the updates that are stored up to an offset. If it

@@ -13,6 +13,7 @@ import (
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"
 )
 
@@ -190,6 +191,48 @@ func TestWhatIsStoredAgainstTheLedger(t *testing.T) {
 			_, place, _ := strings.Cut(c.wrong, " ")
 			group, topic, _ := strings.Cut(place, "/")
 			require.Contains(t, find(t, report, group, topic).Text, c.says)
+		})
+	}
+}
+
+// A participant that was restored from a backup may have come further since than it was: its end says nothing.
+func TestARestoredParticipant(t *testing.T) {
+	t.Parallel()
+	was, restored := grown(40), grown(20)
+	restored.Diverge(99)
+	restored.Grow(60)
+	reading, err := participant.New(participant.Config{URL: simulated(t, was, sandbox.ServerOptions{})}, anyParty)
+	require.NoError(t, err)
+	defer reading.Close()
+	for name, c := range map[string]struct {
+		upTo  ledger.Offset
+		now   *sandbox.Ledger
+		level Level
+		says  string
+	}{
+		"as it was":           {ledger.Offset(was.End()), was, OK, "the ledger is 0 offsets ahead"},
+		"before the backup":   {ledger.Offset(was.Offset(15)), restored, OK, "offsets ahead"},
+		"from another future": {ledger.Offset(was.End()), restored, Problem, "the last offset at which they agree is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page, err := reading.ReadUpdates(t.Context(), 0, c.upTo)
+			require.NoError(t, err)
+			require.Equal(t, c.upTo, page.To)
+			require.Less(t, int64(page.To), restored.End())
+			url := throwaway.Migrated(t, migrate)
+			leader := leading(t, url)
+			require.NoError(t, leader.Start(t.Context(), was.ParticipantID(), anyParty, 0, true))
+			require.NoError(t, leader.Append(t.Context(), anyParty, []ledger.Page{page}))
+			leader.Close()
+			report := look(t, Config{LedgerURL: simulated(t, c.now, sandbox.ServerOptions{}), DatabaseURL: url})
+			f := find(t, report, GroupDatabase, "watermark")
+			require.Equal(t, c.level, f.Level, f.Text)
+			require.Contains(t, f.Text, c.says)
+			require.Equal(t, c.level == OK, len(report.Next) > 0)
+			if c.level == Problem {
+				require.Contains(t, f.Do, "run `indexer reanchor`")
+			}
 		})
 	}
 }

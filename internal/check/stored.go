@@ -9,9 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ledgerindexer/ingest"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
 	"ledgerindexer/store"
+	"ledgerindexer/store/audit"
 )
 
 // checkSchema checks the rights, the schema's version, and the stored data.
@@ -32,7 +35,7 @@ func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, i
 	c.stored.empty = !contents.Started && contents.Snapshot == nil
 	c.reportIdentity(s)
 	c.reportStoredScope(within, s, db)
-	c.reportWatermark(ctx, s)
+	c.reportWatermark(ctx, s, db)
 	c.reportStoredHistory(s)
 	c.reportLeaders(s, server)
 }
@@ -238,8 +241,8 @@ func differences(stored, flags ledger.Scope) (list []string) {
 	return list
 }
 
-// reportWatermark compares the watermark with the ledger's beginning and end.
-func (c *checker) reportWatermark(ctx context.Context, s section) {
+// reportWatermark compares the watermark with the ledger's beginning and end, and the last stored update with the ledger's.
+func (c *checker) reportWatermark(ctx context.Context, s section, db *store.Store) {
 	contents, l := c.stored.contents, &c.ledger
 	if contents.Snapshot != nil {
 		s.note("watermark", "none: a snapshot at offset %d is unfinished, with %d entries stored; `indexer run` waits until `backfill` has finished it",
@@ -270,11 +273,56 @@ func (c *checker) reportWatermark(ctx context.Context, s section) {
 	case l.pruned != nil && at < *l.pruned:
 		s.problem("watermark", fmt.Sprintf("offset %d, and the participant is pruned up to %d: what is between can't be had any more", at, *l.pruned),
 			"seed an empty database with `backfill`, or read from a participant that still has it")
-	case l.end != nil:
-		s.ok("watermark", "%s; the ledger is %d offsets ahead", text, *l.end-at)
+	default:
+		if l.end != nil {
+			text += fmt.Sprintf("; the ledger is %d offsets ahead", *l.end-at)
+		}
+		c.reportLastUpdate(ctx, s, db, text)
+	}
+}
+
+// searches is how many times a step's timeout the search for the last offset in common may take.
+const searches = 6
+
+// reportLastUpdate reports the watermark, and whether the participant has the last update up to there: one that was restored from a backup
+// may have come further since than it was.
+func (c *checker) reportLastUpdate(ctx context.Context, s section, db *store.Store, text string) {
+	contents, l := c.stored.contents, &c.ledger
+	if !l.reads || len(contents.Scopes) == 0 || contents.ParticipantID != "" && l.participantID != "" && contents.ParticipantID != l.participantID {
+		s.ok("watermark", "%s", text)
+		return
+	}
+	client := l.client
+	if inForce := contents.Scopes[0]; inForce.Hash() != c.cfg.Scope.Hash() {
+		var err error
+		if client, err = participant.New(participant.Config{URL: c.cfg.LedgerURL, Access: c.cfg.LedgerAccess}, inForce); err != nil {
+			s.warn("watermark", text+"; the last stored update can't be looked for: "+err.Error(), "see what the database holds")
+			return
+		}
+		defer client.Close()
+		c.redact = append(c.redact, client.Access().Redact)
+	}
+	within, cancel := context.WithTimeout(ctx, searches*c.timeout)
+	defer cancel()
+	unknown, err := ingest.CheckLast(within, client, storedUpdates{db, audit.New(db)}, contents.Watermark)
+	switch {
+	case err != nil && ingest.Lasting(err):
+		what, do := explained(err)
+		s.problem("watermark", what, do)
+	case err != nil:
+		what, do := explained(err)
+		s.warn("watermark", text+"; whether the ledger has the last stored update is not known: "+what, do)
+	case unknown != nil:
+		s.note("watermark", "%s; whether the ledger has the last stored update can't be found out: %v", text, unknown)
 	default:
 		s.ok("watermark", "%s", text)
 	}
+}
+
+// storedUpdates implements ingest.StoredUpdates.
+type storedUpdates struct {
+	*store.Store
+	*audit.Stored
 }
 
 // reportStoredHistory reports the stored transaction history, and compares its network with that of the Scan service.
