@@ -117,34 +117,6 @@ func (t *Types) complete(ctx context.Context) (int, error) {
 	return len(incomplete), nil
 }
 
-// StoreAll stores the packages of some ids that are not stored yet, once, in place of Run.
-func (t *Types) StoreAll(ctx context.Context, ids []string) error {
-	for _, id := range ids {
-		_, err := t.Sink.PackageContent(ctx, id)
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, ledger.ErrNotFound) {
-			return err
-		}
-		content, err := t.Source.Package(ctx, id)
-		if err == nil {
-			err = t.save(ctx, id, content)
-		}
-		if err != nil {
-			return err
-		}
-		if t.Forget != nil {
-			t.Forget()
-		}
-	}
-	for {
-		if n, err := t.complete(ctx); err != nil || n == 0 {
-			return err
-		}
-	}
-}
-
 func (t *Types) get(ctx context.Context, id string, warned map[string]bool) error {
 	var content []byte
 	err := withTimeout(ctx, packagePatience, func(ctx context.Context) (err error) {

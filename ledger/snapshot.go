@@ -54,8 +54,6 @@ type TokenKind string
 const (
 	TokenList TokenKind = "list" // streamContinuationToken of /v2/state/active-contracts
 	TokenPage TokenKind = "page" // nextPageToken of /v2/state/active-contracts-page, next_page_token of a Scan's /v1/state/acs
-
-	TokenExport TokenKind = "export" // how many entries of which file of an export come before
 )
 
 // Token is a position in a snapshot. It is opaque, and valid only on the same participant with the same software version,

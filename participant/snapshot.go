@@ -72,12 +72,6 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 	if err != nil {
 		return ledger.SnapshotPage{}, err
 	}
-	if token.Kind == ledger.TokenExport {
-		return ledger.SnapshotPage{}, &ledger.Problem{
-			What: fmt.Sprintf("the unfinished snapshot at offset %d is of an export", at),
-			Do:   "continue with `indexer import`, or begin another snapshot with --restart",
-		}
-	}
 	path := s.SnapshotPath
 	if token.Value != "" && (path != getSnapshotPage || token.Kind != ledger.TokenPage) {
 		path = snapshotPath(token.Kind)

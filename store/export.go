@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,32 +62,11 @@ type ExportState struct {
 	SchemaVersion        int64
 	Verified             ledger.Offset // up to here updates, or records, were read again and found equal
 	Changes              []ExportChange
-	Carried              *ExportSnapshotMark // nil: no snapshot is carried
-	Redactions           []ExportRedaction
 
 	// Records says that it is of the transaction history: offsets are seqs. The first record is that after RecordsAfter, which grows when the history is
 	// read again, and is the watermark where that brought none.
 	Records      bool
 	RecordsAfter ledger.Offset
-}
-
-// ExportSnapshotMark is what is known of the snapshot whose rows are carried.
-type ExportSnapshotMark struct {
-	At     ledger.Offset `json:"at"`
-	Pruned bool          `json:"pruned,omitempty"` // pruning made its rows
-	Mixed  bool          `json:"mixed,omitempty"`  // of rows of several scopes
-}
-
-// ExportRedaction is a row of ledger.redactions.
-type ExportRedaction struct {
-	Number   int64           `json:"redaction"`
-	Kind     string          `json:"kind"`
-	ID       string          `json:"id"`
-	OfUpdate *string         `json:"of_update,omitempty"`
-	At       time.Time       `json:"redacted_at"`
-	By       string          `json:"redacted_by"`
-	Reason   string          `json:"reason"`
-	Erased   json.RawMessage `json:"erased"`
 }
 
 // ExportChange is a range of the updates, of what a snapshot brought, or of the transaction history, in which rows changed after they had been shown.
@@ -181,21 +158,6 @@ func (e *ExportSnapshot) State(ctx context.Context) (state ExportState, err erro
 	}
 	if len(scopes) > 0 {
 		state.Scope, state.ScopeDefinition = scopes[0].Scope, scopes[0].Definition
-	}
-	carried, err := q.SnapshotFinished(ctx, e.tx)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return state, fmt.Errorf("look for the snapshot whose rows are carried: %w", err)
-	}
-	if err == nil {
-		s := carried.Snapshots
-		state.Carried = &ExportSnapshotMark{At: ledger.Offset(s.SnapshotOffset), Pruned: s.Pruned != nil && *s.Pruned, Mixed: s.Mixed != nil && *s.Mixed}
-	}
-	redactions, err := q.ExportRedactions(ctx, e.tx)
-	if err != nil {
-		return state, fmt.Errorf("read what was redacted: %w", err)
-	}
-	for _, r := range redactions {
-		state.Redactions = append(state.Redactions, ExportRedaction{r.Redaction, r.Kind, r.ID, r.OfUpdate, r.RedactedAt.Time.UTC(), r.RedactedBy, r.Reason, r.Erased})
 	}
 	return state, nil
 }
@@ -321,22 +283,13 @@ func (e *ExportSnapshot) Relations(ctx context.Context) ([]ExportRelation, error
 			return nil, fmt.Errorf("look at the columns of %s.%s: %w", v.Schema, v.Name, err)
 		}
 		r.Of = strings.TrimSuffix(fmt.Sprintf("%s %s:%s:%s %s", v.Kind, v.Package, v.Module, v.Entity, v.Choice), " ")
-		if slices.ContainsFunc(list, func(other ExportRelation) bool { return other.Name == r.Name }) ||
-			slices.ContainsFunc(tables.ExportedBeside(), func(other tables.Exported) bool { return other.Relation == r.Name }) {
+		if slices.ContainsFunc(list, func(other ExportRelation) bool { return other.Name == r.Name }) {
 			return nil, fmt.Errorf("view %s.%s would be exported as %s, as something else is: drop it (`indexer views drop`) or make it with another --schema",
 				v.Schema, v.Name, r.Name)
 		}
 		list = append(list, r)
 	}
 	return list, nil
-}
-
-// Beside returns what is exported for imports only.
-func (e *ExportSnapshot) Beside(ctx context.Context) ([]ExportRelation, error) {
-	if e.records {
-		return nil, nil
-	}
-	return e.relations(ctx, tables.ExportedBeside())
 }
 
 func (e *ExportSnapshot) relations(ctx context.Context, of []tables.Exported) (list []ExportRelation, err error) {

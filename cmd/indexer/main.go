@@ -36,7 +36,6 @@ type grammar struct {
 	PQS         pqsCommand         `cmd:"" name:"pqs" help:"Answer queries that were written for the Participant Query Store."`
 	Publication publicationCommand `cmd:"" help:"Publish what is stored to other databases by logical replication."`
 	Export      exportCommand      `cmd:"" help:"Write what analysts read as Parquet files, for engines that scan."`
-	Import      importCommand      `cmd:"" help:"Make a database of what was exported."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Healthcheck healthcheckCommand `cmd:"" help:"Ask a running indexer whether it is ready; exit code 0 if so."`
 	Config      configCommand      `cmd:"" help:"Print the settings of run that are in force, and where each comes from."`

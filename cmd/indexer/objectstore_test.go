@@ -10,7 +10,6 @@ import (
 
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export/exporttest"
-	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 )
 
@@ -34,15 +33,9 @@ func TestObjectStore(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, table.Body.Close())
 	require.Contains(t, string(metadata), `"location": "s3://exports/ledger/updates"`)
-	other := map[string]string{"INDEXER_DATABASE_URL": throwaway.Database(t)}
-	stdout, _ = printed(t, config.ExitDone, other, "import", "s3://exports/ledger")
-	require.Contains(t, stdout, fmt.Sprintf("imported %d updates; events are complete after offset 0 up to %d", l.Len(), l.End()))
-	require.Empty(t, sandbox.Diff(storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"])), storedRows(t, connect(t, other["INDEXER_DATABASE_URL"]))))
 	stdout, _ = printed(t, config.ExitDone, environ, "prune", "--exported", "s3://exports/ledger", fmt.Sprint("--before=", l.Offset(30)), "--apply")
 	require.Contains(t, stdout, fmt.Sprintf("events are complete, and what was active is known, from offset %d on\n", l.Offset(19)))
 	_, stderr = printed(t, config.ExitProblem, environ, "export", "--to", "s3://nowhere/ledger")
 	require.Contains(t, stderr, "make bucket nowhere")
 	require.NotContains(t, stderr, "unspoken")
-	_, stderr = printed(t, config.ExitProblem, other, "import", "s3://exports/elsewhere")
-	require.Contains(t, stderr, "there is no manifest in s3://exports/elsewhere")
 }

@@ -44,7 +44,7 @@ func (c *catalog) load(ctx context.Context) error {
 			of := map[bool]string{true: "the records of the transaction history", false: "updates"}
 			return &ledger.Problem{
 				What: fmt.Sprintf("%s in %s is of %s, and not of %s", name, c.place, of[m.Records], of[c.records]),
-				Do:   "name another place: records are exported (`indexer export --records`) into one of their own, and neither imported nor pruned",
+				Do:   "name another place: records are exported (`indexer export --records`) into one of their own, and not pruned",
 			}
 		}
 		if n := len(c.done); n > 0 && m.From < c.done[n-1].To && m.Participant == c.done[n-1].Participant && m.Scope == c.done[n-1].Scope {

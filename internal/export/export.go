@@ -287,22 +287,20 @@ func (e *Export) forget(ctx context.Context, snapshot *store.ExportSnapshot, out
 
 // write writes the files of a range, and then its manifest.
 func (e *Export) write(ctx context.Context, snapshot *store.ExportSnapshot, state store.ExportState, from, to ledger.Offset) error {
-	beside, err := snapshot.Beside(ctx)
-	if err != nil {
-		return err
-	}
 	m := Manifest{
 		Format: format, Participant: state.Participant, Network: state.Network, Scope: state.Scope, ScopeDefinition: state.ScopeDefinition,
 		SchemaVersion: state.SchemaVersion, From: from, To: to, CompleteFrom: max(from, state.HistoryFloor), StateFrom: state.StateFloor,
-		Narrowed: state.ChangedTo != "", OfNetwork: e.options.OfNetwork, Records: state.Records, PrunedTo: state.PrunedTo, Carried: state.Carried, Change: newest(state).Number, ChangedAt: newest(state).At, Redactions: state.Redactions,
+		Narrowed: state.ChangedTo != "", OfNetwork: e.options.OfNetwork, Records: state.Records, PrunedTo: state.PrunedTo,
+		Change: newest(state).Number, ChangedAt: newest(state).At,
 	}
+	var err error
 	if m.Packages, err = e.writePackages(ctx, snapshot); err != nil {
 		return err
 	}
 	if m.Seals, err = snapshot.Seals(ctx, from, to); err != nil {
 		return err
 	}
-	if m.Files, err = e.writeRelations(ctx, snapshot, slices.Concat(e.relations, beside), from, to); err != nil {
+	if m.Files, err = e.writeRelations(ctx, snapshot, e.relations, from, to); err != nil {
 		return err
 	}
 	if err := e.writeManifest(ctx, m); err != nil {

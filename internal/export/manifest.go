@@ -40,9 +40,8 @@ type Manifest struct {
 	CompleteFrom ledger.Offset `json:"complete_from"`
 	// StateFrom is the offset from which the database knew what was active; nil: it did not.
 	StateFrom *ledger.Offset `json:"state_from,omitempty"`
-	// PrunedTo is the offset up to which the database was pruned, and Carried the snapshot whose rows it carried.
-	PrunedTo ledger.Offset             `json:"pruned_to,omitempty"`
-	Carried  *store.ExportSnapshotMark `json:"carried,omitempty"`
+	// PrunedTo is the offset up to which the database was pruned.
+	PrunedTo ledger.Offset `json:"pruned_to,omitempty"`
 
 	// Change is the number of the newest change (ledger.rewrites) that the files contain, and ChangedAt its time: a restored database gives
 	// the same numbers to other changes.
@@ -51,9 +50,8 @@ type Manifest struct {
 	Seals     []store.ExportSeal `json:"seals"`
 	Files     []File             `json:"files"`
 
-	// Packages and Redactions belong to no range: they are all that the database had when the range was written.
-	Packages   []File                  `json:"packages"`
-	Redactions []store.ExportRedaction `json:"redactions,omitempty"`
+	// Packages belong to no range: they are all that the database had when the range was written.
+	Packages []File `json:"packages"`
 }
 
 // File is the file of a relation in a range, or of a package.

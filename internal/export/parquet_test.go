@@ -3,9 +3,7 @@ package export
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,49 +49,4 @@ func TestValuesThatNoFileHolds(t *testing.T) {
 		}
 		require.ErrorContains(t, err, c.refused)
 	}
-}
-
-// However long lists and texts are of which none repeats, not much of them is remembered.
-func TestWhatIsRememberedOfColumnsHasABound(t *testing.T) {
-	t.Parallel()
-	relation := store.ExportRelation{Name: "things", Place: offset, Columns: []store.ExportColumn{
-		{Name: offset, Type: store.ExportBigint}, {Name: "word", Type: store.ExportText}, {Name: "parties", Type: store.ExportTexts},
-	}}
-	const rows, parties = 300, 50
-	party := func(row, n int) string { return fmt.Sprintf("%0100d::%d", row, n) }
-	var content bytes.Buffer
-	w := newParquetWriter(&content, relation)
-	for row := range rows {
-		list := binary.BigEndian.AppendUint32(nil, 1)
-		for _, word := range []uint32{0, 25, parties, 1} {
-			list = binary.BigEndian.AppendUint32(list, word)
-		}
-		for n := range parties {
-			list = append(binary.BigEndian.AppendUint32(list, uint32(len(party(row, n)))), party(row, n)...)
-		}
-		require.NoError(t, w.write([][]byte{binary.BigEndian.AppendUint64(nil, uint64(row)), []byte(strings.Repeat(fmt.Sprintf("%05d", row), 2_000)), list}))
-	}
-	require.NoError(t, w.close())
-	file := File{Name: "things", Bytes: int64(content.Len())}
-	r, err := openRows(&Manifest{}, inMemory{bytes.NewReader(content.Bytes())}, file, []string{"word", "parties"}, 9)
-	require.NoError(t, err)
-	defer r.close()
-	for row := 10; row < rows; row++ {
-		require.True(t, r.has)
-		require.EqualValues(t, row, r.at)
-		require.Equal(t, strings.Repeat(fmt.Sprintf("%05d", row), 2_000), r.text("word"))
-		require.Len(t, r.list("parties"), parties)
-		require.Equal(t, party(row, parties-1), r.list("parties")[parties-1])
-		words, lists := 0, 0
-		for word := range r.named["word"].words {
-			words += len(word)
-		}
-		for list := range r.named["parties"].lists {
-			lists += len(list)
-		}
-		require.LessOrEqual(t, max(words, lists), rememberedBytes)
-		require.Positive(t, min(words, lists))
-		require.NoError(t, r.next())
-	}
-	require.False(t, r.has)
 }

@@ -192,28 +192,6 @@ func TestAnExportOfABusyLedgerEnds(t *testing.T) {
 	}
 }
 
-// A window counts as sealed as the range that was written last has it, and not at all where that has it no more.
-func TestWhichSealsAreImported(t *testing.T) {
-	t.Parallel()
-	window := func(digest string) []store.ExportSeal {
-		return []store.ExportSeal{{Stream: findings.SealedUpdates, To: 100, Digest: []byte(digest)}}
-	}
-	for _, c := range []struct {
-		name   string
-		last   Manifest
-		sealed []store.ExportSeal
-	}{
-		{"as it was", Manifest{Change: 1, Seals: window("old")}, window("old")},
-		{"written again, and sealed again", Manifest{Change: 2, Seals: window("new")}, window("new")},
-		{"written again, the window as it was", Manifest{Change: 2, Seals: window("old")}, window("old")},
-		{"written again, not sealed yet", Manifest{Change: 2}, nil},
-	} {
-		c.last.From, c.last.To = 60, 100
-		i := &Import{catalog: catalog{done: []Manifest{{To: 60, Change: 1, Seals: window("old")}, c.last}}}
-		require.Equal(t, c.sealed, i.Seals(), c.name)
-	}
-}
-
 // An export of records looks at what changed of these alone, and what is before the first one has none any more.
 func TestPlanOfRecords(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"testing"
 
@@ -393,38 +392,24 @@ func TestSealSnapshot(t *testing.T) {
 	require.Equal(t, []string{"altered stream snapshot, from_exclusive 0, to_inclusive 100 digest"}, d.damaged(s))
 }
 
-// Nobody waits while the rows of a snapshot are read, which may take longer than a transaction may, also where its seal is imported.
+// Nobody waits while the rows of a snapshot are read, which may take longer than a transaction may.
 func TestNobodyWaitsForTheDigestOfASnapshot(t *testing.T) {
 	t.Parallel()
 	d := everythingSealed(t)
 	ctx := t.Context()
 	s := d.store()
 	l := NewSealer(s.Store, d.repairs(s).Leader) // the other roles are taken
-	require.NoError(t, l.SealUnseen(ctx, findings.SealedSnapshot, 0, 100, findings.SealNotShown))
-	var seals []store.ExportSeal
-	require.NoError(t, s.Export(ctx, func(e *store.ExportSnapshot) (err error) {
-		seals, err = e.Seals(ctx, 0, 100)
-		return err
-	}))
-	i := slices.IndexFunc(seals, func(s store.ExportSeal) bool { return s.Stream == findings.SealedSnapshot })
-	d.Exec("DELETE FROM indexer.verifications")
 	reads := d.Connect()
 	tx, err := reads.Begin(ctx)
 	require.NoError(t, err)
 	_, err = tx.Exec(ctx, "LOCK TABLE indexer.carried_created IN ACCESS EXCLUSIVE MODE")
 	require.NoError(t, err)
-	imported := make(chan error, 1)
-	go func() {
-		ok, err := l.ImportSeal(ctx, seals[i])
-		if err == nil && !ok {
-			err = errors.New("it has another digest")
-		}
-		imported <- err
-	}()
+	sealed := make(chan error, 1)
+	go func() { sealed <- l.SealUnseen(ctx, findings.SealedSnapshot, 0, 100, findings.SealNotShown) }()
 	d.WaitFor("SELECT EXISTS (SELECT FROM pg_locks k WHERE NOT k.granted AND k.relation = 'indexer.carried_created'::regclass)")
 	d.Exec("SELECT FROM indexer.leadership WHERE role = 'repair' FOR UPDATE NOWAIT")
 	require.NoError(t, tx.Rollback(ctx))
-	require.NoError(t, <-imported)
+	require.NoError(t, <-sealed)
 	require.Equal(t, "snapshot not_shown", d.Row("SELECT stream, result FROM ledger.verifications"))
 }
 
@@ -461,33 +446,4 @@ func TestWhatIsGoneIsNotSealed(t *testing.T) {
 	require.Empty(t, h.Rows("SELECT from_exclusive FROM ledger.verifications"))
 	_, err = h.l.SealRecords(t.Context(), h.at.ShownAfter, records)
 	require.NoError(t, err)
-}
-
-// Where other windows are sealed already, these stay: what is imported has the digest that it had, and that is enough.
-func TestImportedSealsBesideOthers(t *testing.T) {
-	t.Parallel()
-	brief.Once(t)
-	d, l, page := sealedUpdates(t, [2]ledger.Offset{0, 4}, [2]ledger.Offset{4, 10})
-	var seals []store.ExportSeal
-	require.NoError(t, l.store.Export(t.Context(), func(e *store.ExportSnapshot) (err error) {
-		seals, err = e.Seals(t.Context(), 0, 10)
-		return err
-	}))
-	require.Len(t, seals, 2)
-	d.Exec("DELETE FROM indexer.verifications")
-	for _, w := range [][2]ledger.Offset{{0, 2}, {2, 6}, {6, 10}} {
-		_, err := l.SealUpdates(t.Context(), page(w[0], w[1]))
-		require.NoError(t, err)
-	}
-	before := d.windows()
-	for _, seal := range seals {
-		ok, err := l.ImportSeal(t.Context(), seal)
-		require.NoError(t, err)
-		require.True(t, ok)
-	}
-	require.Equal(t, before, d.windows())
-	d.Exec("UPDATE indexer.created SET payload = '{}' WHERE ledger_offset = 6")
-	ok, err := l.ImportSeal(t.Context(), seals[1])
-	require.NoError(t, err)
-	require.False(t, ok, "it has another digest")
 }

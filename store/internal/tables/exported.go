@@ -57,31 +57,6 @@ func ExportedRecords() []Exported {
 	}
 }
 
-// ExportedBeside returns what is exported too, because an import could not make the database of the analysts' relations without it. Rows of a
-// snapshot that are of an entry say which: a creation event is that of an active contract where it has a counter. Offset checkpoints may change after they
-// were exported, so what their columns can't hold is here too, and not among the exact values.
-func ExportedBeside() []Exported {
-	return []Exported{
-		{Relation: "offset_checkpoints", Place: offset, Order: key("ordinal", "synchronizer_id"), Query: `
-SELECT o.ledger_offset, o.ordinal, s.synchronizer_id, o.record_time, o.extra, t.exact AS exact_time, x.exact AS exact_extra
-FROM offset_checkpoints o JOIN synchronizers s ON s.synchronizer_ref = o.synchronizer_ref
-LEFT JOIN checkpoint_exact_payloads t ON t.ledger_offset = o.ledger_offset AND t.field = 'checkpoint_time ' || s.synchronizer_id
-LEFT JOIN checkpoint_exact_payloads x ON x.ledger_offset = o.ledger_offset AND x.field = 'checkpoint_extra ' || s.synchronizer_id`},
-		{Relation: "unknown_elements", Place: offset, Order: key("ordinal"), Query: `
-SELECT u.ledger_offset, u.ordinal, u.node_id, u.kind, u.raw FROM unknown_elements u`},
-		{Relation: "snapshot_entries", Place: offset, Order: key("of", node, "ordinal"), Query: `
-SELECT c.ledger_offset, 'created' AS of, c.node_id, NULL::integer AS ordinal, c.reassignment_counter, NULL::bigint AS created_offset,
-    NULL::integer AS created_node_id, c.workflow_id, c.entry_extra, NULL::text AS kind, NULL::jsonb AS raw
-FROM shown_created c
-UNION ALL
-SELECT r.ledger_offset, r.kind, r.node_id, NULL, NULL, r.created_offset, r.created_node_id, r.workflow_id, r.entry_extra, NULL, NULL
-FROM shown_reassignments r
-UNION ALL
-SELECT u.ledger_offset, 'unknown', NULL, u.ordinal, NULL, NULL, NULL, u.workflow_id, u.entry_extra, u.kind, u.raw
-FROM shown_unknown_elements u`},
-	}
-}
-
 // ExportedView is a typed view, by its name in an export, its name in SQL, and its kind (typed_views). The whole values, and what is active, stand in
 // other relations.
 func ExportedView(name, view, kind string) Exported {
