@@ -187,7 +187,7 @@ SELECT c.ledger_offset, c.node_id, c.template_ref, c.waits, c.created_at, h.owne
              c.created_at + duration_of(h.lock -> 'expiresAfter' ->> 'microseconds')) AS locked_until,
        CASE WHEN jsonb_typeof(h.lock -> 'holders') = 'array'
             THEN ARRAY(SELECT text_of(x.holder) FROM jsonb_array_elements(h.lock -> 'holders') x (holder)) END AS lock_holders,
-       h.created_round, h.holding_fee_rate, h.source, g.admin_signed,
+       h.created_round, h.holding_fee_rate, h.source, g.admin_signed, h.unread_amount,
        position_of(h.owner, h.instrument, h.instrument_admin, g.admin_signed) AS position_id
 FROM (
     SELECT x.ledger_offset, x.node_id, x.template_ref, x.created_at, x.payload, x.signatories_ref, false AS waits
@@ -232,6 +232,9 @@ CROSS JOIN LATERAL (
            CASE WHEN p.readable THEN 'Amulet' ELSE text_of(v.view_value -> 'instrumentId' -> 'id') END AS instrument,
            text_of(CASE WHEN p.readable THEN p.amulet -> 'dso' ELSE v.view_value -> 'instrumentId' -> 'admin' END) AS instrument_admin,
            CASE WHEN p.readable THEN decimal_of(p.amulet -> 'amount' ->> 'initialAmount') ELSE v.amount END AS amount,
+           CASE WHEN p.readable OR v.interface_id IS NULL THEN CASE WHEN decimal_of(p.amulet -> 'amount' ->> 'initialAmount') IS NULL
+                    THEN left(p.amulet -> 'amount' ->> 'initialAmount', 1000) END
+                WHEN v.amount IS NULL THEN left(v.view_value ->> 'amount', 1000) END AS unread_amount,
            CASE WHEN p.readable THEN m.is_locked
                 WHEN jsonb_typeof(v.view_value -> 'lock') = 'object' THEN true
                 WHEN v.readable AND coalesce(v.view_value -> 'lock', 'null') = 'null' THEN false END AS locked,
@@ -253,7 +256,7 @@ COMMENT ON VIEW created_holdings IS 'Holdings as their creation events describe 
 
 CREATE VIEW holding_events AS
 SELECT h.ledger_offset, h.node_id, h.created_at, h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders,
-       h.created_round, h.holding_fee_rate, h.source, h.admin_signed, h.position_id
+       h.created_round, h.holding_fee_rate, h.source, h.admin_signed, h.position_id, h.unread_amount
 FROM created_holdings h
 WHERE NOT h.waits;
 COMMENT ON VIEW holding_events IS 'Holdings as their creation events describe them, one row per event, for look-ups by (ledger_offset, node_id).';
@@ -331,7 +334,7 @@ CREATE VIEW ledger.holdings AS
 SELECT p.owner, p.instrument, p.instrument_admin, a.amount, a.locked, a.locked_until, k.lock_holders, a.contract_id,
        (SELECT c.created_at FROM creations c WHERE c.ledger_offset = a.activated_offset AND c.node_id = a.activated_node_id) AS created_at,
        a.activated_offset, a.activated_node_id, d.created_round, d.holding_fee_rate, d.source, p.admin_signed, t.template_id, t.package_id,
-       t.package_name, t.module_name, t.entity_name, s.synchronizer_id
+       t.package_name, t.module_name, t.entity_name, s.synchronizer_id, n.unread_amount
 FROM active_contracts a
 JOIN positions p ON p.position_id = a.position_id
 LEFT JOIN templates t ON t.template_ref = a.template_ref
@@ -344,6 +347,10 @@ LEFT JOIN LATERAL (
     SELECT max(e.created_round) AS created_round, max(e.holding_fee_rate) AS holding_fee_rate, max(e.source) AS source FROM holding_events e
     WHERE e.ledger_offset = a.activated_offset AND e.node_id = a.activated_node_id
 ) d ON true
+LEFT JOIN LATERAL (
+    SELECT max(e.unread_amount) AS unread_amount FROM holding_events e
+    WHERE e.ledger_offset = a.activated_offset AND e.node_id = a.activated_node_id AND a.amount IS NULL
+) n ON true
 WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1 AND NOT EXISTS (
     SELECT FROM active_contracts y
     WHERE y.contract_id = a.contract_id AND y.position_id IS NOT NULL AND y.reassignment_counter > 0
@@ -351,6 +358,7 @@ WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger
 
 -- The few contracts that have moved are looked up first, so that an index-only scan serves all others. OFFSET 0 keeps the look-ups from
 -- becoming a join with all of active_contracts. MATERIALIZED: else the planner counts their cost for each party.
+-- A sum over an amount that is not known is not known either.
 CREATE VIEW ledger.holding_totals AS
 WITH superseded AS MATERIALIZED (
     SELECT o.activated_offset, o.activated_node_id
@@ -358,9 +366,12 @@ WITH superseded AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT x.activated_offset, x.activated_node_id FROM active_contracts x WHERE x.contract_id = y.contract_id OFFSET 0) o
     WHERE y.position_id IS NOT NULL AND y.reassignment_counter > 0
       AND (y.activated_offset, y.activated_node_id) > (o.activated_offset, o.activated_node_id))
-SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, sum(a.amount) AS amount,
-       coalesce(sum(a.amount) FILTER (WHERE a.locked), 0) AS locked_amount,
-       coalesce(sum(a.amount) FILTER (WHERE NOT a.locked), 0) AS unlocked_amount, count(*) AS contracts
+SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, CASE WHEN count(a.amount) = count(*) THEN sum(a.amount) END AS amount,
+       CASE WHEN count(*) FILTER (WHERE a.locked IS NULL OR a.locked AND a.amount IS NULL) = 0
+            THEN coalesce(sum(a.amount) FILTER (WHERE a.locked), 0) END AS locked_amount,
+       CASE WHEN count(*) FILTER (WHERE a.locked IS NULL OR NOT a.locked AND a.amount IS NULL) = 0
+            THEN coalesce(sum(a.amount) FILTER (WHERE NOT a.locked), 0) END AS unlocked_amount,
+       count(*) AS contracts, count(*) - count(a.amount) AS unread_amounts
 FROM active_contracts a
 JOIN positions p ON p.position_id = a.position_id
 WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
@@ -384,7 +395,10 @@ SELECT x.owner, x.instrument, x.instrument_admin, x.amount, x.locked, x.locked_u
        (SELECT e.source FROM holding_events e
         WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1) AS source,
        x.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id,
-       x.active_until, x.reassignment_counter, x.active_before
+       x.active_until, x.reassignment_counter, x.active_before,
+       CASE WHEN x.amount IS NULL THEN (
+           SELECT e.unread_amount FROM holding_events e WHERE e.ledger_offset = x.activated_offset AND e.node_id = x.activated_node_id LIMIT 1
+       ) END AS unread_amount
 FROM (
     SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, a.amount, a.locked, a.locked_until, a.contract_id, a.synchronizer_ref, a.template_ref, a.activated_offset, a.activated_node_id,
            NULL::bigint AS active_until, a.reassignment_counter, 9223372036854775807::bigint AS active_before
@@ -453,7 +467,7 @@ BEGIN ATOMIC
     SELECT h.owner, h.instrument, h.instrument_admin, h.amount, h.locked, h.locked_until, h.lock_holders, h.contract_id,
            h.created_at, h.activated_offset, h.activated_node_id, h.created_round,
            h.holding_fee_rate, h.source, h.admin_signed, h.template_id, h.package_id, h.package_name, h.module_name,
-           h.entity_name, h.synchronizer_id
+           h.entity_name, h.synchronizer_id, h.unread_amount
     FROM ledger.holding_lifetimes h
     WHERE h.activated_offset <= (SELECT k.at FROM known k) AND h.active_before > (SELECT k.at FROM known k)
       AND NOT EXISTS (
@@ -473,9 +487,12 @@ BEGIN ATOMIC
         CROSS JOIN LATERAL (SELECT c.ledger_offset, c.node_id FROM creations c WHERE c.contract_id = y.contract_id OFFSET 0) o
         WHERE y.reassignment_counter > 0 AND y.activated_offset <= (SELECT k.at FROM known k) AND y.active_before > (SELECT k.at FROM known k)
           AND (y.activated_offset, y.activated_node_id) > (o.ledger_offset, o.node_id))
-    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, sum(h.amount) AS amount,
-           coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) AS locked_amount,
-           coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) AS unlocked_amount, count(*) AS contracts
+    SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, CASE WHEN count(h.amount) = count(*) THEN sum(h.amount) END AS amount,
+           CASE WHEN count(*) FILTER (WHERE h.locked IS NULL OR h.locked AND h.amount IS NULL) = 0
+                THEN coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) END AS locked_amount,
+           CASE WHEN count(*) FILTER (WHERE h.locked IS NULL OR NOT h.locked AND h.amount IS NULL) = 0
+                THEN coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) END AS unlocked_amount,
+           count(*) AS contracts, count(*) - count(h.amount) AS unread_amounts
     FROM held_lifetimes h
     JOIN positions p ON p.position_id = h.position_id
     WHERE (SELECT k.at FROM known k) IS NOT NULL AND h.activated_offset <= (SELECT k.at FROM known k) AND h.active_before > (SELECT k.at FROM known k)
@@ -486,7 +503,7 @@ COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
 COMMENT ON COLUMN ledger.holdings.instrument IS 'Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.';
 COMMENT ON COLUMN ledger.holdings.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
-COMMENT ON COLUMN ledger.holdings.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
+COMMENT ON COLUMN ledger.holdings.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable; see unread_amount.';
 COMMENT ON COLUMN ledger.holdings.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
 COMMENT ON COLUMN ledger.holdings.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.holdings.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.';
@@ -504,22 +521,24 @@ COMMENT ON COLUMN ledger.holdings.package_name IS 'Name of the package, the same
 COMMENT ON COLUMN ledger.holdings.module_name IS 'Module of the template, with dots.';
 COMMENT ON COLUMN ledger.holdings.entity_name IS 'Name of the template within its module.';
 COMMENT ON COLUMN ledger.holdings.synchronizer_id IS 'Synchronizer on which the contract is active; of several the one where it became active last. NULL where the server did not say.';
+COMMENT ON COLUMN ledger.holdings.unread_amount IS 'What is written where the amount should be and is no decimal, its first 1,000 characters. NULL: amount is readable, or nothing is written there, or it was redacted. Costs a look-up per row where amount is NULL.';
 
 COMMENT ON VIEW ledger.holding_totals IS 'Sums of ledger.holdings, whose comment says what they cover: one row per owner, instrument, administrator and admin_signed. Holdings that the administrator did not sign are never added to those that it did.';
 COMMENT ON COLUMN ledger.holding_totals.owner IS 'The owner. NULL: not readable.';
 COMMENT ON COLUMN ledger.holding_totals.instrument IS 'Id of the instrument.';
 COMMENT ON COLUMN ledger.holding_totals.instrument_admin IS 'The instrument''s administrator. Not proved unless admin_signed is true.';
 COMMENT ON COLUMN ledger.holding_totals.admin_signed IS 'Whether the administrator signed these contracts. False: they may be forged. See ledger.holdings.admin_signed.';
-COMMENT ON COLUMN ledger.holding_totals.amount IS 'Sum of the amounts that are readable; of amulets the initial amounts. NULL: none is.';
-COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount that is locked, also by locks that have expired. 0: none.';
-COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'The part of amount that is not locked. If locked can''t be read the amount is in neither part.';
+COMMENT ON COLUMN ledger.holding_totals.amount IS 'Sum of the amounts; of amulets the initial amounts. NULL: one of them can''t be read, which unread_amounts counts.';
+COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount that is locked, also by locks that have expired. 0: none. NULL: an amount of it can''t be read, or of a contract whether it is locked.';
+COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'The part of amount that is not locked. NULL: as of locked_amount.';
 COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
+COMMENT ON COLUMN ledger.holding_totals.unread_amounts IS 'How many of these contracts have no readable amount: ledger.holdings has them, with unread_amount.';
 
 COMMENT ON VIEW ledger.holding_lifetimes IS 'One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and active_before > N, once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.';
 COMMENT ON COLUMN ledger.holding_lifetimes.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
 COMMENT ON COLUMN ledger.holding_lifetimes.instrument IS 'Id of the instrument that is held: Amulet for amulets, else the id that the administrator gave it. Two administrators can use the same id.';
 COMMENT ON COLUMN ledger.holding_lifetimes.instrument_admin IS 'The party that administers the instrument, of amulets the DSO. Not proved unless admin_signed is true.';
-COMMENT ON COLUMN ledger.holding_lifetimes.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable.';
+COMMENT ON COLUMN ledger.holding_lifetimes.amount IS 'Amount that is held. Of an amulet it is the initial amount: the holding fees since created_round, holding_fee_rate for each round, are not taken off. NULL: not readable; see unread_amount.';
 COMMENT ON COLUMN ledger.holding_lifetimes.locked IS 'Whether the holding carries a lock. It may have expired: compare locked_until with the time you mean. NULL: not readable.';
 COMMENT ON COLUMN ledger.holding_lifetimes.locked_until IS 'When the lock expires: the earlier of its expiry time and created_at plus its duration. NULL: no lock, no known end, or not readable. Microseconds, UTC.';
 COMMENT ON COLUMN ledger.holding_lifetimes.lock_holders IS 'Parties that hold the lock. NULL: no lock, or not readable. Costs a look-up per row, unless the holding is not locked.';
@@ -540,6 +559,7 @@ COMMENT ON COLUMN ledger.holding_lifetimes.synchronizer_id IS 'Synchronizer on w
 COMMENT ON COLUMN ledger.holding_lifetimes.active_until IS 'Offset of the archival, or of the unassignment: not held at this offset any more. NULL: held now.';
 COMMENT ON COLUMN ledger.holding_lifetimes.reassignment_counter IS 'How often the contract had moved when it came to this synchronizer. 0: it was created on it.';
 COMMENT ON COLUMN ledger.holding_lifetimes.active_before IS 'active_until for conditions: held now is the greatest bigint instead of NULL.';
+COMMENT ON COLUMN ledger.holding_lifetimes.unread_amount IS 'What is written where the amount should be and is no decimal, its first 1,000 characters. NULL: amount is readable, or nothing is written there, or it was redacted. Costs a look-up per row where amount is NULL.';
 
 COMMENT ON FUNCTION ledger.holdings_at(bigint) IS 'ledger.holdings as of the given offset, with the same columns: what was active after the update at that offset. An error below ledger.state_floor(), where that is NULL, and beyond ledger.latest_offset(). It takes longer the more contracts have ended since. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
 COMMENT ON FUNCTION ledger.holding_totals_at(bigint) IS 'ledger.holding_totals as of the given offset, with the same columns: the sums of ledger.holdings_at, whose comment says what offsets and arguments it takes. It takes less time than to add those up.';

@@ -181,7 +181,7 @@ COMMENT ON VIEW holdings_logs IS 'The exercises of EventLog_HoldingsChange (V2) 
 -- Of exercises in one another the outermost one explains all that is below it; a contract that it makes and ends is no change. What none
 -- explains may be explained by a log of its owner's; not by one that shows a change that an exercise explains too, whose legs are then those
 -- of more than is left. The rest stands for itself. So each change is in one movement.
--- Amounts of different instruments are never added.
+-- Amounts of different instruments are never added. A sum over an amount that can't be read is NULL.
 
 CREATE FUNCTION token_movements(at_offset bigint)
 RETURNS TABLE (node_id integer, party text, instrument text, instrument_admin text, admin_signed boolean, standard text, kind text, choice text,
@@ -221,9 +221,12 @@ WITH changes AS MATERIALIZED (
            CASE WHEN k.choice_node IS NULL AND k.log_node IS NULL THEN
                min(CASE WHEN k.moved THEN CASE WHEN k.created THEN 'Assigned' ELSE 'Unassigned' END
                         WHEN k.created THEN 'Create' ELSE 'Archive' END) END AS raw_kind,
-           coalesce(sum(k.amount) FILTER (WHERE k.created), 0) AS created_amount,
-           coalesce(sum(k.amount) FILTER (WHERE NOT k.created), 0) AS archived_amount,
-           coalesce(sum(CASE WHEN k.created THEN k.amount ELSE -k.amount END) FILTER (WHERE k.locked), 0) AS locked_amount,
+           CASE WHEN count(*) FILTER (WHERE k.created AND k.amount IS NULL) = 0
+                THEN coalesce(sum(k.amount) FILTER (WHERE k.created), 0) END AS created_amount,
+           CASE WHEN count(*) FILTER (WHERE NOT k.created AND k.amount IS NULL) = 0
+                THEN coalesce(sum(k.amount) FILTER (WHERE NOT k.created), 0) END AS archived_amount,
+           CASE WHEN count(*) FILTER (WHERE k.locked IS NULL OR k.locked AND k.amount IS NULL) = 0
+                THEN coalesce(sum(CASE WHEN k.created THEN k.amount ELSE -k.amount END) FILTER (WHERE k.locked), 0) END AS locked_amount,
            coalesce(array_agg(k.contract_id ORDER BY k.node_id) FILTER (WHERE k.created), '{}') AS created_holdings,
            coalesce(array_agg(k.contract_id ORDER BY k.node_id) FILTER (WHERE NOT k.created), '{}') AS archived_holdings
     FROM counted k
@@ -236,7 +239,7 @@ SELECT o.event_node, o.owner, o.instrument, o.instrument_admin, o.admin_signed,
        t.choice, t.choice_argument, t.exercise_result, t.sender,
        o.created_amount, o.archived_amount, o.locked_amount, o.created_holdings, o.archived_holdings, r.receivers, r.received, r.net_amount,
        CASE WHEN r.instruments = 1 OR text_of(t.choice_argument -> 'transfer' -> 'instrumentId' -> 'id') = o.instrument
-            THEN decimal_of(meta_text(t.meta, 'burned')) END,
+            THEN CASE WHEN meta_text(t.meta, 'burned') IS NULL THEN 0 ELSE decimal_of(meta_text(t.meta, 'burned')) END ELSE 0 END,
        coalesce(t.meta, l.meta, '{}'), CASE WHEN t.is_instruction THEN t.contract_id END, t.instruction,
        CASE WHEN l.node_id IS NOT NULL THEN (
            SELECT coalesce(jsonb_agg(g.leg ORDER BY g.n), '[]') FROM jsonb_array_elements(l.legs) WITH ORDINALITY g (leg, n)
@@ -247,7 +250,7 @@ LEFT JOIN logs l ON l.node_id = o.log_node
 LEFT JOIN LATERAL (
     SELECT array_agg(x.owner ORDER BY x.owner) FILTER (WHERE x.receives) AS receivers,
            array_agg(x.created_amount ORDER BY x.owner) FILTER (WHERE x.receives) AS received,
-           sum(x.created_amount - x.archived_amount) AS net_amount,
+           CASE WHEN count(x.created_amount - x.archived_amount) = count(*) THEN sum(x.created_amount - x.archived_amount) END AS net_amount,
            (SELECT count(DISTINCT (i.instrument, i.instrument_admin)) FROM owned i WHERE i.choice_node = o.choice_node) AS instruments
     FROM (
         SELECT i.owner, i.created_amount, i.archived_amount, i.owner <> t.sender AND i.created_holdings <> '{}' AS receives
@@ -274,7 +277,7 @@ SELECT m.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.
        CASE m.kind
            WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL THEN 'MergeSplit' WHEN m.sender = m.party THEN 'TransferOut' ELSE 'TransferIn' END
            WHEN 'log' THEN CASE WHEN g.sent AND g.got THEN 'Settlement' WHEN g.sent THEN 'TransferOut' WHEN g.got THEN 'TransferIn'
-               WHEN g.burned IS NOT NULL THEN 'Burn' WHEN g.minted IS NOT NULL THEN 'Mint' ELSE 'MergeSplit' END
+               WHEN g.burns THEN 'Burn' WHEN g.mints THEN 'Mint' ELSE 'MergeSplit' END
            ELSE m.kind END AS label,
        CASE m.kind
            WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL THEN '{}' WHEN m.sender = m.party THEN m.receivers ELSE ARRAY[m.sender] END
@@ -283,13 +286,13 @@ SELECT m.ledger_offset, m.node_id, m.party, m.instrument, m.instrument_admin, m.
            WHEN 'log' THEN g.amounts END AS counterparty_amounts,
        m.created_amount - m.archived_amount AS amount, m.created_amount, m.archived_amount, m.locked_amount,
        m.created_holdings, m.archived_holdings,
-       CASE m.kind WHEN 'log' THEN coalesce(g.burned, 0)
-           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL OR m.sender = m.party THEN coalesce(m.burned, 0) ELSE 0 END
-           WHEN 'MergeSplit' THEN coalesce(m.burned, 0) WHEN 'Burn' THEN coalesce(m.burned, 0) WHEN 'Mint' THEN coalesce(m.burned, 0) END AS burned_amount,
-       CASE m.kind WHEN 'log' THEN coalesce(g.minted, 0)
-           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL OR m.sender = m.party THEN m.net_amount + coalesce(m.burned, 0) ELSE 0 END
-           WHEN 'MergeSplit' THEN m.net_amount + coalesce(m.burned, 0) WHEN 'Burn' THEN m.net_amount + coalesce(m.burned, 0)
-           WHEN 'Mint' THEN m.net_amount + coalesce(m.burned, 0) END AS minted_amount,
+       CASE m.kind WHEN 'log' THEN g.burned
+           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL OR m.sender = m.party THEN m.burned ELSE 0 END
+           WHEN 'MergeSplit' THEN m.burned WHEN 'Burn' THEN m.burned WHEN 'Mint' THEN m.burned END AS burned_amount,
+       CASE m.kind WHEN 'log' THEN g.minted
+           WHEN 'transfer' THEN CASE WHEN m.receivers IS NULL OR m.sender = m.party THEN m.net_amount + m.burned ELSE 0 END
+           WHEN 'MergeSplit' THEN m.net_amount + m.burned WHEN 'Burn' THEN m.net_amount + m.burned
+           WHEN 'Mint' THEN m.net_amount + m.burned END AS minted_amount,
        coalesce(meta_text(m.meta, 'reason'), g.reason) AS reason,
        m.meta - '{splice.lfdecentralizedtrust.org/tx-kind,splice.lfdecentralizedtrust.org/sender,splice.lfdecentralizedtrust.org/reason,splice.lfdecentralizedtrust.org/burned}'::text[] AS meta,
        m.standard, m.choice, m.choice_argument, m.exercise_result,
@@ -300,7 +303,11 @@ FROM movements_of_updates m
 CROSS JOIN LATERAL (
     SELECT bool_or(x.side = 'SenderSide') FILTER (WHERE x.other IS NOT NULL) AS sent,
            bool_or(x.side = 'ReceiverSide') FILTER (WHERE x.other IS NOT NULL) AS got,
-           sum(x.amount) FILTER (WHERE x.id = 'cip-112/burn') AS burned, sum(x.amount) FILTER (WHERE x.id = 'cip-112/mint') AS minted,
+           bool_or(x.id = 'cip-112/burn') AS burns, bool_or(x.id = 'cip-112/mint') AS mints,
+           CASE WHEN count(*) FILTER (WHERE x.id = 'cip-112/burn' AND x.amount IS NULL) = 0
+                THEN coalesce(sum(x.amount) FILTER (WHERE x.id = 'cip-112/burn'), 0) END AS burned,
+           CASE WHEN count(*) FILTER (WHERE x.id = 'cip-112/mint' AND x.amount IS NULL) = 0
+                THEN coalesce(sum(x.amount) FILTER (WHERE x.id = 'cip-112/mint'), 0) END AS minted,
            array_agg(x.other ORDER BY x.other, x.n) FILTER (WHERE x.other IS NOT NULL) AS counterparties,
            array_agg(CASE x.side WHEN 'ReceiverSide' THEN -x.amount ELSE x.amount END ORDER BY x.other, x.n) FILTER (WHERE x.other IS NOT NULL) AS amounts,
            min(meta_text(meta_of(x.leg), 'reason')) AS reason
@@ -444,8 +451,9 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     admins text[];
     amount numeric;
+    held   boolean;
 BEGIN
-    SELECT array_agg(DISTINCT h.instrument_admin), sum(h.amount) INTO admins, amount
+    SELECT array_agg(DISTINCT h.instrument_admin), CASE WHEN count(h.amount) = count(*) THEN sum(h.amount) END, count(*) > 0 INTO admins, amount, held
     FROM ledger.holdings_at(at_offset) h
     WHERE h.owner = held_amount.party AND h.instrument = held_amount.instrument AND h.admin_signed
       AND (held_amount.instrument_admin IS NULL OR h.instrument_admin = held_amount.instrument_admin);
@@ -453,19 +461,21 @@ BEGIN
         RAISE EXCEPTION '% parties administer an instrument % that this party holds', cardinality(admins), left(instrument, 100)
             USING ERRCODE = 'ambiguous_parameter', HINT = 'Name the administrator as the last argument: ' || left(array_to_string(admins, ', '), 1000);
     END IF;
+    -- Nothing held is 0 only for a party that has held the instrument at some time: what is misspelt was never held.
+    IF NOT held THEN
+        SELECT 0 INTO amount FROM positions p
+        WHERE p.owner = held_amount.party AND p.instrument = held_amount.instrument AND p.admin_signed
+          AND (held_amount.instrument_admin IS NULL OR p.instrument_admin = held_amount.instrument_admin)
+        LIMIT 1;
+    END IF;
     RETURN amount;
 END
 $$;
-COMMENT ON FUNCTION held_amount(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset. NULL: nothing.';
+COMMENT ON FUNCTION held_amount(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset, as ledger.balance_at_offset says it.';
 
--- Nothing held is 0 only for a party that has held the instrument at some time: what is misspelt was never held.
 CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN coalesce(held_amount(party, instrument, at_offset, instrument_admin), (
-    SELECT 0 FROM positions p
-    WHERE p.owner = balance_at_offset.party AND p.instrument = balance_at_offset.instrument AND p.admin_signed
-      AND (balance_at_offset.instrument_admin IS NULL OR p.instrument_admin = balance_at_offset.instrument_admin)
-    LIMIT 1));
+RETURN held_amount(party, instrument, at_offset, instrument_admin);
 
 CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -478,20 +488,22 @@ RETURNS TABLE (ledger_offset bigint, node_id integer, record_time timestamptz, u
 LANGUAGE sql STABLE PARALLEL SAFE
 BEGIN ATOMIC
 WITH opening AS MATERIALIZED (
-    SELECT h.instrument, h.instrument_admin, sum(h.amount) AS amount
+    SELECT h.instrument, h.instrument_admin, CASE WHEN count(h.amount) = count(*) THEN sum(h.amount) END AS amount, true AS held
     FROM ledger.holdings_at(from_exclusive) h
     WHERE h.owner = party_statement.party AND h.admin_signed
       AND NOT EXISTS (SELECT FROM archivals a WHERE a.contract_id = h.contract_id AND a.ledger_offset <= from_exclusive)
     GROUP BY h.instrument, h.instrument_admin
 )
 SELECT e.ledger_offset, e.node_id, e.record_time, e.update_id, e.instrument, e.instrument_admin, e.label, e.counterparties, e.amount, e.transferred,
-       greatest(e.rest, 0), greatest(-e.rest, 0), e.amount - e.transferred - e.rest,
-       coalesce(o.amount, 0) + sum(e.amount) OVER (PARTITION BY e.instrument, e.instrument_admin ORDER BY e.ledger_offset, e.node_id), e.reason, e.instruction_id
+       CASE WHEN e.rest IS NOT NULL THEN greatest(e.rest, 0) END, CASE WHEN e.rest IS NOT NULL THEN greatest(-e.rest, 0) END, e.amount - e.transferred - e.rest,
+       CASE WHEN o.held THEN o.amount ELSE 0 END + CASE WHEN count(e.amount) OVER before = count(*) OVER before THEN sum(e.amount) OVER before END,
+       e.reason, e.instruction_id
 FROM (
     SELECT t.*, CASE WHEN t.standard IS NULL THEN 0 ELSE t.amount - t.transferred END AS rest
     FROM (
         SELECT x.*, CASE
-            WHEN x.counterparty_amounts IS NOT NULL THEN -(SELECT coalesce(sum(a.amount), 0) FROM unnest(x.counterparty_amounts) a (amount))
+            WHEN x.counterparty_amounts IS NOT NULL THEN -(
+                SELECT CASE WHEN count(a.amount) = count(*) THEN coalesce(sum(a.amount), 0) END FROM unnest(x.counterparty_amounts) a (amount))
             WHEN x.label = 'TransferIn' THEN x.amount ELSE 0 END AS transferred
         FROM ledger.token_events_of(party_statement.party) x
         WHERE x.admin_signed -- in plain conditions NULL would be false before it is refused
@@ -500,6 +512,7 @@ FROM (
 ) e
 LEFT JOIN opening o ON o.instrument IS NOT DISTINCT FROM e.instrument AND o.instrument_admin IS NOT DISTINCT FROM e.instrument_admin
 WHERE (SELECT ledger.state_offset(from_exclusive)) IS NOT NULL AND (SELECT ledger.state_offset(to_inclusive)) IS NOT NULL -- also where nothing moved
+WINDOW before AS (PARTITION BY e.instrument, e.instrument_admin ORDER BY e.ledger_offset, e.node_id)
 ORDER BY e.ledger_offset, e.node_id, e.instrument_admin, e.instrument;
 END;
 
@@ -518,13 +531,13 @@ COMMENT ON COLUMN ledger.token_events.label IS 'TransferOut (the party sends), T
 COMMENT ON COLUMN ledger.token_events.counterparties IS 'With TransferOut the receivers, with TransferIn the sender, with Settlement both. Else empty.';
 COMMENT ON COLUMN ledger.token_events.counterparty_amounts IS 'What each counterparty gets, in the order of counterparties. Of a log also what comes from each, negative. NULL: with TransferIn of V1, and without counterparties.';
 COMMENT ON COLUMN ledger.token_events.amount IS 'What the movement adds to what the party holds: created_amount less archived_amount. Its sum up to an offset is what the party holds at it, but for a contract that is archived before it is unassigned elsewhere, which ledger.holdings has until then. Of a party that the indexer does not read for it is not: what was merely witnessed counts here, and ledger.holdings leaves it out.';
-COMMENT ON COLUMN ledger.token_events.created_amount IS 'Sum of the party''s holdings that it makes.';
-COMMENT ON COLUMN ledger.token_events.archived_amount IS 'Sum of the party''s holdings that it ends.';
-COMMENT ON COLUMN ledger.token_events.locked_amount IS 'The part of amount that is locked: positive where it is locked, negative where it is unlocked.';
+COMMENT ON COLUMN ledger.token_events.created_amount IS 'Sum of the party''s holdings that it makes. NULL: an amount of them can''t be read, so amount is NULL too.';
+COMMENT ON COLUMN ledger.token_events.archived_amount IS 'Sum of the party''s holdings that it ends. NULL: as of created_amount.';
+COMMENT ON COLUMN ledger.token_events.locked_amount IS 'The part of amount that is locked: positive where it is locked, negative where it is unlocked. NULL: an amount can''t be read, or whether a holding is locked.';
 COMMENT ON COLUMN ledger.token_events.created_holdings IS 'Contracts of the party''s holdings that it makes, in the order of their nodes. Empty: none.';
 COMMENT ON COLUMN ledger.token_events.archived_holdings IS 'Contracts of the party''s holdings that it ends. Holdings whose creation is not stored are missing.';
-COMMENT ON COLUMN ledger.token_events.burned_amount IS 'What the movement burns of the instrument, as its metadata say, or the legs to the burn account. 0 with TransferIn of V1. NULL: nothing is said.';
-COMMENT ON COLUMN ledger.token_events.minted_amount IS 'What the movement mints of the instrument: what all owners that are seen have more after it, and what it burns. Negative: less is made than is ended, and no metadata say that it was burned. 0 with TransferIn of V1. NULL: nothing is said.';
+COMMENT ON COLUMN ledger.token_events.burned_amount IS 'What the movement burns of the instrument, as its metadata say, or the legs to the burn account. 0 with TransferIn of V1. NULL: nothing is said, or not in readable numbers.';
+COMMENT ON COLUMN ledger.token_events.minted_amount IS 'What the movement mints of the instrument: what all owners that are seen have more after it, and what it burns. Negative: less is made than is ended, and no metadata say that it was burned. 0 with TransferIn of V1. NULL: nothing is said, or not in readable numbers.';
 COMMENT ON COLUMN ledger.token_events.reason IS 'The reason that metadata give, in the sender''s words. NULL: none.';
 COMMENT ON COLUMN ledger.token_events.meta IS 'The other metadata of the movement, merged from argument and result. Empty: none.';
 COMMENT ON COLUMN ledger.token_events.standard IS 'What explains the movement: V1 (an exercise), V2 (a log). NULL: nothing.';
@@ -580,6 +593,6 @@ COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the even
 COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
 
 COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party, if it is a stakeholder of the holdings that it owns. Only updates that the party sees, or that end a holding of its, are looked at, and all up to ledger.state_floor(): narrow it by ledger_offset as well.';
-COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing. NULL: no such holding of the party''s is stored of any time, so perhaps a name is misspelt. An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
+COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing. NULL: no such holding of the party''s is stored of any time, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount). An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
-COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. Of a party that the indexer does not read for, and for a role that is limited to other parties, it has what they saw of it, also holdings that they merely witnessed and whose end they need not see: balance is then not what the party holds, and ledger.balance_at leaves those out. An error where the active contracts are not known at both offsets.';
+COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since; NULL once one of these can''t be read. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. Of a party that the indexer does not read for, and for a role that is limited to other parties, it has what they saw of it, also holdings that they merely witnessed and whose end they need not see: balance is then not what the party holds, and ledger.balance_at leaves those out. An error where the active contracts are not known at both offsets.';

@@ -4,6 +4,10 @@
 
 -- +goose Up
 
+CREATE FUNCTION amount_if_any(value text) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN value IS NULL THEN 0 ELSE decimal_of(value) END;
+COMMENT ON FUNCTION amount_if_any(text) IS 'The amount that a text is; 0: there is none. NULL: it can''t be read.';
+
 CREATE FUNCTION amulet_of(payload jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN coalesce(payload -> 'amulet', payload);
 COMMENT ON FUNCTION amulet_of(jsonb) IS 'The amulet that a payload is: its own, or that of a locked one.';
@@ -43,19 +47,19 @@ COMMENT ON VIEW outermost_summaries IS 'summaries without those that repeat what
 -- Rewards --------------------------------------------------------------------------------------------------------
 
 CREATE VIEW ledger.rewards WITH (security_invoker = true) AS
-SELECT s.ledger_offset, s.node_id, r.kind, s.party, r.amount,
+SELECT s.ledger_offset, s.node_id, r.kind, s.party, decimal_of(r.written) AS amount,
        CASE r.kind WHEN 'validator' THEN decimal_of(s.summary ->> 'inputValidatorFaucetAmount') END AS faucet_amount,
        u.record_time, u.update_id
 FROM outermost_summaries s
 CROSS JOIN LATERAL (
-    SELECT 'app' AS kind, decimal_of(s.summary ->> 'inputAppRewardAmount') AS amount
-    UNION ALL SELECT 'validator', decimal_of(s.summary ->> 'inputValidatorRewardAmount')
-    UNION ALL SELECT 'sv', decimal_of(s.summary ->> 'inputSvRewardAmount')
-    UNION ALL SELECT 'unclaimed_activity', decimal_of(s.summary ->> 'inputUnclaimedActivityRecordAmount')
-    UNION ALL SELECT 'development_fund', decimal_of(s.summary ->> 'inputDevelopmentFundAmount')
+    SELECT 'app' AS kind, s.summary ->> 'inputAppRewardAmount' AS written
+    UNION ALL SELECT 'validator', s.summary ->> 'inputValidatorRewardAmount'
+    UNION ALL SELECT 'sv', s.summary ->> 'inputSvRewardAmount'
+    UNION ALL SELECT 'unclaimed_activity', s.summary ->> 'inputUnclaimedActivityRecordAmount'
+    UNION ALL SELECT 'development_fund', s.summary ->> 'inputDevelopmentFundAmount'
 ) r
 JOIN updates u ON u.ledger_offset = s.ledger_offset
-WHERE r.amount <> 0 AND btint8cmp(s.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
+WHERE r.written IS NOT NULL AND decimal_of(r.written) IS DISTINCT FROM 0 AND btint8cmp(s.ledger_offset, (SELECT ledger.latest_offset())) <> 1;
 COMMENT ON VIEW ledger.rewards IS 'One row per kind of reward that a transfer of amulets is paid with: rewards are minted when they are used. In the pair of schemas of a network those of all parties, in a participant''s those that it sees. Computed when it is read: narrow it by ledger_offset.
 @graphql({"primary_key_columns": ["ledger_offset", "node_id", "kind"]})';
 COMMENT ON COLUMN ledger.rewards.ledger_offset IS 'Offset of the update. Indexed.';
@@ -79,13 +83,13 @@ CROSS JOIN LATERAL (
 CROSS JOIN LATERAL (
     SELECT decimal_of(s.summary ->> 'holdingFees') AS holding_fees, decimal_of(s.summary ->> 'senderChangeFee') AS change_fee,
            CASE WHEN k.kind = 'traffic' THEN 0 ELSE ( -- in place: a function with a query in it is called for each row
-               SELECT coalesce(sum(decimal_of(x.value #>> '{}')), 0)
+               SELECT CASE WHEN count(decimal_of(x.value #>> '{}')) = count(*) THEN coalesce(sum(decimal_of(x.value #>> '{}')), 0) END
                FROM jsonb_array_elements(CASE WHEN jsonb_typeof(s.summary -> 'outputFees') = 'array' THEN s.summary -> 'outputFees' ELSE '[]' END) x (value)
            ) END AS output_fees,
            CASE WHEN k.kind = 'fees' THEN 0 ELSE decimal_of(s.exercise_result ->> 'amuletPaid') END AS paid,
-           coalesce(decimal_of(s.summary ->> 'inputAppRewardAmount'), 0) + coalesce(decimal_of(s.summary ->> 'inputValidatorRewardAmount'), 0)
-               + coalesce(decimal_of(s.summary ->> 'inputSvRewardAmount'), 0) + coalesce(decimal_of(s.summary ->> 'inputUnclaimedActivityRecordAmount'), 0)
-               + coalesce(decimal_of(s.summary ->> 'inputDevelopmentFundAmount'), 0) AS minted
+           amount_if_any(s.summary ->> 'inputAppRewardAmount') + amount_if_any(s.summary ->> 'inputValidatorRewardAmount')
+               + amount_if_any(s.summary ->> 'inputSvRewardAmount') + amount_if_any(s.summary ->> 'inputUnclaimedActivityRecordAmount')
+               + amount_if_any(s.summary ->> 'inputDevelopmentFundAmount') AS minted
 ) f
 UNION ALL
 -- The price of a name is paid to the DSO, which archives it at once.

@@ -59,6 +59,7 @@ func (t *truth) holding(n int32, active Row) Row {
 		"owner": nil, "instrument": nil, "instrument_admin": nil, "amount": nil, "locked": nil, "locked_until": nil, "lock_holders": nil,
 		"contract_id": active["contract_id"], "created_at": active["created_at"], "activated_offset": active["activated_offset"],
 		"created_round": nil, "holding_fee_rate": nil, "admin_signed": false, "synchronizer_id": active["synchronizer_id"],
+		"unread_amount":     nil,
 		"activated_node_id": active["activated_node_id"], "template_id": active["template_id"], "package_id": active["package_id"],
 		"package_name": active["package_name"], "module_name": active["module_name"], "entity_name": active["entity_name"],
 	}
@@ -90,8 +91,8 @@ func holdingTotals(holdings []Row) []Row {
 	type total struct {
 		row             Row
 		all, locked     *big.Rat
-		known           bool // at least one amount is known
 		held, free, any int
+		unread          int // amounts that are not known
 	}
 	totals := map[string]*total{}
 	var order []string
@@ -108,9 +109,9 @@ func holdingTotals(holdings []Row) []Row {
 		t.any++
 		text, ok := h["amount"].(json.Number)
 		if !ok {
+			t.unread++
 			continue
 		}
-		t.known = true
 		amount, _ := new(big.Rat).SetString(text.String()) // a decimal
 		t.all.Add(t.all, amount)
 		if h["locked"] == true {
@@ -129,12 +130,12 @@ func holdingTotals(holdings []Row) []Row {
 	}
 	for _, key := range order {
 		t := totals[key]
-		t.row["amount"], t.row["contracts"] = nil, number(t.any)
-		if t.known {
-			t.row["amount"] = sum(t.all, t.any)
+		t.row["contracts"], t.row["unread_amounts"] = number(t.any), number(t.unread)
+		t.row["amount"], t.row["locked_amount"], t.row["unlocked_amount"] = nil, nil, nil
+		if t.unread == 0 { // of those without an amount nobody knows whether they are locked
+			t.row["amount"], t.row["locked_amount"] = sum(t.all, t.any), sum(t.locked, t.held)
+			t.row["unlocked_amount"] = sum(new(big.Rat).Sub(t.all, t.locked), t.free)
 		}
-		t.row["locked_amount"] = sum(t.locked, t.held)
-		t.row["unlocked_amount"] = sum(new(big.Rat).Sub(t.all, t.locked), t.free)
 		rows = append(rows, t.row)
 	}
 	return rows

@@ -56,9 +56,9 @@ func (d *testDB) holdings(relation string) []string {
 }
 
 const (
-	recordedAmulet = `"1971-01-01 00:00:00+00",1,%d,%d,0.0038051800,"amulet payload",t,#package-name:Splice.Amulet:%s,#package-name,splice-amulet,Splice.Amulet,%[3]s,sync::normalized)`
+	recordedAmulet = `"1971-01-01 00:00:00+00",1,%d,%d,0.0038051800,"amulet payload",t,#package-name:Splice.Amulet:%s,#package-name,splice-amulet,Splice.Amulet,%[3]s,sync::normalized,)`
 	recordedDummy  = `(alice::normalized,DummyHolding,alice::normalized,%s,f,,,%d,"1971-01-01 00:00:00+00",1,%d,,,#package-name:Splice.Api.Token.HoldingV1:Holding,t,` +
-		`#package-name:Splice.Api.Token.Test.DummyHolding:DummyHolding,#package-name,splice-token-test-dummy-holding,Splice.Api.Token.Test.DummyHolding,DummyHolding,sync::normalized)`
+		`#package-name:Splice.Api.Token.Test.DummyHolding:DummyHolding,#package-name,splice-token-test-dummy-holding,Splice.Api.Token.Test.DummyHolding,DummyHolding,sync::normalized,)`
 )
 
 // A recorded snapshot, and what the stream does to it, as an analyst sees it who has no rights beneath.
@@ -87,8 +87,8 @@ func TestHoldingsRecorded(t *testing.T) {
 	require.Equal(t, want, d.holdings("ledger.holdings"))
 	require.Equal(t, want, d.holdings("ledger.holdings_at(10)"))
 	require.Equal(t, []string{
-		"(alice::normalized,Amulet,dso::normalized,t,5790.0000000000,1000.0000000000,4790.0000000000,4)",
-		"(alice::normalized,DummyHolding,alice::normalized,t,70.0000000000,0,70.0000000000,2)",
+		"(alice::normalized,Amulet,dso::normalized,t,5790.0000000000,1000.0000000000,4790.0000000000,4,0)",
+		"(alice::normalized,DummyHolding,alice::normalized,t,70.0000000000,0,70.0000000000,2,0)",
 	}, d.Rows("SELECT h::text FROM ledger.holding_totals h ORDER BY instrument"))
 
 	d.append(l, 10, archived, created)

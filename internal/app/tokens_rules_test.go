@@ -150,7 +150,7 @@ var movementRules = []struct {
 			chosen(4, 5, "rules", "Strange", printed{"meta": 7}, printed{"meta": printed{"values": printed{standardKey + "tx-kind": printed{}}}}), coin(5, "s3", "alice", "EUR", "3.0"),
 			chosen(6, 7, "rules", "Strange", nil, printed{"meta": tagged("tx-kind", "transfer")}), coin(7, "s4", "alice", "EUR", "4.0"),
 			chosen(8, 9, "rules", "Strange", printed{}, printed{"meta": tagged("tx-kind", "mint", "burned", "much")}), coin(9, "s5", "alice", "EUR", "5.0"), ended(10, "unseen")},
-		want: []string{"alice Create EUR 1.0 {}", "alice Create EUR 2.0 {}", "alice Create EUR 3.0 {}", "alice Create EUR 4.0 {}", "alice Mint EUR 5.0 {} 0 5.0 V1 Strange"},
+		want: []string{"alice Create EUR 1.0 {}", "alice Create EUR 2.0 {}", "alice Create EUR 3.0 {}", "alice Create EUR 4.0 {}", "alice Mint EUR 5.0 {} V1 Strange"},
 	}, {
 		what: "burns, mints and unlocks by their kind",
 		events: []printed{chosen(0, 1, "rules", "BurnMintFactory_BurnMint", printed{"extraArgs": printed{"meta": tagged("tx-kind", "burn", "burned", "1.0", "reason", "fee")}}, printed{"outputCids": []any{}}), ended(1, "s1"),
