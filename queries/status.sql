@@ -54,14 +54,15 @@ SELECT coalesce((SELECT c.ledger_offset FROM checkpoints c WHERE c.stream = 'upd
     coalesce((SELECT p.last_seq FROM transactions_position p), 0)::bigint AS seq;
 
 -- name: StatusHosting :many
--- The last topology events by which each of some parties, or of all (none are given), was onboarded to the participant with contracts, or left it.
-SELECT h.ledger_offset, h.kind, h.party
+-- Where the last topology event of one of some parties on a synchronizer says that the participant was to host it with its contracts, or
+-- hosts it no longer.
+SELECT h.ledger_offset, h.kind, h.party, coalesce(s.synchronizer_id, '')::text AS synchronizer_id
 FROM (
-    SELECT DISTINCT ON (t.party_id COLLATE "C") t.ledger_offset, t.node_id, t.kind, t.party_id::text AS party
+    SELECT DISTINCT ON (t.party_id COLLATE "C", t.synchronizer_ref) t.ledger_offset, t.node_id, t.kind, t.party_id::text AS party, t.synchronizer_ref
     FROM topology_events t
-    WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
-      AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
-      AND (cardinality(@parties::text[]) = 0 OR t.party_id = ANY (@parties::text[]))
-    ORDER BY t.party_id COLLATE "C", t.ledger_offset DESC, t.node_id DESC
+    WHERE t.participant_id = (SELECT p.participant_id FROM participant p) AND t.party_id = ANY (@parties::text[]) AND t.ledger_offset <= watermark()
+    ORDER BY t.party_id COLLATE "C", t.synchronizer_ref, t.ledger_offset DESC, t.node_id DESC
 ) h
+LEFT JOIN synchronizers s ON s.synchronizer_ref = h.synchronizer_ref
+WHERE h.kind IN ('onboarding', 'revoked')
 ORDER BY h.ledger_offset DESC, h.node_id DESC LIMIT @at_most;

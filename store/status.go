@@ -24,7 +24,7 @@ type Status struct {
 	Coverage     []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
 	EarlierScope []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
-	// Hosting are the last changes of the parties that the participant hosts, one for each party that is read, the latest first.
+	// Hosting are the last changes of where the participant hosts the parties that are named in the scope, the latest first.
 	Hosting []HostingChange
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
@@ -45,11 +45,13 @@ type Status struct {
 	TransactionsLeader Leadership          // of the transaction history
 }
 
-// HostingChange is a party that was onboarded to the participant with contracts from elsewhere, or has left it.
+// HostingChange is a party that was onboarded to the participant with contracts from elsewhere, or that it does not host any more, on one
+// synchronizer.
 type HostingChange struct {
-	Offset ledger.Offset            `json:"offset"`
-	Kind   ledger.TopologyEventKind `json:"kind"` // onboarding or revoked
-	Party  string                   `json:"party"`
+	Offset       ledger.Offset            `json:"offset"`
+	Kind         ledger.TopologyEventKind `json:"kind"` // onboarding or revoked
+	Party        string                   `json:"party"`
+	Synchronizer string                   `json:"synchronizer_id,omitempty"` // empty: the update named none
 }
 
 // TransactionsStatus is where the transaction history stands. The JSON forms of this type and the next three are for scripts.
@@ -256,18 +258,20 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 // hostingShown is the most changes that Status lists.
 const hostingShown = 10
 
-// hosting reads the last change of each party that is read. Events that are stored of one that was taken away from the scope say nothing new.
+// hosting reads the last changes of each party that the scope names. Where it names none, parties come and go, and nobody has to act.
 func (s *Store) hosting(ctx context.Context, tx pgx.Tx) (list []HostingChange, err error) {
 	scope, _, err := s.scopeInForce(ctx, tx)
-	if err != nil {
+	if err != nil || len(scope.Parties) == 0 {
 		return nil, err
 	}
-	rows, err := s.db.Queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: append([]string{}, scope.Parties...), AtMost: hostingShown})
+	rows, err := s.db.Queries.StatusHosting(ctx, tx, dbsqlc.StatusHostingParams{Parties: scope.Parties, AtMost: hostingShown})
 	if err != nil {
 		return nil, fmt.Errorf("read which parties came to the participant or left it: %w", err)
 	}
 	for _, row := range rows {
-		list = append(list, HostingChange{Offset: ledger.Offset(row.LedgerOffset), Kind: ledger.TopologyEventKind(row.Kind), Party: row.Party})
+		list = append(list, HostingChange{
+			Offset: ledger.Offset(row.LedgerOffset), Kind: ledger.TopologyEventKind(row.Kind), Party: row.Party, Synchronizer: row.SynchronizerID,
+		})
 	}
 	return list, nil
 }

@@ -28,11 +28,21 @@ func TestTheStatusNamesThePartiesOfTheScope(t *testing.T) {
 		u.Topology = []ledger.TopologyEvent{{Kind: ledger.TopologyOnboarding, PartyID: &party, ParticipantID: storetest.Ptr("participant::1")}}
 		page.Updates = append(page.Updates, u)
 	}
+	// One is on two synchronizers, and what was onboarded or revoked and came after that is there.
+	for i, kind := range []ledger.TopologyEventKind{ledger.TopologyRevoked, ledger.TopologyOnboarding, ledger.TopologyAdded} {
+		u := storetest.NewUpdate(ledger.Offset(len(parties)+i+1), []string{"sync::2", "sync::1", "sync::1"}[i])
+		party := []string{"alice", "carol", "carol"}[i]
+		u.Topology = []ledger.TopologyEvent{{Kind: kind, PartyID: &party, ParticipantID: storetest.Ptr("participant::1")}}
+		page.Updates = append(page.Updates, u)
+	}
 	require.NoError(t, up.Append(t.Context(), scope, []ledger.Page{page}))
 	status, err := up.store.Status(t.Context())
 	require.NoError(t, err)
+	last := ledger.Offset(len(parties))
 	require.Equal(t, []HostingChange{
-		{Offset: ledger.Offset(len(parties)), Kind: ledger.TopologyOnboarding, Party: "bob"}, {Offset: 1, Kind: ledger.TopologyOnboarding, Party: "alice"},
+		{Offset: last + 1, Kind: ledger.TopologyRevoked, Party: "alice", Synchronizer: "sync::2"},
+		{Offset: last, Kind: ledger.TopologyOnboarding, Party: "bob", Synchronizer: "sync::1"},
+		{Offset: 1, Kind: ledger.TopologyOnboarding, Party: "alice", Synchronizer: "sync::1"},
 	}, status.Hosting)
 }
 

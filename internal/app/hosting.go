@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"ledgerindexer/ledger"
@@ -10,62 +11,71 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// hosting watches the topology events that are written, and warns when a party is onboarded to the participant or leaves it.
+// hosting watches the topology events that are written, counts them, and says when a party that the scope names comes to the participant, or is
+// not hosted there any more. Where the scope names no party, nobody has to act.
 type hosting struct {
 	participant string // its id; empty: not known
 	logger      *slog.Logger
 	count       func(kind string)
 
-	mu     sync.Mutex
-	warned map[string]bool // the events that a warning was logged about: kind and party
+	mu   sync.Mutex
+	said map[string]bool // the events of which a line was logged: kind, party and synchronizer
 }
 
-// mostHostingWarnings is how many are logged: a ledger that is read from its beginning may have thousands of such events.
-const mostHostingWarnings = 10
+// mostHostingLines is how many are logged: a ledger that is read from its beginning may have thousands of such events.
+const mostHostingLines = 10
 
 // note looks for such events in pages that were stored.
-func (h *hosting) note(ctx context.Context, pages []ledger.Page) {
+func (h *hosting) note(ctx context.Context, scope ledger.Scope, pages []ledger.Page) {
 	for i := range pages {
 		for j := range pages[i].Updates {
 			u := &pages[i].Updates[j]
 			for k := range u.Topology {
-				h.event(ctx, u.Offset, &u.Topology[k])
+				e := &u.Topology[k]
+				if e.PartyID == nil || e.ParticipantID == nil || h.participant == "" || *e.ParticipantID != h.participant {
+					continue
+				}
+				h.count(string(e.Kind))
+				if slices.Contains(scope.Parties, *e.PartyID) {
+					h.say(ctx, u, e)
+				}
 			}
 		}
 	}
 }
 
-func (h *hosting) event(ctx context.Context, at ledger.Offset, e *ledger.TopologyEvent) {
-	if e.PartyID == nil || e.ParticipantID == nil || h.participant == "" || *e.ParticipantID != h.participant {
+// say logs an onboarding or a revocation once. TopologyAdded needs no line, because its updates come from now on, and TopologyChanged none,
+// because nothing follows.
+func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyEvent) {
+	if e.Kind != ledger.TopologyOnboarding && e.Kind != ledger.TopologyRevoked {
 		return
 	}
-	h.count(string(e.Kind))
-	if e.Kind != ledger.TopologyOnboarding && e.Kind != ledger.TopologyRevoked {
-		return // TopologyAdded needs no warning, because its updates come from now on, and TopologyChanged none, because nothing follows
+	synchronizer := ""
+	if u.SynchronizerID != nil {
+		synchronizer = *u.SynchronizerID
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	key := string(e.Kind) + " " + *e.PartyID
-	if h.warned[key] || len(h.warned) > mostHostingWarnings {
+	key := string(e.Kind) + " " + *e.PartyID + " " + synchronizer
+	if h.said[key] || len(h.said) > mostHostingLines {
 		return
 	}
-	if h.warned == nil {
-		h.warned = map[string]bool{}
+	if h.said == nil {
+		h.said = map[string]bool{}
 	}
-	h.warned[key] = true
-	if len(h.warned) > mostHostingWarnings {
-		h.logger.WarnContext(ctx, "further parties were onboarded to the participant or have left it; hosting_changes_total counts them, and ledger.topology_events has them",
-			"stream", "updates", "offset", int64(at))
+	h.said[key] = true
+	logger := h.logger.With("stream", "updates", "offset", int64(u.Offset))
+	if len(h.said) > mostHostingLines {
+		logger.WarnContext(ctx, "further parties were onboarded, or are not hosted any more; hosting_changes_total counts them, and ledger.topology_events has them")
 		return
 	}
-	logger := h.logger.With("stream", "updates", "party", *e.PartyID, "offset", int64(at))
+	logger = logger.With("party", *e.PartyID, "synchronizer", synchronizer)
 	if e.Kind == ledger.TopologyRevoked {
-		logger.WarnContext(ctx, "a party has left the participant: none of its updates come any more, and its contracts stay as they were last seen; "+
-			"take it out of --parties (--change-scope), or read it from a participant that hosts it")
+		logger.WarnContext(ctx, "the participant does not host a party on a synchronizer any more: no updates of it come from there, and its contracts there stay as "+
+			"they were last seen; where it is hosted on no other, take it out of --parties (--change-scope), or read it from a participant that hosts it")
 		return
 	}
-	logger.WarnContext(ctx, "a party is onboarded to the participant: contracts that it brings along are in no update; `indexer verify` names those that are missing, "+
-		"and a new database that is seeded with `backfill` has them")
+	logger.InfoContext(ctx, "a party is onboarded to the participant; `indexer verify` names contracts that it brings along, if no update shows them")
 }
 
 // updatesSink implements ingest.UpdateSink.
@@ -78,7 +88,7 @@ type updatesSink struct {
 func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	err := s.UpdatesWriter.Append(ctx, scope, pages)
 	if err == nil {
-		s.hosting.note(ctx, pages)
+		s.hosting.note(ctx, scope, pages)
 	}
 	return err
 }
@@ -86,7 +96,7 @@ func (s updatesSink) Append(ctx context.Context, scope ledger.Scope, pages []led
 func (s updatesSink) WriteAhead(ctx context.Context, scope ledger.Scope, pages []ledger.Page) error {
 	err := s.UpdatesWriter.WriteAhead(ctx, scope, pages)
 	if err == nil {
-		s.hosting.note(ctx, pages)
+		s.hosting.note(ctx, scope, pages)
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func (r *Report) Public() *Report {
 		s.Pruning = s.Pruning.public()
 		s.Hosting = slices.Clone(s.Hosting)
 		for j := range s.Hosting {
-			s.Hosting[j].Party = "…"
+			s.Hosting[j].Party, s.Hosting[j].Synchronizer = "…", ""
 		}
 	}
 	if r.Verified != nil {

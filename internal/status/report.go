@@ -50,7 +50,8 @@ type Stream struct {
 	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
 	Coverage     []ledger.Range `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
 	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
-	// Hosting are parties that were onboarded to the participant with contracts, or have left it, the last ones first; absent: none.
+	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host any more, on a
+	// synchronizer, the last ones first; absent: none.
 	Hosting          []store.HostingChange `json:"hosting,omitempty"`
 	UpdatesPerSecond *float64              `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64              `json:"offsets_per_second,omitempty"`
@@ -274,25 +275,28 @@ func (r *Report) LowerSnapshot() string {
 	}
 }
 
-// HostingChanged says which parties have come and gone, a line for each, and then what to do.
+// HostingChanged says which parties of the scope have come and gone, a line for each, and then what to do.
 func (s *Stream) HostingChanged() (lines []string) {
-	var left, onboarded bool
+	var revoked, onboarded bool
 	for _, h := range s.Hosting {
+		what := "was onboarded at"
 		if h.Kind == ledger.TopologyRevoked {
-			left = true
-			lines = append(lines, fmt.Sprintf("party %s left the participant at offset %d", h.Party, h.Offset))
-			continue
+			what, revoked = "is not hosted here any more since", true
+		} else {
+			onboarded = true
 		}
-		onboarded = true
-		lines = append(lines, fmt.Sprintf("party %s was onboarded at offset %d", h.Party, h.Offset))
+		line := fmt.Sprintf("party %s %s offset %d", h.Party, what, h.Offset)
+		if h.Synchronizer != "" {
+			line += ", on synchronizer " + h.Synchronizer
+		}
+		lines = append(lines, line)
 	}
-	if left {
-		lines = append(lines, "nothing of parties that left comes any more: take them out of --parties where they are named (--change-scope), "+
-			"or read them from a participant that hosts them")
+	if revoked {
+		lines = append(lines, "of a party that is not hosted here any more nothing comes from that synchronizer; where it is hosted on no other, take it out "+
+			"of --parties (--change-scope), or read it from a participant that hosts it")
 	}
 	if onboarded {
-		lines = append(lines, "contracts that onboarded parties brought are in no update: `indexer verify` names those that are missing, "+
-			"and a database that is seeded with `backfill` has them")
+		lines = append(lines, "`indexer verify` names contracts that onboarded parties brought along, if no update has shown them")
 	}
 	return lines
 }

@@ -114,7 +114,8 @@ func TestHostingIsOneFact(t *testing.T) {
 	report := &status.Report{Streams: []status.Stream{{Hosting: hosting}}}
 	require.Equal(t, []fact{
 		{"Events complete after", "offset 0"}, {"Active set", "not known: indexing began without a snapshot"},
-		{"Hosting", "parties were onboarded or have left, the last one at offset 3,000: `indexer status` names them, and says what to do"},
+		{"Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset 3,000: `indexer status` names them, " +
+			"and says what to do"},
 	}, facts(LedgerData{Report: report}))
 }
 

@@ -284,7 +284,8 @@ func facts(l LedgerData) (list []fact) {
 			add("Scope", "%s", changed)
 		}
 		if len(s.Hosting) > 0 {
-			add("Hosting", "parties were onboarded or have left, the last one at offset %s: `indexer status` names them, and says what to do", count(s.Hosting[0].Offset))
+			add("Hosting", "parties of the scope were onboarded, or are not hosted here any more, the last one since offset %s: `indexer status` names them, and "+
+				"says what to do", count(s.Hosting[0].Offset))
 		}
 		if s.Pruning != nil && s.Pruning.Failing {
 			add("Pruning", "does not work%s", failing(s.Pruning))

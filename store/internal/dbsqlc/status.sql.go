@@ -93,15 +93,15 @@ func (q *Queries) StatusHeads(ctx context.Context, db DBTX) (StatusHeadsRow, err
 }
 
 const statusHosting = `-- name: StatusHosting :many
-SELECT h.ledger_offset, h.kind, h.party
+SELECT h.ledger_offset, h.kind, h.party, coalesce(s.synchronizer_id, '')::text AS synchronizer_id
 FROM (
-    SELECT DISTINCT ON (t.party_id COLLATE "C") t.ledger_offset, t.node_id, t.kind, t.party_id::text AS party
+    SELECT DISTINCT ON (t.party_id COLLATE "C", t.synchronizer_ref) t.ledger_offset, t.node_id, t.kind, t.party_id::text AS party, t.synchronizer_ref
     FROM topology_events t
-    WHERE t.kind IN ('onboarding', 'revoked') AND t.participant_id = (SELECT p.participant_id FROM participant p)
-      AND t.party_id IS NOT NULL AND t.ledger_offset <= watermark()
-      AND (cardinality($1::text[]) = 0 OR t.party_id = ANY ($1::text[]))
-    ORDER BY t.party_id COLLATE "C", t.ledger_offset DESC, t.node_id DESC
+    WHERE t.participant_id = (SELECT p.participant_id FROM participant p) AND t.party_id = ANY ($1::text[]) AND t.ledger_offset <= watermark()
+    ORDER BY t.party_id COLLATE "C", t.synchronizer_ref, t.ledger_offset DESC, t.node_id DESC
 ) h
+LEFT JOIN synchronizers s ON s.synchronizer_ref = h.synchronizer_ref
+WHERE h.kind IN ('onboarding', 'revoked')
 ORDER BY h.ledger_offset DESC, h.node_id DESC LIMIT $2
 `
 
@@ -111,12 +111,14 @@ type StatusHostingParams struct {
 }
 
 type StatusHostingRow struct {
-	LedgerOffset int64  `db:"ledger_offset"`
-	Kind         string `db:"kind"`
-	Party        string `db:"party"`
+	LedgerOffset   int64  `db:"ledger_offset"`
+	Kind           string `db:"kind"`
+	Party          string `db:"party"`
+	SynchronizerID string `db:"synchronizer_id"`
 }
 
-// The last topology events by which each of some parties, or of all (none are given), was onboarded to the participant with contracts, or left it.
+// Where the last topology event of one of some parties on a synchronizer says that the participant was to host it with its contracts, or
+// hosts it no longer.
 func (q *Queries) StatusHosting(ctx context.Context, db DBTX, arg StatusHostingParams) ([]StatusHostingRow, error) {
 	rows, err := db.Query(ctx, statusHosting, arg.Parties, arg.AtMost)
 	if err != nil {
@@ -126,7 +128,12 @@ func (q *Queries) StatusHosting(ctx context.Context, db DBTX, arg StatusHostingP
 	var items []StatusHostingRow
 	for rows.Next() {
 		var i StatusHostingRow
-		if err := rows.Scan(&i.LedgerOffset, &i.Kind, &i.Party); err != nil {
+		if err := rows.Scan(
+			&i.LedgerOffset,
+			&i.Kind,
+			&i.Party,
+			&i.SynchronizerID,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
