@@ -421,7 +421,7 @@ func TestAnotherHistoryWhileCatchingUp(t *testing.T) {
 				if c.another {
 					var problem *ledger.Problem
 					require.ErrorAs(t, <-l.done, &problem)
-					require.Contains(t, problem.Do, "indexer reset --to-offset")
+					require.Contains(t, problem.Do, "indexer reset --network --to-offset")
 				} else {
 					pass(time.Minute)
 					require.NoError(t, stop())

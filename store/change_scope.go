@@ -57,7 +57,7 @@ func (l *UpdatesWriter) ChangeScope(ctx context.Context, scope ledger.Scope) (ch
 		if err != nil {
 			return err
 		}
-		if _, err := l.removeAfter(ctx, tx, watermark); err != nil {
+		if err := l.removeAfter(ctx, tx, watermark, &ResetReport{}); err != nil {
 			return err
 		}
 		if err := l.store.db.Queries.LookupsAgain(ctx, tx, len(scope.Lacks(before)) > 0); err != nil {

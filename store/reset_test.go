@@ -44,11 +44,16 @@ func TestResetReport(t *testing.T) {
 		require.Positive(t, n, table)
 		removed = append(removed, RemovedRows{table, n})
 	}
+	want := ResetReport{From: 9, To: 4, Removed: append(removed,
+		RemovedRows{"offset_checkpoints", 1}, RemovedRows{"lookup_exact_payloads", 1}, RemovedRows{"active_contracts", 2}, RemovedRows{"lifetimes", 3},
+		RemovedRows{"lookups", 1}, RemovedRows{"verifications", 1})}
+	plan, err := l.store.PlanReset(t.Context(), 4)
+	require.NoError(t, err)
+	require.Equal(t, want, plan)
+	require.Equal(t, "9", d.Watermark(), "nothing was changed")
 	report, err := l.Reset(t.Context(), 4)
 	require.NoError(t, err)
-	require.Equal(t, ResetReport{From: 9, Removed: append(removed,
-		RemovedRows{"offset_checkpoints", 1}, RemovedRows{"lookup_exact_payloads", 1}, RemovedRows{"active_contracts", 2}, RemovedRows{"lifetimes", 3},
-		RemovedRows{"lookups", 1}, RemovedRows{"verifications", 1})}, report)
+	require.Equal(t, want, report)
 	require.Empty(t, d.Facts(4, 9))
 	require.Equal(t, []string{"0 4"}, d.Coverage())
 	require.Equal(t, "4", d.Watermark())
@@ -59,7 +64,7 @@ func TestResetReport(t *testing.T) {
 	require.Equal(t, "e", d.Row("SELECT event_id FROM indexer.checkpoints WHERE stream = 'transactions'"))
 	report, err = l.Reset(t.Context(), 4)
 	require.NoError(t, err)
-	require.Equal(t, ResetReport{From: 4}, report, "again")
+	require.Equal(t, ResetReport{From: 4, To: 4, Removed: []RemovedRows{}}, report, "again")
 }
 
 // A contract whose creation goes with the reset is looked up after all.

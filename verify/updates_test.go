@@ -508,7 +508,7 @@ func TestAnotherHistoryIsRefused(t *testing.T) {
 	s := newScripted()
 	s.forked, s.badOffsets[33] = 60, true
 	_, found, err := s.run(t, true, Selection{All: true})
-	requireProblem(t, err, "another history", "`indexer reset --to-offset 60`")
+	requireProblem(t, err, "another history", "`indexer reset --network --to-offset 60 --apply`")
 	require.Empty(t, found)
 	require.Empty(t, s.calls)
 }

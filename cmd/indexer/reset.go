@@ -14,12 +14,13 @@ import (
 type resetCommand struct {
 	config.Database
 	ToOffset int64 `required:"" env:"-" placeholder:"OFFSET" help:"The last offset that stays. It becomes the watermark, from which the indexer resumes."`
+	Apply    bool  `env:"-" help:"Remove it. Without this flag nothing is changed."`
 }
 
 func (*resetCommand) Help() string {
 	return "Removes the updates with a greater offset from every relation, with what was derived from them, in one transaction. " +
 		"What they brought is read from the participant again when the indexer runs, as long as it is not pruned there. " +
-		"The transaction history is not touched. Stop the indexer first; nothing is asked before it is done."
+		"The transaction history is not touched. Without --apply it says what would go. Stop the indexer before --apply."
 }
 
 func (c *resetCommand) Validate() error {
@@ -29,20 +30,30 @@ func (c *resetCommand) Validate() error {
 	return c.Database.Validate()
 }
 
-// Run resets, and prints how many rows it removed from each table.
+// Run resets, or says what a reset would do, and prints how many rows of each table that concerns.
 func (c *resetCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
-	report, err := app.RunReset(ctx, c.Database, ledger.Offset(c.ToOffset), logger)
+	report, err := app.RunReset(ctx, c.Database, ledger.Offset(c.ToOffset), c.Apply, logger)
 	if err != nil {
 		return err
 	}
 	if len(report.Removed) == 0 {
-		fmt.Fprintf(out, "nothing was stored after offset %d\n", c.ToOffset)
+		fmt.Fprintf(out, "nothing is stored after offset %d\n", c.ToOffset)
 		return nil
 	}
-	fmt.Fprintf(out, "the watermark went back from offset %d to %d\n\n", report.From, c.ToOffset)
-	table := newTable(out, "TABLE", "ROWS REMOVED")
+	went, title := "would go", "ROWS"
+	if c.Apply {
+		went, title = "went", "ROWS REMOVED"
+	}
+	fmt.Fprintf(out, "the watermark %s back from offset %d to %d\n\n", went, report.From, report.To)
+	table := newTable(out, "TABLE", title)
 	for _, removed := range report.Removed {
 		row(table, removed.Relation, fmt.Sprint(removed.Rows))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if !c.Apply {
+		fmt.Fprintln(out, "\nthe indexer would read it again, as far as its source still serves it; nothing was changed: add --apply")
+	}
+	return nil
 }

@@ -22,12 +22,17 @@ func TestReset(t *testing.T) {
 	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 	to := l.Offset(120)
 	stdout, _ := printed(t, config.ExitDone, environ, "reset", fmt.Sprint("--to-offset=", to))
-	lines := strings.Join(strings.Fields(stdout), " ")
-	require.Contains(t, lines, fmt.Sprintf("the watermark went back from offset %d to %d TABLE ROWS REMOVED updates 79 created ", l.End(), to))
+	plan := strings.Join(strings.Fields(stdout), " ")
+	rows := plan[strings.Index(plan, " updates 79 created "):strings.Index(plan, " the indexer would read it again")]
+	require.Equal(t, fmt.Sprintf("the watermark would go back from offset %d to %d TABLE ROWS%s the indexer would read it again, "+
+		"as far as its source still serves it; nothing was changed: add --apply", l.End(), to, rows), plan)
+	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))), "nothing was changed")
+	stdout, _ = printed(t, config.ExitDone, environ, "reset", fmt.Sprint("--to-offset=", to), "--apply")
+	require.Equal(t, fmt.Sprintf("the watermark went back from offset %d to %d TABLE ROWS REMOVED%s", l.End(), to, rows), strings.Join(strings.Fields(stdout), " "))
 	require.Empty(t, sandbox.Diff(l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, to), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 
-	stdout, _ = printed(t, config.ExitDone, environ, "reset", fmt.Sprint("--to-offset=", to))
-	require.Equal(t, fmt.Sprintf("nothing was stored after offset %d\n", to), stdout)
+	stdout, _ = printed(t, config.ExitDone, environ, "reset", fmt.Sprint("--to-offset=", to), "--apply")
+	require.Equal(t, fmt.Sprintf("nothing is stored after offset %d\n", to), stdout)
 	printed(t, config.ExitDone, environ, "run", "--until-current")
 	require.Empty(t, sandbox.Diff(truth, storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))), "resumed")
 }
@@ -59,5 +64,7 @@ func TestResetRefusals(t *testing.T) {
 	_, stderr = printed(t, config.ExitUsage, environ, "reset", "--to-offset=-1")
 	require.Contains(t, stderr, "at least 0")
 	_, stderr = printed(t, config.ExitProblem, environ, "reset", "--to-offset=1")
+	require.Contains(t, stderr, "nothing has been indexed")
+	_, stderr = printed(t, config.ExitProblem, environ, "reset", "--to-offset=1", "--apply")
 	require.Contains(t, stderr, "nothing has been indexed")
 }

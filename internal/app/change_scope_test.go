@@ -421,7 +421,7 @@ func TestTheScopeIsNarrowedAndMore(t *testing.T) {
 	}
 	reset := func(t *testing.T, w *fillWorld, to int64) {
 		t.Helper()
-		_, err := RunReset(t.Context(), config.Database{DatabaseURL: w.database}, ledger.Offset(to), testLogger(t))
+		_, err := RunReset(t.Context(), config.Database{DatabaseURL: w.database}, ledger.Offset(to), true, testLogger(t))
 		require.NoError(t, err)
 	}
 	t.Run("reset", func(t *testing.T) {

@@ -385,7 +385,7 @@ func TestRecordsAfterAReset(t *testing.T) {
 
 	reset := func() {
 		t.Helper()
-		_, err := RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.5)), testLogger(t))
+		_, err := RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.5)), true, testLogger(t))
 		require.NoError(t, err)
 	}
 	reset()
@@ -442,7 +442,7 @@ func TestRecordsOfPrunedUpdatesStay(t *testing.T) {
 	pruned := count(t, database, "network.transactions t WHERE NOT EXISTS (SELECT FROM network.updates u WHERE u.update_id = t.update_id)")
 	require.Positive(t, pruned)
 
-	_, err := RunReset(t.Context(), of, at(0.7), testLogger(t))
+	_, err := RunReset(t.Context(), of, at(0.7), true, testLogger(t))
 	require.NoError(t, err)
 	require.Empty(t, sandbox.Diff(want, derivedRelations(t, database)), "until they are derived again")
 	require.ErrorContains(t, prune(0.4), "could not be after pruning")

@@ -95,7 +95,7 @@ func TestRecordsThatChangeAreExportedAgain(t *testing.T) {
 	require.Equal(t, first[1].Name(), again[0].Name())
 	requireRecords(t, to, "network")
 
-	_, err = RunReset(t.Context(), to.Database, ledger.Offset(networkOffsetAt(t, scan, 0.5)), testLogger(t))
+	_, err = RunReset(t.Context(), to.Database, ledger.Offset(networkOffsetAt(t, scan, 0.5)), true, testLogger(t))
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	before := filesOf(t, to.To)
@@ -151,7 +151,7 @@ func TestRecordsOfPrunedUpdatesAreExported(t *testing.T) {
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	_, err := RunPrune(t.Context(), of, store.PruneBefore{Offset: new(ledger.Offset(networkOffsetAt(t, scan, 0.3)))}, true, testLogger(t))
 	require.NoError(t, err)
-	_, err = RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.7)), testLogger(t))
+	_, err = RunReset(t.Context(), of, ledger.Offset(networkOffsetAt(t, scan, 0.7)), true, testLogger(t))
 	require.NoError(t, err)
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))
 	cfg.VerifyRate = 100_000

@@ -473,7 +473,7 @@ func TestAnExportFollowsWhatChanges(t *testing.T) {
 	require.Equal(t, []string{"0"}, duck(t, fmt.Sprintf("SELECT count(payload)::text FROM read_parquet('%s/created_events/*.parquet') WHERE contract_id = '%s'", folder, contract)))
 
 	// After a reset the ranges that reach beyond it are gone, until there is something in their place.
-	_, err = RunReset(t.Context(), cfg.Database, first[1].To-3, testLogger(t))
+	_, err = RunReset(t.Context(), cfg.Database, first[1].To-3, true, testLogger(t))
 	require.NoError(t, err)
 	_, err = exported(t, cfg)
 	require.NoError(t, err)

@@ -187,7 +187,7 @@ func TestRepairsAndResetsAreKilledAtAnyPoint(t *testing.T) {
 	truth := l.Truth(sandbox.Scope{Shape: sandbox.ACSDelta}, l.End())
 	require.Empty(t, sandbox.Diff(truth, relations(t, database)), "repaired")
 
-	kills += killUntilDone(t, random, env, build(t, "indexer"), "reset", "--to-offset", fmt.Sprint(l.Offset(50)))
+	kills += killUntilDone(t, random, env, build(t, "indexer"), "reset", "--apply", "--to-offset", fmt.Sprint(l.Offset(50)))
 	require.Positive(t, kills)
 	cfg.VerifyRate = 0
 	require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)))

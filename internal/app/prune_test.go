@@ -192,7 +192,7 @@ func TestHistoryThatWasPrunedIsFilledInOnDemandOnly(t *testing.T) {
 	requireFloors(t, w.database, at, at)
 	_, err := RunFill(t.Context(), fillFor(w.database, w.ledgerURL, w.scope, 0, -1, false), testLogger(t))
 	requireProblem(t, err, fmt.Sprintf("history up to offset %d was pruned", at), "--pruned-too")
-	_, err = RunReset(t.Context(), config.Database{DatabaseURL: w.database}, ledger.Offset(at-1), testLogger(t))
+	_, err = RunReset(t.Context(), config.Database{DatabaseURL: w.database}, ledger.Offset(at-1), true, testLogger(t))
 	requireProblem(t, err, fmt.Sprintf("its events begin after offset %d", at))
 	cfg := fillFor(w.database, w.ledgerURL, w.scope, -1, -1, true)
 	cfg.PrunedToo = true

@@ -39,7 +39,7 @@ func TestSubscriber(t *testing.T) {
 		require.NoError(t, RunIndexer(t.Context(), indexerFor(from, ledgerURL, everything("ledger-effects")), testLogger(t)))
 	}
 	index()
-	_, err := RunReset(t.Context(), config.Database{DatabaseURL: from}, 30, testLogger(t))
+	_, err := RunReset(t.Context(), config.Database{DatabaseURL: from}, 30, true, testLogger(t))
 	require.NoError(t, err)
 	index()
 
@@ -91,7 +91,7 @@ func TestSubscriber(t *testing.T) {
 	requireCopied()
 
 	for _, back := range []ledger.Offset{30, 50} { // the second one leaves rows that were read again after the first
-		_, err = RunReset(t.Context(), config.Database{DatabaseURL: from}, back, testLogger(t))
+		_, err = RunReset(t.Context(), config.Database{DatabaseURL: from}, back, true, testLogger(t))
 		require.NoError(t, err)
 		index()
 		requireCopied()

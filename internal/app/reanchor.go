@@ -37,7 +37,7 @@ func RunReanchor(ctx context.Context, cfg Reanchor, logger *slog.Logger) (done R
 	if cfg.OfNetwork() {
 		return done, &ledger.Problem{
 			What: "an offset of the updates of a network is made of a migration id and a record time, so no restored server gives other ones",
-			Do:   "where the Scan service shows another history, `indexer run` names the last offset in common: go back to there with `indexer reset --network --to-offset`",
+			Do:   "where the Scan service shows another history, `indexer run` names the last offset in common: go back to there with `indexer reset --network --to-offset`, and --apply",
 		}
 	}
 	db, err := cfg.Open(ctx, logger)

@@ -84,7 +84,7 @@ func TestTheDaemonGoesOnBesideRedacting(t *testing.T) {
 	}
 	verified("redacted")
 	for _, pair := range pairs {
-		_, err := RunReset(t.Context(), pair, ledger.Offset(0), testLogger(t))
+		_, err := RunReset(t.Context(), pair, ledger.Offset(0), true, testLogger(t))
 		require.NoError(t, err)
 	}
 	cfg.UntilCurrent = true
@@ -186,7 +186,7 @@ func TestRecordsOfRedactedUpdatesStay(t *testing.T) {
 	require.Empty(t, texts(t, database, "SELECT description FROM network.transfers WHERE description IS NOT NULL"))
 	verified("everything redacted")
 
-	_, err := RunReset(t.Context(), pair, ledger.Offset(0), testLogger(t))
+	_, err := RunReset(t.Context(), pair, ledger.Offset(0), true, testLogger(t))
 	require.NoError(t, err)
 	read()
 	verified("read again")

@@ -9,14 +9,17 @@ import (
 	"ledgerindexer/store"
 )
 
-// RunReset removes everything of the updates after an offset, so that the daemon resumes from there. The error is a *ledger.Problem
-// if another process writes the database, or if the database can't be reset to the offset.
-func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, logger *slog.Logger) (store.ResetReport, error) {
+// RunReset says what of the updates is after an offset and, if it is to be applied, removes it, so that the daemon resumes from there. The error
+// is a *ledger.Problem if the database can't be reset to the offset or, where it is applied, if another process writes the database.
+func RunReset(ctx context.Context, cfg config.Database, to ledger.Offset, apply bool, logger *slog.Logger) (store.ResetReport, error) {
 	db, err := cfg.Open(ctx, logger)
 	if err != nil {
 		return store.ResetReport{}, err
 	}
 	defer db.Close()
+	if !apply {
+		return db.PlanReset(ctx, to)
+	}
 	leader, err := leadNow(ctx, db, store.RoleUpdates, db.LeadUpdates, "stop it before resetting")
 	if err != nil {
 		return store.ResetReport{}, err

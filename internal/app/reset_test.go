@@ -24,7 +24,7 @@ func TestResetBesideAWriter(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, ok)
 	defer leader.Close()
-	_, err = RunReset(t.Context(), config.Database{DatabaseURL: database}, 1, testLogger(t))
+	_, err = RunReset(t.Context(), config.Database{DatabaseURL: database}, 1, true, testLogger(t))
 	var problem *ledger.Problem
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, "another process writes this database: another one", problem.What)

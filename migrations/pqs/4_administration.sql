@@ -65,7 +65,7 @@ LANGUAGE plpgsql STABLE STRICT SET search_path FROM CURRENT AS $$
 BEGIN
     PERFORM pqs.validate_reset_offset(max_offset);
     RAISE EXCEPTION 'a database is not reset by SQL'
-        USING ERRCODE = 'feature_not_supported', HINT = format('Stop the indexer, and run: indexer reset --to-offset %s', max_offset);
+        USING ERRCODE = 'feature_not_supported', HINT = format('indexer reset --to-offset %s says what would go; stop the indexer, and add --apply', max_offset);
 END
 $$;
 COMMENT ON FUNCTION pqs.reset_to_offset(bigint) IS 'An error that says how a database is reset.';

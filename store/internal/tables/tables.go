@@ -125,6 +125,11 @@ func (t *Table) Delete(condition string) string {
 	return "DELETE FROM " + t.Name + " s WHERE " + t.Rows(condition)
 }
 
+// Counting returns the query that counts, among the family's, the rows s of a condition.
+func (t *Table) Counting(condition string) string {
+	return "SELECT count(*) FROM " + t.Name + " s WHERE " + t.Rows(condition)
+}
+
 // Copy returns the name of the copy of a table that is kept twice. Both returns the name of the table of which the two are partitions, and
 // which writers write.
 func (t *Table) Copy() string { return t.Name + "_copy" }
