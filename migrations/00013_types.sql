@@ -49,7 +49,7 @@ FROM package_definitions d
 JOIN package_contents c ON c.package_id = d.package_id
 WHERE NOT d.is_interface;
 
-COMMENT ON VIEW ledger.templates IS 'One row per template and version of its package, of the packages whose content is here: those that events named, and those that these refer to.';
+COMMENT ON VIEW ledger.templates IS 'One row per template and version of its package, of the packages whose content is here: those that events named or that were vetted, and those that these refer to.';
 COMMENT ON COLUMN ledger.templates.template_id IS 'Package id, module and entity, as events name the template.';
 COMMENT ON COLUMN ledger.templates.package_id IS 'Id of the package, a hash of its content.';
 COMMENT ON COLUMN ledger.templates.package_name IS 'Name of the package, the same over its versions.';
@@ -144,7 +144,7 @@ COMMENT ON COLUMN ledger.parties.in_topology IS 'Whether a topology event names 
 CREATE TABLE typed_views (
     view_schema  text NOT NULL,
     view_name    text NOT NULL,
-    kind         text NOT NULL CHECK (kind IN ('template', 'interface', 'argument')),
+    kind         text NOT NULL CHECK (kind IN ('template', 'interface', 'choice')),
     package_name text NOT NULL,
     module_name  text NOT NULL,
     entity_name  text NOT NULL,
@@ -156,9 +156,37 @@ CREATE TABLE typed_views (
     UNIQUE (view_schema, kind, package_name, module_name, entity_name, choice)
 );
 COMMENT ON TABLE typed_views IS 'The views that `indexer views create` made, and their columns in order: what was published stays.';
-COMMENT ON COLUMN typed_views.choice IS 'Of an argument; empty for the others.';
+COMMENT ON COLUMN typed_views.choice IS 'Name of a choice; empty for the others.';
 COMMENT ON COLUMN typed_views.columns IS 'Name, path in the value and SQL type of each column.';
 COMMENT ON COLUMN typed_views.inferred IS 'From how many stored values its types were inferred when it was last made. NULL: packages say them.';
+
+CREATE VIEW ledger.typed_views AS
+SELECT v.view_schema, v.view_name, v.kind, v.package_name, v.module_name, v.entity_name, nullif(v.choice, '') AS choice,
+       c.made ->> 'name' AS column_name, c.ordinal::integer AS ordinal, c.made ->> 'type' AS type, p.part,
+       CASE WHEN p.part IS NOT NULL THEN coalesce((
+           SELECT string_agg(CASE WHEN s.step LIKE '=%' THEN substr(s.step, 2) ELSE s.step END, '.' ORDER BY s.n)
+           FROM jsonb_array_elements_text(c.made -> 'path') WITH ORDINALITY s (step, n)
+           WHERE s.step <> '#tag' AND s.step NOT LIKE '@%'), '') END AS path
+FROM typed_views v
+CROSS JOIN LATERAL jsonb_array_elements(v.columns) WITH ORDINALITY c (made, ordinal)
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN c.made -> 'path' ->> 0 IN ('@key', '@result') THEN substr(c.made -> 'path' ->> 0, 2)
+                WHEN c.made -> 'path' ->> 0 NOT LIKE '@%' THEN CASE v.kind WHEN 'template' THEN 'payload' WHEN 'interface' THEN 'view' ELSE 'argument' END
+           END AS part) p;
+
+COMMENT ON VIEW ledger.typed_views IS 'One row per column of a typed view: what `indexer views create` made.';
+COMMENT ON COLUMN ledger.typed_views.view_schema IS 'Schema of the view.';
+COMMENT ON COLUMN ledger.typed_views.view_name IS 'Name of the view. (view_schema, view_name, column_name) is unique.';
+COMMENT ON COLUMN ledger.typed_views.kind IS 'What it is of: template, interface, or choice.';
+COMMENT ON COLUMN ledger.typed_views.package_name IS 'Name of the package, the same over its versions.';
+COMMENT ON COLUMN ledger.typed_views.module_name IS 'Module of the template or interface, with dots.';
+COMMENT ON COLUMN ledger.typed_views.entity_name IS 'Name of the template or interface within its module.';
+COMMENT ON COLUMN ledger.typed_views.choice IS 'Name of the choice. NULL for the others.';
+COMMENT ON COLUMN ledger.typed_views.column_name IS 'Name of the column.';
+COMMENT ON COLUMN ledger.typed_views.ordinal IS 'Its place in the view, from 1. What was published keeps its name, place and type.';
+COMMENT ON COLUMN ledger.typed_views.type IS 'Its type in SQL.';
+COMMENT ON COLUMN ledger.typed_views.part IS 'What the column''s field is of, as in ledger.fields: payload or key of a template, view of an interface, argument or result of a choice. NULL: the column is no field but one of the event.';
+COMMENT ON COLUMN ledger.typed_views.path IS 'Path of the column''s field, as in ledger.fields. The constructor of a variant has the path of the variant. Empty: the value itself. NULL where part is.';
 
 -- Casts that return NULL for a text that does not fit. They are inlined, and immutable: they depend on no setting of a session. LIKE and the
 -- length replace counted repetitions in patterns, which would take several times as long as all the rest.

@@ -1,10 +1,11 @@
 -- name: PackageWantedList :many
--- Packages that are named, whose content is not here, and that are due: those of templates, interfaces, and what their types refer to. No wait is
--- longer than a day, unless the clock was set back since.
+-- Packages that are named, whose content is not here, and that are due: those of templates, of interfaces, those that are vetted (before their
+-- first event, if the participant has them), and what their types refer to. No wait is longer than a day, unless the clock was set back since.
 SELECT w.package_id::text FROM (
     SELECT t.package_id FROM templates t
     UNION SELECT t.representative_package_id FROM templates t
     UNION SELECT split_part(i.interface_id, ':', 1) FROM template_interfaces i
+    UNION SELECT v.package_id FROM vetted_packages v JOIN packages p ON p.package_id = v.package_id WHERE p.package_name <> ''
     UNION SELECT unnest(c.needs) FROM package_contents c
 ) w
 WHERE w.package_id ~ '^[0-9a-f]{64}$'
@@ -64,19 +65,23 @@ ON CONFLICT (package_id) DO UPDATE SET tries = package_tries.tries + 1,
     next_at = now() + least(interval '1 day', interval '1 hour' * power(2, least(package_tries.tries, 10))), failure = excluded.failure;
 
 -- name: ServedSubjectList :many
--- What events name: templates, and interfaces that have views and of which it is known what their packages are named.
-SELECT 'template' AS kind, package_name, module_name, entity_name, array_agg(DISTINCT package_id)::text[] AS package_ids
+-- What events name: templates, interfaces that have views and of which it is known what their packages are named, and the choices of either
+-- that were exercised. An interface's package has its id for a name where the name is not known.
+SELECT 'template' AS kind, package_name, module_name, entity_name, '' AS choice, array_agg(DISTINCT package_id)::text[] AS package_ids
 FROM templates GROUP BY package_name, module_name, entity_name
 UNION ALL
-SELECT 'interface', package_name::text, module_name, entity_name, array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
-FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name;
-
--- name: ServedChoiceList :many
--- The choices of a template itself that were exercised.
-SELECT DISTINCT e.choice::text AS choice FROM exercised e
-JOIN templates t ON t.template_ref = e.template_ref
-WHERE t.package_name = @package_name AND t.module_name = @module_name AND t.entity_name = @entity_name AND e.interface_id IS NULL AND e.choice <> 'Archive'
-ORDER BY 1;
+SELECT 'interface', package_name::text, module_name, entity_name, '', array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
+FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name
+UNION ALL
+SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
+    CASE WHEN x.interface_id IS NULL THEN t.package_name ELSE coalesce(nullif(p.package_name, ''), split_part(x.interface_id, ':', 1)) END,
+    CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
+    CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
+    x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
+FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive') x
+LEFT JOIN templates t ON t.template_ref = x.template_ref
+LEFT JOIN ledger.packages p ON p.package_id = split_part(x.interface_id, ':', 1)
+GROUP BY 1, 2, 3, 4, 5;
 
 -- name: TypedViewsLock :exec
 -- Lets one command at a time make views.

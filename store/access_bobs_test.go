@@ -107,7 +107,7 @@ func makeTypedViews(t *testing.T, s *Store) {
 			"template": `e.payload ->> 'note' AS note, ledger.as_numeric(e.payload ->> 'amount', 10)::numeric(38,10) AS amount, e.payload, e.signatories, a.ledger_offset IS NOT NULL AS active
 				FROM ledger.created_events e LEFT JOIN ledger.active_events a ON a.ledger_offset = e.ledger_offset AND a.node_id = e.node_id AND a.template_number = e.template_number`,
 			"interface": `e.view_value ->> 'owner' AS owner, ledger.as_numeric(e.view_value ->> 'amount', 10)::numeric(38,10) AS amount, e.view_value FROM ledger.interface_views e`,
-			"argument":  `e.choice_argument #>> '{}' AS value, e.choice_argument, e.exercise_result, e.acting_parties FROM ledger.exercised_events e WHERE e.interface_id IS NULL`,
+			"choice":    `e.choice_argument #>> '{}' AS value, e.choice_argument, e.exercise_result, e.acting_parties FROM ledger.exercised_events e WHERE e.interface_id IS NULL`,
 		} {
 			v := TypedView{Schema: "typed", Name: kind, Kind: kind, Package: "asset", Module: "Main", Entity: "Asset", Choice: kind, Columns: []byte("[]")}
 			if err := c.Make(t.Context(), v, []string{"CREATE VIEW typed." + kind + " WITH (security_invoker = true) AS SELECT e.contract_id, " + rows}); err != nil {
@@ -121,7 +121,7 @@ func makeTypedViews(t *testing.T, s *Store) {
 // aboutNobody are the relations that have nothing of bob's, whoever reads them.
 var aboutNobody = []string{
 	"ledger.active_counts", "ledger.active_events", "ledger.choices", "ledger.coverage", "ledger.fields", "ledger.interfaces", "ledger.offset_checkpoints", "ledger.packages",
-	"ledger.rewrites", "ledger.synchronizers", "ledger.template_numbers", "ledger.templates", "ledger.verifications", "ledger.vetted_packages", "ledger.vetting_changes",
+	"ledger.rewrites", "ledger.synchronizers", "ledger.template_numbers", "ledger.templates", "ledger.typed_views", "ledger.verifications", "ledger.vetted_packages", "ledger.vetting_changes",
 	"pqs.__contract_tpe", "pqs.__events", "pqs.__packages", "pqs.__watermark",
 }
 

@@ -22,7 +22,7 @@ var besideTheWatermark = []string{"stream_checkpoints", "packages", "vetted_pack
 // Relations of what packages say, of what was written again or redacted, and of what moved, by owners that can be read: the test that asks for rows has
 // none of these.
 var withoutRows = []string{
-	"templates", "interfaces", "choices", "fields", "rewrites", "redactions", "token_events", "token_transfers", "pending_instructions",
+	"templates", "interfaces", "choices", "fields", "typed_views", "rewrites", "redactions", "token_events", "token_transfers", "pending_instructions",
 	"rewards", "burns", "traffic_purchases", "mining_rounds", "amulet_sums",
 }
 

@@ -14,7 +14,7 @@ import (
 	"ledgerindexer/store/internal/writing"
 )
 
-// WantedPackages returns the ids of packages that templates and interfaces are of, or that stored packages refer to, and whose content
+// WantedPackages returns the ids of packages that templates and interfaces are of, that are vetted, or that stored packages refer to, and whose content
 // is not stored, at most limit of them. Those that could not be had are left out until it is time to ask again.
 func (l *UpdatesWriter) WantedPackages(ctx context.Context, limit int) ([]string, error) {
 	ids, err := l.store.db.Queries.PackageWantedList(ctx, l.term.Pool, int32(limit))

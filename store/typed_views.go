@@ -15,23 +15,24 @@ import (
 	"ledgerindexer/store/internal/session"
 )
 
-// TypedView is a view that was made of a template, an interface or the arguments of a choice.
+// TypedView is a view that was made of a template, an interface or a choice.
 type TypedView struct {
 	Schema, Name                  string
 	Kind, Package, Module, Entity string
-	Choice                        string // of arguments; else empty
+	Choice                        string // of a choice; else empty
 	Columns                       []byte // JSON: what was published
 	Inferred                      *int64 // from how many values its types were inferred; nil: packages say them
 }
 
-// ServedSubject is a template or an interface that events name.
+// ServedSubject is a template, an interface or a choice of either that events name.
 type ServedSubject struct {
-	Interface               bool
+	Interface               bool // it is an interface, or the choice is of one
 	Package, Module, Entity string
+	Choice                  string // empty: the template or interface itself
 	PackageIDs              []string
 }
 
-// ServedSubjects lists the templates that events name, and the interfaces that have views.
+// ServedSubjects lists the templates that events name, the interfaces that have views, and their choices that were exercised, without Archive.
 func (s *Store) ServedSubjects(ctx context.Context) ([]ServedSubject, error) {
 	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool)
 	if err != nil {
@@ -39,16 +40,7 @@ func (s *Store) ServedSubjects(ctx context.Context) ([]ServedSubject, error) {
 	}
 	list := make([]ServedSubject, len(rows))
 	for i, r := range rows {
-		list[i] = ServedSubject{r.Kind == "interface", r.PackageName, r.ModuleName, r.EntityName, r.PackageIds}
-	}
-	return list, nil
-}
-
-// ServedChoices lists the choices of a template itself that were exercised, without Archive.
-func (s *Store) ServedChoices(ctx context.Context, of ServedSubject) ([]string, error) {
-	list, err := s.db.Queries.ServedChoiceList(ctx, s.db.Pool, dbsqlc.ServedChoiceListParams{PackageName: of.Package, ModuleName: of.Module, EntityName: of.Entity})
-	if err != nil {
-		return nil, fmt.Errorf("list the choices of %s:%s:%s that were exercised: %w", of.Package, of.Module, of.Entity, err)
+		list[i] = ServedSubject{r.Kind == "interface", r.PackageName, r.ModuleName, r.EntityName, r.Choice, r.PackageIds}
 	}
 	return list, nil
 }

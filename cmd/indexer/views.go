@@ -10,7 +10,7 @@ import (
 )
 
 type viewsCommand struct {
-	Create  viewsCreate  `cmd:"" help:"Make a view with typed columns for templates, interfaces and choice arguments."`
+	Create  viewsCreate  `cmd:"" help:"Make a view with typed columns for templates, interfaces and choices."`
 	Refresh viewsRefresh `cmd:"" help:"Add the columns that came with new versions of packages to the views that there are."`
 	List    viewsList    `cmd:"" help:"List the views that were made."`
 	Drop    viewsDrop    `cmd:"" help:"Drop views that were made."`

@@ -35,13 +35,13 @@ func TestViews(t *testing.T) {
 	}
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry")
 	require.Contains(t, stdout, "made typed.registry_entry, of template registry:Registry.Entry:Entry: ")
-	require.Contains(t, stdout, "made typed.registry_entry_entry_replace, of the arguments of choice Entry_Replace of registry:Registry.Entry:Entry: ")
+	require.Contains(t, stdout, "made typed.registry_entry_replace, of choice Entry_Replace of registry:Registry.Entry:Entry: ")
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template", "#registry:Registry.Entry:Entry")
 	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "refresh")
 	require.Equal(t, 3, strings.Count(stdout, ": as it was\n"))
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "list")
-	require.Contains(t, stdout, "typed.registry_entry_entry_read")
+	require.Contains(t, stdout, "typed.registry_entry_read")
 
 	stdout, _ = printed(t, config.ExitDone, environ, "views", "create", "--template=Entry", "--schema=mart")
 	require.Contains(t, stdout, "made mart.registry_entry, ")

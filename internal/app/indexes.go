@@ -137,11 +137,7 @@ func DropIndex(ctx context.Context, cfg Index, logger *slog.Logger) (report Inde
 func reportIndex(index store.FieldIndex) IndexReport {
 	report := IndexReport{FieldIndex: index}
 	for _, s := range index.Subjects {
-		of := subjectOf(s).String()
-		if index.Path == "" {
-			of = strings.TrimPrefix(of, "the arguments of ")
-		}
-		report.Of = append(report.Of, of)
+		report.Of = append(report.Of, subjectOf(s).String())
 	}
 	return report
 }
@@ -172,7 +168,7 @@ func subjectOf(s store.FieldSubject) *typed.Subject {
 	subject := &typed.Subject{Kind: typed.Template, Package: s.Package, Module: s.Module, Entity: s.Entity, Choice: s.Choice}
 	switch {
 	case s.Choice != "":
-		subject.Kind, subject.OfInterface = typed.Argument, s.Interface
+		subject.Kind, subject.OfInterface = typed.Choice, s.Interface
 	case s.Interface:
 		subject.Kind = typed.Interface
 	}

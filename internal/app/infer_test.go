@@ -71,6 +71,15 @@ func TestTypesAreInferredFromValues(t *testing.T) {
 		require.EqualValues(t, count(t, database, rows), r.Inferred, r.Name)
 	}
 	require.Equal(t, []string{"template registry:Registry.Entry:Entry"}, failed)
+	ofInterfaces := texts(t, database, `SELECT DISTINCT format('choice %s of bank-api:%s:%s', choice, split_part(interface_id, ':', 2), split_part(interface_id, ':', 3))
+		FROM ledger.exercised_events e JOIN ledger.packages p ON p.package_id = split_part(e.interface_id, ':', 1) WHERE p.package_name = 'bank-api' AND choice <> 'Archive'`)
+	require.NotEmpty(t, ofInterfaces)
+	var of []string
+	for _, r := range reports {
+		of = append(of, r.Of)
+	}
+	require.Subset(t, of, ofInterfaces)
+	requireTypedViewsToldOf(t, database)
 	listed, err := ListViews(t.Context(), cfg.ViewsSchema, testLogger(t))
 	require.NoError(t, err)
 	for _, v := range listed {
@@ -205,7 +214,7 @@ func TestInferenceDistrustsValues(t *testing.T) {
 		},
 		"names": {
 			[]string{`{"fooBar":"a","foo_bar":"b","select":"c","contractId":"d","bad name":"e","'; DROP TABLE x; --":"f","ünï":"g","":"h","#tag":"i","=A":"j","@payload":"k","$x":"l"}`},
-			[]string{"x text", "contract_id_2 text", "foo_bar text", "foo_bar_2 text", "select text"},
+			[]string{"x text", "payload_contract_id text", "foo_bar text", "foo_bar_2 text", "select text"},
 		},
 		"what is no object":     {[]string{`"text"`, `["list"]`, `{"a":"1"}`, `12`, `true`}, []string{"a bigint"}},
 		"what jsonb can't hold": {[]string{`{"a":"1"}`, `{"a":"\u0000"}`}, []string{"a bigint"}},

@@ -24,7 +24,7 @@ func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.Upda
 	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
 }
 
-// readTypes stores the packages that events name, and what they say of types, until ctx ends.
+// readTypes stores the packages that events name or that are vetted, and what they say of types, until ctx ends.
 func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake <-chan struct{}) {
 	types := newTypes(ctx, packageSource{u.Client}, leader, u.logger)
 	types.Wake, types.Watch, types.Outcome = wake, u.watchTask(ingest.TaskTypes), u.metrics.PackageTypes

@@ -25,7 +25,7 @@ type ViewsSchema struct {
 // Views says which typed views are meant.
 type Views struct {
 	ViewsSchema
-	Templates []string `name:"template" env:"-" sep:"none" placeholder:"NAME" help:"Template or interface, with the arguments of its choices: package-name:Module:Entity, or less where that names one; may be repeated."`
+	Templates []string `name:"template" env:"-" sep:"none" placeholder:"NAME" help:"Template or interface, with its choices: package-name:Module:Entity, or less where that names one; may be repeated."`
 	All       bool     `env:"-" help:"All templates and interfaces of the packages that are stored."`
 	Infer     bool     `kong:"-"` // also of those whose types no package says, from the values that are stored
 }
@@ -42,7 +42,7 @@ type ViewReport struct {
 	Failure      string
 }
 
-// CreateViews makes views of templates, interfaces and the arguments of their choices, and replaces those that are there. With All, what
+// CreateViews makes views of templates, interfaces and their choices, and replaces those that are there. With All, what
 // can't be made is reported, and the others are made; else that is the error.
 func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
@@ -55,11 +55,9 @@ func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewRep
 		if err != nil {
 			return nil, err
 		}
+		w.names = typed.ViewNames(w.subjects)
 		var reports []ViewReport
 		for _, subjects := range owners {
-			if subjects, err = w.withServedChoices(ctx, subjects); err != nil {
-				return reports, err
-			}
 			made, err := w.make(ctx, subjects)
 			if err != nil {
 				return reports, err
@@ -78,6 +76,11 @@ func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]
 		registered, err := w.db.TypedViews(ctx, cfg.Schema)
 		if err != nil {
 			return nil, err
+		}
+		if slices.ContainsFunc(registered, func(v store.TypedView) bool { return v.Inferred != nil }) {
+			if err := w.addServed(ctx); err != nil {
+				return nil, err
+			}
 		}
 		var reports []ViewReport
 		for _, v := range registered {
@@ -204,7 +207,8 @@ type viewsWork struct {
 	db       *store.Store
 	packages typed.Packages
 	subjects []*typed.Subject
-	replace  bool // only views that are there
+	names    map[*typed.Subject]string // of views that are new
+	replace  bool                      // only views that are there
 }
 
 func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport, error)) ([]ViewReport, error) {
@@ -264,7 +268,7 @@ func (w *viewsWork) something() error {
 	if w.cfg.Infer {
 		what += ", and no event either"
 	}
-	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name, unless --packages-interval is 0; " +
+	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name or that are vetted, unless --packages-interval is 0; " +
 		"ledger.packages says which could not be had, and why; `indexer views create --infer` makes views without them, as of a network, whose packages are not served"}
 }
 
@@ -350,7 +354,7 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 	}
 	if report.New {
 		var failure error
-		report.Name = typed.ViewName(s, func(name string) bool {
+		report.Name = s.FreeName(w.names[s], func(name string) bool {
 			taken, err := c.Taken(ctx, name)
 			failure = cmp.Or(failure, err)
 			return taken && err == nil
@@ -360,7 +364,7 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 		}
 	}
 	view, changes := typed.NewView(w.cfg.Schema, report.Name, s, shape, published)
-	report.Columns, report.Changes, report.Notes = len(view.Columns), changes, shape.Notes
+	report.Columns, report.Changes, report.Notes = len(view.Columns), changes, append(view.Shadowed(), shape.Notes...)
 	columns, err := json.Marshal(view.Columns)
 	if err != nil {
 		return err

@@ -41,8 +41,8 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		{"typed.bank_account", "ledger.created_events WHERE package_name = 'bank' AND entity_name = 'Account'"},
 		{"typed.trade_agreement", "ledger.created_events WHERE package_name = 'trade' AND entity_name = 'Agreement'"},
 		{"typed.splice_api_token_holding_v1_holding", "ledger.interface_views WHERE package_name = 'splice-api-token-holding-v1'"},
-		{"typed.trade_offer_offer_quote", "ledger.exercised_events WHERE choice = 'Offer_Quote'"},
-		{"typed.bank_api_holding_holding_transfer", "ledger.exercised_events WHERE choice = 'Holding_Transfer'"},
+		{"typed.trade_offer_quote", "ledger.exercised_events WHERE choice = 'Offer_Quote'"},
+		{"typed.bank_api_holding_transfer", "ledger.exercised_events WHERE choice = 'Holding_Transfer'"},
 	} {
 		rows := count(t, database, relation.rows)
 		require.Positive(t, rows, relation.rows)
@@ -52,21 +52,56 @@ func TestTypedViewsShowEveryValue(t *testing.T) {
 		texts(t, database, "SELECT DISTINCT contract_id FROM typed.bank_account WHERE active ORDER BY 1"))
 
 	analyst := reader(t, database)
-	examples := statements(section(t, "../../docs/types.md", "says what each view is of", "A view of a template has a row"))
-	require.Len(t, examples, 3)
+	examples := statements(section(t, "../../docs/types.md", "says what each view and each column is of", "A view of a template has a row"))
+	require.Len(t, examples, 4)
 	for _, query := range examples {
 		tag, err := analyst.Exec(t.Context(), query)
 		require.NoError(t, err, query)
 		require.Positive(t, tag.RowsAffected(), query)
 	}
 
+	requireTypedViewsToldOf(t, database)
+	require.Positive(t, count(t, database, "typed.splice_api_token_holding_v1_holding v WHERE v.template_id = (SELECT c.template_id FROM ledger.created_events c WHERE c.ledger_offset = v.ledger_offset AND c.node_id = v.node_id)"))
+	require.Zero(t, count(t, database, "typed.splice_api_token_holding_v1_holding v WHERE v.template_id IS NULL"))
 	compared := compareWithValues(t, database, reports)
-	for _, kind := range []string{"boolean", "bigint", "numeric(38,10)", "date", "timestamp with time zone", "text", "jsonb"} {
+	for _, kind := range []string{"boolean", "bigint", "numeric(38,10)", "date", "timestamp with time zone", "text", "jsonb", "@key", "@result"} {
 		require.Greater(t, compared[kind], 20, kind)
 	}
 	require.Equal(t, []string{"numeric"}, texts(t, database, "SELECT DISTINCT pg_typeof(notional)::text FROM typed.trade_agreement"))
 	require.Equal(t, []string{"rate: Optional of Numeric 10"}, texts(t, database,
 		"SELECT col_description('typed.trade_agreement'::regclass, attnum) FROM pg_attribute WHERE attrelid = 'typed.trade_agreement'::regclass AND attname = 'rate'"))
+}
+
+// requireTypedViewsToldOf compares ledger.typed_views with the catalog, and with the fields of packages.
+func requireTypedViewsToldOf(t *testing.T, database string) {
+	t.Helper()
+	require.Equal(t, texts(t, database, `SELECT format('%s.%s %s %s', v.view_schema, v.view_name, v.ordinal, v.column_name) || ' ' || v.type FROM ledger.typed_views v
+		ORDER BY v.view_schema, v.view_name COLLATE "C", v.ordinal`),
+		texts(t, database, `SELECT format('%s.%s %s %s', n.nspname, c.relname, a.attnum, a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
+		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = 'typed' AND c.relkind = 'v' AND a.attnum > 0 ORDER BY n.nspname, c.relname COLLATE "C", a.attnum`))
+	require.Equal(t, []string{"argument", "key", "payload", "result", "view"}, texts(t, database, "SELECT DISTINCT part FROM ledger.typed_views WHERE part IS NOT NULL ORDER BY 1"))
+	require.Empty(t, texts(t, database, `SELECT DISTINCT format('%s %s %s', v.view_name, v.part, v.path) FROM ledger.typed_views v
+		WHERE v.part IS NOT NULL AND EXISTS (SELECT FROM ledger.fields) AND NOT EXISTS (
+			SELECT FROM ledger.fields f
+			WHERE (f.package_name, f.module_name, f.entity_name, f.part, f.path) = (v.package_name, v.module_name, v.entity_name, v.part, v.path)
+				AND f.choice IS NOT DISTINCT FROM v.choice)`), "a path leads to a field")
+	require.Equal(t, []string{"choice", "interface", "template"}, texts(t, database, "SELECT DISTINCT kind FROM ledger.typed_views ORDER BY 1"))
+}
+
+// What is vetted has views before anything happens with it.
+func TestTypedViewsBeforeTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l := sandbox.NewLedger(sandbox.Options{Seed: 70})
+	l.Grow(1)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(),
+		"EXISTS (SELECT FROM ledger.packages WHERE package_name = 'trade' AND types = 'known') AND NOT EXISTS (SELECT FROM ledger.packages WHERE types = 'missing')")
+	require.Zero(t, count(t, database, "ledger.events WHERE template_id IN (SELECT template_id FROM ledger.templates WHERE package_name = 'trade')"))
+	reports, err := CreateViews(t.Context(), viewsOf(database, "trade:Agreement"), testLogger(t))
+	require.NoError(t, err)
+	require.Equal(t, "trade_agreement", reports[0].Name)
+	require.Zero(t, count(t, database, "typed.trade_agreement"))
 }
 
 // compareWithValues holds every column of views against its value, computed from the JSON by the rules for the column's path, and returns
@@ -102,15 +137,25 @@ func compareWithValues(t *testing.T, database string, reports []ViewReport) map[
 		_, err = pgx.ForEachRow(rows, []any{&wholeText, &rowText}, func() error {
 			whole, row := exactly(t, wholeText), exactly(t, rowText)
 			for _, c := range list {
-				if strings.HasPrefix(c.Path[0], "@") {
+				from, path := whole, c.Path
+				switch path[0] {
+				case "@key":
+					from, path = row.(map[string]any)["contract_key"], path[1:]
+				case "@result":
+					from, path = row.(map[string]any)["exercise_result"], path[1:]
+				}
+				if len(path) > 0 && strings.HasPrefix(path[0], "@") {
 					continue
 				}
-				want, got := valueAt(whole, c.Path), row.(map[string]any)[c.Name]
+				want, got := valueAt(from, path), row.(map[string]any)[c.Name]
 				if want == nil || got == nil {
 					require.Equal(t, want, got, "%s.%s", r.Name, c.Name)
 					continue
 				}
 				compared[c.Type]++
+				if len(path) < len(c.Path) {
+					compared[c.Path[0]]++
+				}
 				require.Equal(t, asText(c.Type, want), asText(c.Type, got), "%s.%s", r.Name, c.Name)
 			}
 			return nil

@@ -2,13 +2,10 @@ package typed
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"ledgerindexer/internal/damllf"
 )
@@ -26,7 +23,7 @@ const (
 type Column struct {
 	Name string `json:"name"`
 	// Path leads from the value to the column's: a field by its name, a variant's value by "=" and its constructor, and its constructor
-	// itself by "#tag". "@" and a name is no part of the value: see View.SQL.
+	// itself by "#tag". "@" and a name first is no part of the value but a column of the event, or what lies beside the value: see beside.
 	Path []string `json:"path"`
 	Type string   `json:"type"` // of SQL
 }
@@ -86,15 +83,15 @@ func parts(t *damllf.Type, path []string, depth int) []part {
 	return leaf("jsonb") // lists, maps, a type within itself
 }
 
-// fitting returns the columns of a type, to the largest depth that gives at most mostColumns; of a record with more fields, the first ones.
-func fitting(t *damllf.Type) []part {
+// fitting returns the columns of a type, to the largest depth that gives at most so many; of a record with more fields, the first ones.
+func fitting(t *damllf.Type, root []string, most int) []part {
 	var list []part
 	for depth := range 12 {
-		deeper := parts(t, nil, depth+1)
-		if len(deeper) > mostColumns && list == nil {
-			return deeper[:mostColumns]
+		deeper := parts(t, root, depth+1)
+		if len(deeper) > most && list == nil {
+			return deeper[:most]
 		}
-		if len(deeper) > mostColumns {
+		if len(deeper) > most {
 			break
 		}
 		if list != nil && len(deeper) == len(list) && slices.EqualFunc(deeper, list, func(a, b part) bool { return a.sql == b.sql && slices.Equal(a.path, b.path) }) {
@@ -108,6 +105,8 @@ func fitting(t *damllf.Type) []part {
 // Shape has the columns of a subject's values over all versions.
 type Shape struct {
 	parts    []part
+	beside   []part   // of the value beside; their paths begin with its root
+	Keyed    bool     // of a template: its contracts have keys
 	Versions []string // those whose types are known
 	Inferred int64    // number of values from which it was inferred, because no version is known; else 0
 	// Notes name the versions whose types are not known, and those that are no valid upgrades. A field with several types is text.
@@ -125,129 +124,85 @@ func (e *UnknownError) Error() string {
 // *UnknownError if no version is known.
 func (p *Packages) Shape(s *Subject) (Shape, error) {
 	var shape Shape
-	at := map[string]int{} // index by path
-	var newer *damllf.Type
-	for i := len(s.definitions) - 1; i >= 0; i-- {
-		d := s.definitions[i]
-		if d.expr == nil { // no package says it
-			continue
-		}
-		t, err := p.Resolver().Resolve(d.expr)
-		if _, ok := errors.AsType[*contentError](err); ok {
+	own, err := p.merge(s, &shape, nil, func(d definition) *damllf.TypeExpr { return d.expr })
+	if err != nil {
+		return Shape{}, err
+	}
+	if shape.parts = own.parts; len(own.versions) == 0 {
+		return Shape{}, &UnknownError{Of: s.String(), Why: strings.Join(shape.Notes, "; ")}
+	}
+	slices.Reverse(own.versions)
+	shape.Versions = slices.Compact(own.versions)
+	if root, ok := beside[s.Kind]; ok {
+		other, err := p.merge(s, &shape, []string{root.step}, func(d definition) *damllf.TypeExpr { return d.beside })
+		if err != nil {
 			return Shape{}, err
 		}
+		shape.setBeside(other.parts)
+		shape.Keyed = s.Kind == Template && slices.ContainsFunc(s.definitions, func(d definition) bool { return d.beside != nil })
+	}
+	return shape, nil
+}
+
+// setBeside sets the columns of the value beside, without that of the whole where this is jsonb: the event's own column has it.
+func (shape *Shape) setBeside(list []part) {
+	shape.beside = slices.DeleteFunc(list, func(p part) bool { return len(p.path) == 1 && p.sql == "jsonb" })
+}
+
+// all returns all columns, those of the value beside last.
+func (shape *Shape) all() []part { return slices.Concat(shape.parts, shape.beside) }
+
+// merged has the columns of a value over all versions, and these, the newest first.
+type merged struct {
+	parts    []part
+	versions []string
+}
+
+// merge puts the columns together that a value has in each version, as many as have room beside those of the shape. It notes in the shape
+// which versions are left out, and which are no valid upgrades.
+func (p *Packages) merge(s *Subject, shape *Shape, root []string, of func(definition) *damllf.TypeExpr) (m merged, err error) {
+	at := map[string]int{} // index by path
+	room := mostColumns - len(shape.parts)
+	what := strings.TrimPrefix(strings.Join(root, ""), "@")
+	if what != "" {
+		what = "the " + what + " of "
+	}
+	var newer *damllf.Type
+	for _, d := range slices.Backward(s.definitions) {
+		expr := of(d)
+		if expr == nil { // no package says it
+			continue
+		}
+		t, err := p.Resolver().Resolve(expr)
+		if _, ok := errors.AsType[*contentError](err); ok {
+			return merged{}, err
+		}
 		if err != nil {
-			shape.Notes = append(shape.Notes, fmt.Sprintf("version %s is left out: %v", d.version, err))
+			shape.Notes = append(shape.Notes, fmt.Sprintf("%sversion %s is left out: %v", what, d.version, err))
 			continue
 		}
 		if newer != nil {
 			if err := damllf.Compatible(t, newer); err != nil {
-				shape.Notes = append(shape.Notes, fmt.Sprintf("version %s breaks the rules of upgrades from %s: %v", shape.Versions[len(shape.Versions)-1], d.version, err))
+				shape.Notes = append(shape.Notes, fmt.Sprintf("%sversion %s breaks the rules of upgrades from %s: %v",
+					what, m.versions[len(m.versions)-1], d.version, err))
 			}
 		}
 		newer = t
-		shape.Versions = append(shape.Versions, d.version)
-		for _, c := range fitting(t) {
+		m.versions = append(m.versions, d.version)
+		for _, c := range fitting(t, root, room) {
 			key := strings.Join(c.path, "\x00")
 			n, known := at[key]
 			switch {
 			case !known:
-				if len(shape.parts) < mostColumns {
-					at[key] = len(shape.parts)
-					shape.parts = append(shape.parts, c)
+				if len(m.parts) < room {
+					at[key] = len(m.parts)
+					m.parts = append(m.parts, c)
 				}
-			case shape.parts[n].sql != c.sql:
-				shape.parts[n].sql = "text"
-				shape.parts[n].daml += ", or " + c.daml + " in version " + d.version
+			case m.parts[n].sql != c.sql:
+				m.parts[n].sql = "text"
+				m.parts[n].daml += ", or " + c.daml + " in version " + d.version
 			}
 		}
 	}
-	if len(shape.Versions) == 0 {
-		return Shape{}, &UnknownError{Of: s.String(), Why: strings.Join(shape.Notes, "; ")}
-	}
-	slices.Reverse(shape.Versions)
-	shape.Versions = slices.Compact(shape.Versions)
-	return shape, nil
-}
-
-// described returns a path for people to read.
-func described(path []string) string {
-	var names []string
-	for _, step := range path {
-		names = append(names, strings.TrimPrefix(step, "="))
-	}
-	switch n := len(names); {
-	case n == 0:
-		return "the value itself"
-	case names[n-1] == "#tag":
-		return strings.Join(names[:n-1], ".") + " (constructor)"
-	}
-	return strings.Join(names, ".")
-}
-
-// columnName returns the name of a path's column, without the suffix that may make it unique.
-func columnName(path []string) string {
-	if len(path) == 1 && strings.HasPrefix(path[0], "@") {
-		return path[0][1:]
-	}
-	var names []string
-	for _, step := range path {
-		names = append(names, Fold(strings.TrimPrefix(strings.TrimPrefix(step, "="), "#")))
-	}
-	name := strings.Join(names, "_")
-	for strings.Contains(name, "__") {
-		name = strings.ReplaceAll(name, "__", "_")
-	}
-	if name = strings.TrimPrefix(name, "_"); name == "" {
-		name = "value"
-	}
-	if name[0] >= '0' && name[0] <= '9' {
-		name = "_" + name
-	}
-	return shortened(name, strings.Join(path, "\x00"))
-}
-
-// Fold turns a name of the language into one that needs no quotes in SQL: initialAmount becomes initial_amount.
-func Fold(name string) string {
-	var out strings.Builder
-	runes := []rune(name)
-	for i, r := range runes {
-		switch {
-		case unicode.IsUpper(r):
-			afterLower := i > 0 && (unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1]))
-			beforeLower := i > 0 && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
-			if afterLower || beforeLower {
-				out.WriteByte('_')
-			}
-			out.WriteRune(unicode.ToLower(r))
-		case unicode.IsLower(r) || unicode.IsDigit(r):
-			out.WriteRune(r)
-		default:
-			out.WriteByte('_')
-		}
-	}
-	return out.String()
-}
-
-// shortened cuts a name that is too long, and adds a hash of what it names.
-func shortened(name, of string) string {
-	if len(name) <= nameBytes {
-		return name
-	}
-	return name[:nameBytes-9] + "_" + hashed(of)
-}
-
-func hashed(of string) string {
-	sum := sha256.Sum256([]byte(of))
-	return hex.EncodeToString(sum[:4])
-}
-
-// unique returns the name, with a number if it is taken.
-func unique(name string, taken func(string) bool) string {
-	candidate := name
-	for n := 2; taken(candidate); n++ {
-		suffix := fmt.Sprintf("_%d", n)
-		candidate = name[:min(len(name), nameBytes-len(suffix))] + suffix
-	}
-	return candidate
+	return m, nil
 }

@@ -28,7 +28,7 @@ func (shape Shape) Field(s *Subject, path string) (Column, error) {
 	var within []string
 	for _, p := range shape.parts {
 		name := pathName(p.path)
-		if name != path && columnName(p.path) != path {
+		if column := columnName(p.path); name != path && column != path && shadowed[s.Kind]+column != path {
 			if strings.HasPrefix(name, path+".") && p.sql != "jsonb" {
 				within = append(within, name)
 			}
@@ -66,7 +66,7 @@ func pathName(path []string) string {
 	var names []string
 	for _, step := range path {
 		if step != "#tag" {
-			names = append(names, strings.TrimPrefix(step, "="))
+			names = append(names, strings.TrimLeft(step, "=@"))
 		}
 	}
 	return strings.Join(names, ".")

@@ -18,7 +18,7 @@ func TestFieldsThatCanBeIndexed(t *testing.T) {
 	shape, err := p.Shape(s)
 	require.NoError(t, err)
 	for path, want := range map[string]string{
-		"owner": "text (payload ->> 'owner')", "wallet.holder": "text (payload -> 'wallet' ->> 'holder')", "wallet_holder": "text (payload -> 'wallet' ->> 'holder')",
+		"owner": "text (payload ->> 'owner')", "payload_owner": "text (payload ->> 'owner')", "wallet.holder": "text (payload -> 'wallet' ->> 'holder')", "wallet_holder": "text (payload -> 'wallet' ->> 'holder')",
 		"wallet.amountHeld": `numeric(38,10) "ledger".as_numeric(payload -> 'wallet' ->> 'amountHeld', 10)::numeric(38,10)`,
 		"v":                 "text (payload -> 'v' ->> 'tag')", "v_tag": "text (payload -> 'v' ->> 'tag')",
 		"v.C": `numeric(38,4) (CASE WHEN payload -> 'v' ->> 'tag' = 'C' THEN "ledger".as_numeric(payload -> 'v' ->> 'value', 4) END)::numeric(38,4)`,

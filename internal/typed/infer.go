@@ -100,44 +100,74 @@ type node struct {
 // alike if every value there is an object and they look like records: few members, with names that the language allows, one of them in
 // all. Else it is jsonb. A member that is null everywhere has no column.
 func Infer(s *Subject, ledger string, read func(query string) ([]Seen, error)) (Shape, error) {
-	root := &node{record: true}
-	list, err := read(seenQuery(s, ledger, nil))
+	ask := func(whole string) func([]*node) ([]Seen, error) {
+		return func(objects []*node) ([]Seen, error) { return read(seenQuery(s, ledger, whole, objects)) }
+	}
+	var shape Shape
+	root, err := infer(true, mostColumns, &shape, ask(value[s.Kind].sql))
 	if err != nil {
 		return Shape{}, err
-	}
-	if len(list) > 0 {
-		root.Seen = list[0]
 	}
 	if root.Values == 0 {
 		return Shape{}, &UnknownError{Of: s.String(), Why: "its package is not there, and no value of it is stored from which they could be inferred"}
 	}
-	shape := Shape{Inferred: root.Values}
+	shape.Inferred = root.Values
+	shape.parts = root.parts(nil)
+	if len(shape.parts) > mostColumns {
+		shape.Notes = append(shape.Notes, fmt.Sprintf("it has more members than a view has columns: the first %d have one", mostColumns))
+		shape.parts = shape.parts[:mostColumns]
+	}
+	other, ok := beside[s.Kind]
+	if !ok {
+		return shape, nil
+	}
+	room := mostColumns - len(shape.parts)
+	if root, err = infer(false, room, &shape, ask(other.sql)); err != nil {
+		return Shape{}, err
+	}
+	shape.Keyed = s.Kind == Template && root.Values > 0
+	list := root.parts(nil)
+	for i, p := range list {
+		list[i].path = append([]string{other.step}, p.path...)
+	}
+	shape.setBeside(list[:min(len(list), room)])
+	return shape, nil
+}
+
+// infer infers what values are, to the depth that gives at most so many columns. record: they are objects whose members have columns.
+func infer(record bool, most int, shape *Shape, read func(objects []*node) ([]Seen, error)) (*node, error) {
+	root := &node{record: record}
+	list, err := read(nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > 0 {
+		root.Seen = list[0]
+	}
 	level := []*node{root}
-	for depth := 0; depth < deepest && len(level) > 0; depth++ {
-		if list, err = read(seenQuery(s, ledger, level)); err != nil {
-			return Shape{}, err
+	if !record {
+		level = root.objects(nil)
+	}
+	for depth := 0; root.Values > 0 && depth < deepest && len(level) > 0; depth++ {
+		if list, err = read(level); err != nil {
+			return nil, err
 		}
 		for _, seen := range list {
 			in := level[seen.Object]
 			in.members = append(in.members, &node{Seen: seen, path: append(slices.Clone(in.path), seen.Key)})
 		}
 		for _, m := range level {
-			m.settle(m == root, &shape)
+			m.settle(record && m == root, shape)
 		}
-		if root.columns() > mostColumns { // as deep as there is room for
+		if root.columns() > most { // as deep as there is room for
 			for _, m := range level {
-				m.record = m == root
+				m.record = record && m == root
 			}
 			break
 		}
 		level = root.objects(nil)
 	}
-	shape.parts = root.parts(nil)
-	if len(shape.parts) > mostColumns {
-		shape.Notes = append(shape.Notes, fmt.Sprintf("it has more members than a view has columns: the first %d have one", mostColumns))
-		shape.parts = shape.parts[:mostColumns]
-	}
-	return shape, nil
+	return root, nil
 }
 
 // settle decides whether objects are records, by their members.
@@ -195,7 +225,7 @@ func (m *node) parts(list []part) []part {
 
 // seenQuery returns the query for the members of objects, or, without objects, for the values themselves, as if each were the only
 // member of an object.
-func seenQuery(s *Subject, ledger string, objects []*node) string {
+func seenQuery(s *Subject, ledger, whole string, objects []*node) string {
 	v, most := View{Subject: s}, mostMembers
 	list := []string{"(0, jsonb_build_object('', e.whole))"}
 	if objects != nil {
@@ -213,7 +243,7 @@ func seenQuery(s *Subject, ledger string, objects []*node) string {
 		}
 		list = append(list, fmt.Sprintf("(%d, %s)", i, object))
 	}
-	return strings.NewReplacer("LEDGER", quoted(ledger), "OBJECTS", strings.Join(list, ",\n        "), "WHOLE", value[s.Kind].sql, "ROWS", v.rows(ledger),
+	return strings.NewReplacer("LEDGER", quoted(ledger), "OBJECTS", strings.Join(list, ",\n        "), "WHOLE", whole, "ROWS", v.rows(ledger),
 		"MOST", fmt.Sprint(most+1)).Replace(seenSQL)
 }
 

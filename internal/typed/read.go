@@ -19,31 +19,44 @@ type Packages struct {
 	// Content returns the content of a package, or an error that wraps ledger.ErrNotFound if there is none.
 	Content func(id string) ([]byte, error)
 
-	read map[string]*damllf.Package
+	read   map[string]*damllf.Package
+	failed map[string]error // of those that are missing, damaged or can't be read
 }
 
 // Forget empties the cache.
-func (p *Packages) Forget() { p.read = nil }
+func (p *Packages) Forget() { p.read, p.failed = nil, nil }
 
 // Decode returns a package. The error is damllf.ErrNoPackage if it is missing or damaged.
 func (p *Packages) Decode(id string) (*damllf.Package, error) {
 	if known := p.read[id]; known != nil {
 		return known, nil
 	}
+	if err := p.failed[id]; err != nil {
+		return nil, err
+	}
 	content, err := p.Content(id)
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil, damllf.ErrNoPackage
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		err = damllf.ErrNoPackage
+	case err != nil:
 		return nil, &contentError{err}
+	default:
+		var decoded *damllf.Package
+		if decoded, err = p.decode(id, content); err == nil {
+			return decoded, nil
+		}
+		if errors.Is(err, damllf.ErrHash) {
+			err = damllf.ErrNoPackage
+		}
 	}
-	decoded, err := p.decode(id, content)
-	if errors.Is(err, damllf.ErrHash) {
-		return nil, damllf.ErrNoPackage
+	if p.failed == nil {
+		p.failed = map[string]error{}
 	}
-	return decoded, err
+	p.failed[id] = err
+	return nil, err
 }
 
+// decode decodes a package, which may have been missing before.
 func (p *Packages) decode(id string, content []byte) (*damllf.Package, error) {
 	decoded, err := damllf.Decode(id, content)
 	if err != nil {
@@ -53,6 +66,7 @@ func (p *Packages) decode(id string, content []byte) (*damllf.Package, error) {
 		p.read = map[string]*damllf.Package{}
 	}
 	p.read[id] = decoded
+	delete(p.failed, id)
 	return decoded, nil
 }
 

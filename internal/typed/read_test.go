@@ -109,6 +109,51 @@ func TestReadSaysWhatIsMissing(t *testing.T) {
 	require.Equal(t, []string{build.ID([]byte("gone"))}, p.Needs, "what is damaged is not there")
 }
 
+// Many types can be of a package that is missing or can't be read: it is looked for once.
+func TestWhatCannotBeHadIsAskedForOnce(t *testing.T) {
+	t.Parallel()
+	asked := map[string]int{}
+	for name, content := range map[string][]byte{"missing": nil, "damaged": []byte("x"), "unreadable": {0x22, 0x7f, 1}} {
+		s := shelf{}
+		far := build.ID([]byte(name))
+		if name == "unreadable" {
+			far = build.ID(content)
+		}
+		if content != nil {
+			s[far] = content
+		}
+		key, of := build.Con(build.Ref{Package: far, Name: "B:Pair"}, build.Text, build.Text), example(far)
+		of.Modules[0].Templates[0].Key = &key
+		id := s.put(of)
+		p := s.packages()
+		p.Content = func(id string) ([]byte, error) {
+			asked[name]++
+			return s.packages().Content(id)
+		}
+		_, err := p.Read(id, s[id])
+		require.NoError(t, err)
+		require.Equal(t, 1, asked[name], "%s: the payload and the key are of it", name)
+		p.Forget()
+		_, err = p.Decode(far)
+		require.Error(t, err)
+		require.Equal(t, 2, asked[name])
+	}
+
+	// One that comes is there at once.
+	s := shelf{}
+	o, content := other().Encode()
+	id := s.put(example(o))
+	p := s.packages()
+	before, err := p.Read(id, s[id])
+	require.NoError(t, err)
+	require.Equal(t, []string{o}, before.Needs)
+	_, err = p.Read(o, content)
+	require.NoError(t, err)
+	after, err := p.Read(id, s[id])
+	require.NoError(t, err)
+	require.Empty(t, after.Needs)
+}
+
 func TestReadSaysWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	s := shelf{}

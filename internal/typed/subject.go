@@ -16,17 +16,17 @@ type Kind string
 
 // The kinds of views.
 const (
-	Template  Kind = "template"  // payloads
+	Template  Kind = "template"  // payloads and keys
 	Interface Kind = "interface" // interface views
-	Argument  Kind = "argument"  // arguments of a choice
+	Choice    Kind = "choice"    // arguments and results of a choice
 )
 
 // Subject is a template, an interface or a choice that a view shows, over all versions of its package.
 type Subject struct {
 	Kind                    Kind
 	Package, Module, Entity string
-	Choice                  string // of an Argument; else empty
-	OfInterface             bool   // of an Argument: the choice is an interface's
+	Choice                  string // the name of a Choice; else empty
+	OfInterface             bool   // of a Choice: it is an interface's
 	definitions             []definition
 }
 
@@ -34,6 +34,7 @@ type Subject struct {
 type definition struct {
 	version, id string
 	expr        *damllf.TypeExpr // nil if no known package defines it
+	beside      *damllf.TypeExpr // of the contract's key, or of the exercise's result; nil if there is none
 }
 
 // Owner returns the template or interface as package:Module:Entity.
@@ -42,16 +43,16 @@ func (s *Subject) Owner() string { return s.Package + ":" + s.Module + ":" + s.E
 // String describes the subject.
 func (s *Subject) String() string {
 	switch s.Kind {
-	case Argument:
-		return "the arguments of choice " + s.Choice + " of " + s.Owner()
+	case Choice:
+		return "choice " + s.Choice + " of " + s.Owner()
 	case Interface:
 		return "interface " + s.Owner()
 	}
 	return "template " + s.Owner()
 }
 
-// Subjects returns everything in packages that views can show, sorted by owner: each template or interface, followed by the arguments of
-// its choices, except Archive, which has none. Packages that can't be read are skipped.
+// Subjects returns everything in packages that views can show, sorted by owner: each template or interface, followed by its choices,
+// except Archive, which has no arguments. Packages that can't be read are skipped.
 func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 	type key struct {
 		kind                        Kind
@@ -66,26 +67,26 @@ func (p *Packages) Subjects(ids []string) ([]*Subject, error) {
 		if err != nil {
 			continue
 		}
-		add := func(kind Kind, name damllf.Name, choice string, ofInterface bool, expr *damllf.TypeExpr) {
+		add := func(kind Kind, name damllf.Name, choice string, ofInterface bool, expr, beside *damllf.TypeExpr) {
 			k := key{kind, decoded.Name, name.Module, name.Entity, choice}
 			if all[k] == nil {
 				all[k] = &Subject{Kind: kind, Package: decoded.Name, Module: name.Module, Entity: name.Entity, Choice: choice, OfInterface: ofInterface}
 			}
-			all[k].definitions = append(all[k].definitions, definition{decoded.Version, id, expr})
+			all[k].definitions = append(all[k].definitions, definition{decoded.Version, id, expr, beside})
 		}
 		choices := func(name damllf.Name, ofInterface bool, of map[string]damllf.Choice) {
 			for choice, c := range of {
 				if choice != "Archive" {
-					add(Argument, name, choice, ofInterface, c.Argument)
+					add(Choice, name, choice, ofInterface, c.Argument, c.Result)
 				}
 			}
 		}
 		for name, t := range decoded.Templates {
-			add(Template, name, "", false, t.Payload)
+			add(Template, name, "", false, t.Payload, t.Key)
 			choices(name, false, t.Choices)
 		}
 		for name, i := range decoded.Interfaces {
-			add(Interface, name, "", false, i.View)
+			add(Interface, name, "", false, i.View, nil)
 			choices(name, true, i.Choices)
 		}
 	}
@@ -133,8 +134,8 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("there is no template or interface %q; there are %s", e.Name, strings.Join(e.Candidates, ", "))
 }
 
-// Find returns the subjects of one template or interface: itself and the arguments of its choices. name is package:Module:Entity, in
-// which the package may have a # before it or be an id, or in short Module:Entity or Entity. The error is a *NameError.
+// Find returns the subjects of one template or interface: itself and its choices. name is package:Module:Entity, in which the package may
+// have a # before it or be an id, or in short package:Entity, Module:Entity or Entity. The error is a *NameError.
 func Find(subjects []*Subject, name string) ([]*Subject, error) {
 	owners := map[string][]*Subject{}
 	for _, s := range subjects {
@@ -156,7 +157,7 @@ func (s *Subject) named(name string) bool {
 	switch qualified := s.Module + ":" + s.Entity; {
 	case name == s.Entity, name == qualified:
 		return true
-	case rest != qualified:
+	case rest != qualified && rest != s.Entity:
 		return false
 	case strings.TrimPrefix(pkg, "#") == s.Package:
 		return true
@@ -164,28 +165,59 @@ func (s *Subject) named(name string) bool {
 	return slices.ContainsFunc(s.definitions, func(d definition) bool { return d.id == pkg })
 }
 
+// likeness says how much an owner's name is like one that was asked for.
+type likeness struct {
+	begins bool // with what the name begins with, which may be a package
+	first  int  // the letters with which both the entity and the name's last word begin
+	shared int  // the most letters in a row that a word of the name and the entity share; 0: too few
+}
+
+func (l likeness) compare(other likeness) int {
+	switch {
+	case l.begins != other.begins && l.begins:
+		return 1
+	case l.begins != other.begins:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(l.first, other.first), cmp.Compare(l.shared, other.shared))
+}
+
 // alike returns owners with names like one, the most alike first, or all if there are few.
 func alike(subjects []*Subject, name string) []string {
-	words := strings.FieldsFunc(strings.ToLower(name[:min(len(name), longestName)]), func(r rune) bool { return strings.ContainsRune(":.#", r) })
-	shared := map[string]int{} // with the entity: the most letters in a row
+	name = strings.ToLower(strings.TrimPrefix(name[:min(len(name), longestName)], "#"))
+	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune(":.#", r) })
+	known := map[string]likeness{}
 	for _, s := range subjects {
-		if _, known := shared[s.Owner()]; known {
+		if _, done := known[s.Owner()]; done || len(words) == 0 {
+			known[s.Owner()] = known[s.Owner()]
 			continue
 		}
-		most, entity := 0, strings.ToLower(s.Entity)
+		entity := strings.ToLower(s.Entity)
+		l := likeness{begins: len(words[0]) > 2 && strings.HasPrefix(strings.ToLower(s.Owner()), words[0])}
 		for _, word := range words {
 			// A half is shared by names of which one letter in the middle is wrong.
 			if n := run(word, entity); n > 2 && 2*n >= min(len(word), len(entity)) {
-				most = max(most, n)
+				l.shared = max(l.shared, n)
 			}
 		}
-		shared[s.Owner()] = most
+		last := words[len(words)-1]
+		for l.first < min(len(last), len(entity)) && last[l.first] == entity[l.first] {
+			l.first++
+		}
+		known[s.Owner()] = l
 	}
-	list := slices.Sorted(maps.Keys(shared))
-	if likely := slices.DeleteFunc(slices.Clone(list), func(owner string) bool { return shared[owner] == 0 }); len(likely) > 0 || len(list) > mostCandidates {
+	list := slices.Sorted(maps.Keys(known))
+	which := func(is func(likeness) bool) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(owner string) bool { return !is(known[owner]) })
+	}
+	likely := which(func(l likeness) bool { return l.shared > 0 })
+	if len(likely) == 0 {
+		likely = which(func(l likeness) bool { return l.begins })
+	}
+	if len(likely) > 0 || len(list) > mostCandidates {
 		list = likely
 	}
-	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(shared[b], shared[a]) })
+	slices.SortStableFunc(list, func(a, b string) int { return known[b].compare(known[a]) })
 	return list[:min(len(list), mostCandidates)]
 }
 

@@ -38,40 +38,44 @@ var (
 	value = map[Kind]base{
 		Template:  {"payload", "e.payload", "jsonb", "The whole payload as served."},
 		Interface: {"view_value", "e.view_value", "jsonb", "The whole interface view as served. NULL: it could not be computed."},
-		Argument:  {"choice_argument", "e.choice_argument", "jsonb", "The whole argument as served."},
+		Choice:    {"choice_argument", "e.choice_argument", "jsonb", "The whole argument as served."},
 	}
+	key       = base{"contract_key", "e.contract_key", "jsonb", "The contract's whole key as served."}
 	exercised = []base{
-		{"exercise_result", "e.exercise_result", "jsonb", "Result of the exercise."},
+		{"exercise_result", "e.exercise_result", "jsonb", "The whole result of the exercise as served."},
 		{"acting_parties", "e.acting_parties", "text[]", "Who exercised it."},
 		{"consuming", "e.consuming", "boolean", "Whether it archived the contract."},
 	}
 )
 
+// beside is what lies beside the value and has columns of its own: the first step of their paths, and its expression.
+var beside = map[Kind]struct{ step, sql string }{Template: {"@key", key.sql}, Choice: {"@result", "e.exercise_result"}}
+
+// shadowed has what stands before the name of a field that a column of the event has.
+var shadowed = map[Kind]string{Template: "payload_", Interface: "view_", Choice: "argument_"}
+
 // present are the base columns that are never NULL.
 var present = []string{"contract_id", "template_id", "ledger_offset", "node_id", "interface_id", "active", "consuming"}
 
-func bases(kind Kind) []base {
+// bases returns the columns of a kind that are no part of the value. ledger is the schema that analysts read.
+func bases(kind Kind, ledger string) []base {
 	switch kind {
 	case Interface:
-		return append(slices.DeleteFunc(slices.Clone(place), func(b base) bool { return b.name == "template_id" }),
-			base{"interface_id", "e.interface_id", "text", "The interface, as served."}, active, value[kind])
-	case Argument:
+		list := slices.Clone(place)
+		list[1].sql = fmt.Sprintf("(SELECT c.template_id FROM %s.created_events c WHERE c.ledger_offset = e.ledger_offset AND c.node_id = e.node_id LIMIT 1)",
+			quoted(ledger))
+		return append(list, base{"interface_id", "e.interface_id", "text", "The interface, as served."}, active, value[kind])
+	case Choice:
 		return append(append(slices.Clone(place), exercised...), value[kind])
 	}
-	return append(append(slices.Clone(place), active), append(slices.Clone(created), value[kind])...)
+	return append(append(slices.Clone(place), active), append(slices.Clone(created), key, value[kind])...)
 }
 
 // NewView returns the view of a subject. Columns that were published before keep their position and type. changes describes new columns,
 // and those that stay although the shape has them no more, or with another type.
 func NewView(schema, name string, s *Subject, shape Shape, published []Column) (v View, changes []string) {
 	v = View{Schema: schema, Name: name, Subject: s, Shape: shape, Columns: slices.Clone(published)}
-	var wanted []Column
-	for _, b := range bases(s.Kind) {
-		wanted = append(wanted, Column{Path: []string{"@" + b.name}, Type: b.kind})
-	}
-	for _, p := range shape.parts {
-		wanted = append(wanted, Column{Path: p.path, Type: p.sql})
-	}
+	wanted := v.wanted()
 	taken := func(name string) bool {
 		return slices.ContainsFunc(v.Columns, func(c Column) bool { return c.Name == name })
 	}
@@ -85,7 +89,7 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 		case i < 0 && len(v.Columns) == viewColumns:
 			without++
 		case i < 0:
-			w.Name = unique(columnName(w.Path), taken)
+			w.Name = unique(w.Name, taken)
 			v.Columns = append(v.Columns, w)
 			if published != nil {
 				changes = append(changes, fmt.Sprintf("column %s came", w.Name))
@@ -106,25 +110,51 @@ func NewView(schema, name string, s *Subject, shape Shape, published []Column) (
 	return v, changes
 }
 
+// wanted returns the columns of a new view.
+func (v *View) wanted() (list []Column) {
+	kind := v.Subject.Kind
+	events := map[string]bool{}
+	for _, b := range bases(kind, "") {
+		events[b.name] = true
+		if b != key || v.Shape.Keyed {
+			list = append(list, Column{Name: b.name, Path: []string{"@" + b.name}, Type: b.kind})
+		}
+	}
+	for _, p := range v.Shape.all() {
+		c := Column{Name: columnName(p.path), Path: p.path, Type: p.sql}
+		if events[c.Name] {
+			c.Name = shadowed[kind] + c.Name
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// Shadowed returns notes on the fields that have not their own name, because a column of the event has it.
+func (v *View) Shadowed() (notes []string) {
+	for _, b := range bases(v.Subject.Kind, "") {
+		if c := v.shadowedBy(b.name); c != nil {
+			notes = append(notes, fmt.Sprintf("field %s is column %s, because %s is the event's", c.PathName(), c.Name, b.name))
+		}
+	}
+	return notes
+}
+
+// shadowedBy returns the column of the field that would have the name of a column of the event; nil if there is none.
+func (v *View) shadowedBy(name string) *Column {
+	for i, c := range v.Columns {
+		if !strings.HasPrefix(c.root(), "@") && columnName(c.Path) == name {
+			return &v.Columns[i]
+		}
+	}
+	return nil
+}
+
 func (shape Shape) of() string {
 	if shape.Inferred > 0 {
 		return "value"
 	}
 	return "version"
-}
-
-// ViewName returns the name of a subject's view, with a hash at its end if it is taken.
-func ViewName(s *Subject, taken func(string) bool) string {
-	name := Fold(s.Package) + "_" + Fold(s.Entity)
-	if s.Kind == Argument {
-		name += "_" + Fold(s.Choice)
-	}
-	name = strings.ReplaceAll(name, ".", "_")
-	of := string(s.Kind) + "\x00" + s.Owner() + "\x00" + s.Choice
-	if name = shortened(name, of); !taken(name) {
-		return name
-	}
-	return unique(name[:min(len(name), nameBytes-9)]+"_"+hashed(of), taken)
 }
 
 func quoted(names ...string) string { return pgx.Identifier(names).Sanitize() }
@@ -134,15 +164,17 @@ func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "'
 // SQL returns the statements that create or replace the view. ledger is the schema that analysts read.
 func (v *View) SQL(ledger string) []string {
 	name := quoted(v.Schema, v.Name)
-	from := value[v.Subject.Kind].sql
 	var columns []string
 	comments := []string{"COMMENT ON VIEW " + name + " IS " + literal(v.comment())}
 	for _, c := range v.Columns {
 		expr, comment := "", ""
-		if b, ok := c.base(v.Subject.Kind); ok {
+		if b, ok := c.base(v.Subject.Kind, ledger); ok {
 			expr, comment = b.sql, b.comment
+			if field := v.shadowedBy(b.name); field != nil {
+				comment += " The field " + field.PathName() + " is " + field.Name + "."
+			}
 		} else {
-			expr, comment = c.Expression(ledger, from), v.describe(c)
+			expr, comment = v.expression(c, ledger), v.describe(c)
 		}
 		columns = append(columns, expr+" AS "+quoted(c.Name))
 		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
@@ -150,9 +182,26 @@ func (v *View) SQL(ledger string) []string {
 	return append([]string{"CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
 }
 
+// expression returns the expression of a column in the view.
+func (v *View) expression(c Column, ledger string) string {
+	from := value[v.Subject.Kind].sql
+	if root := beside[v.Subject.Kind]; root.step != "" && c.root() == root.step {
+		from, c.Path = root.sql, c.Path[1:]
+	}
+	return c.Expression(ledger, from)
+}
+
+// root returns the first step of the column's path; empty for the value itself.
+func (c Column) root() string {
+	if len(c.Path) == 0 {
+		return ""
+	}
+	return c.Path[0]
+}
+
 // base returns the base column of this name, if it is one.
-func (c Column) base(kind Kind) (base, bool) {
-	list := bases(kind)
+func (c Column) base(kind Kind, ledger string) (base, bool) {
+	list := bases(kind, ledger)
 	i := slices.IndexFunc(list, func(b base) bool { return slices.Equal(c.Path, []string{"@" + b.name}) })
 	if i < 0 {
 		return base{}, false
@@ -175,8 +224,8 @@ func (v *View) rows(ledger string) string {
 	case s.Kind == Interface:
 		return fmt.Sprintf("FROM %s.interface_views e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
 	case s.OfInterface:
-		return fmt.Sprintf("FROM %[1]s.exercised_events e\nWHERE e.choice = %[2]s AND e.interface_id IN (SELECT i.interface_id FROM %[1]s.interfaces i WHERE i.package_name = %[3]s AND i.module_name = %[4]s AND i.entity_name = %[5]s)",
-			quoted(ledger), literal(s.Choice), literal(s.Package), literal(s.Module), literal(s.Entity))
+		return fmt.Sprintf("FROM %[1]s.exercised_events e\nWHERE e.choice = %[2]s AND e.interface_id IN (SELECT p.package_id || %[3]s FROM %[1]s.packages p WHERE coalesce(nullif(p.package_name, ''), p.package_id) = %[4]s)",
+			quoted(ledger), literal(s.Choice), literal(":"+s.Module+":"+s.Entity), literal(s.Package))
 	}
 	return fmt.Sprintf("FROM %s.exercised_events e\nWHERE e.choice = %s AND e.interface_id IS NULL AND %s", quoted(ledger), literal(s.Choice), named)
 }
@@ -188,7 +237,7 @@ func activeNow(ledger string) string {
 }
 
 func (v *View) comment() string {
-	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event", Argument: "exercise"}
+	rows := map[Kind]string{Template: "creation event", Interface: "interface view of a creation event", Choice: "exercise"}
 	types := "Versions " + strings.Join(v.Shape.Versions, ", ")
 	if v.Shape.Inferred > 0 {
 		types = fmt.Sprintf("Its types are inferred from %d values, because its package is not here", v.Shape.Inferred)
@@ -202,7 +251,7 @@ func (v *View) comment() string {
 }
 
 func (v *View) describe(c Column) string {
-	for _, p := range v.Shape.parts {
+	for _, p := range v.Shape.all() {
 		switch {
 		case !slices.Equal(p.path, c.Path):
 		case p.sql == c.Type:

@@ -2,6 +2,7 @@ package typed
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -91,18 +92,29 @@ func TestColumnsThatFoldToOneName(t *testing.T) {
 	long := strings.Repeat("aB", 100)
 	p, s := recordOf(t, shelf{}, map[string][]build.Field{"1": {
 		member("fooBar", build.Text), member("foo_bar", build.Int64), member("FooBar", build.Bool), member("contractId", build.Text), member("payload", build.Text),
-		member(long, build.Text), member(long+"x", build.Text), member("order", build.Text),
-	}})
+		member(long+"x", build.Text), member(long+"X", build.Text), member("order", build.Text), member("config", build.Local("M:Config")),
+	}}, build.Record("Config", member("scheduleOfTheFeesThatAreTakenOfTransfersBetweenParties", build.Local("M:Fees"))),
+		build.Record("Fees", member("initialRate", build.Numeric(10)), member("createdAt", build.Timestamp)))
 	v, _ := viewOf(t, p, s, nil)
 	list := fromValue(v)
-	require.Equal(t, []string{"foo_bar text", "foo_bar_2 bigint", "foo_bar_3 boolean", "contract_id_2 text", "payload_2 text"}, list[:5])
+	require.Equal(t, []string{"foo_bar text", "foo_bar_2 bigint", "foo_bar_3 boolean", "payload_contract_id text", "payload_payload text"}, list[:5])
 	require.NotEqual(t, list[5], list[6])
+	require.Equal(t, []string{
+		"of_the_fees_that_are_taken_of_transfers_between_parties_initial_rate numeric(38,10)"[len("of_the_"):],
+		"the_fees_that_are_taken_of_transfers_between_parties_created_at timestamp with time zone",
+	}, list[8:], "what is too long has its end")
 	names := map[string]bool{}
 	for _, c := range v.Columns {
 		require.LessOrEqual(t, len(c.Name), nameBytes)
 		require.False(t, names[c.Name])
 		names[c.Name] = true
 	}
+	require.Equal(t, []string{
+		"field contractId is column payload_contract_id, because contract_id is the event's", "field payload is column payload_payload, because payload is the event's",
+	}, v.Shadowed())
+	sql := strings.Join(v.SQL("ledger"), "\n")
+	require.Contains(t, sql, `"contract_id" IS 'The contract. The field contractId is payload_contract_id.'`)
+	require.Contains(t, sql, `"payload_contract_id" IS 'contractId: Text'`)
 }
 
 // What was published keeps its place, name and type, whatever the types are now.
@@ -129,6 +141,59 @@ func TestPublishedColumnsStay(t *testing.T) {
 	require.Contains(t, strings.Join(second.SQL("ledger"), "\n"), `"a" IS 'a: Text, or Int64 in version 1.9; what is no bigint is NULL'`)
 }
 
+// Keys and results have columns of their own, over all versions, and no field that is to be indexed.
+func TestColumnsOfKeysAndResults(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	var ids []string
+	for version, result := range map[string]build.Type{"1": build.ContractID(build.Local("M:T")), "2": build.Optional(build.Local("M:R")), "3": build.Unit, "4": build.List(build.Text)} {
+		key := build.Local("M:K")
+		ids = append(ids, s.put(build.Package{Name: "p", Version: version, Modules: []build.Module{{
+			Name: "M", Types: []build.DataType{
+				build.Record("T", member("owner", build.Party)), build.Record("K", member("owner", build.Party), member("number", build.Int64)),
+				build.Record("R", member("owner", build.Party), member("amount", build.Numeric(10))), build.Record("Go", member("owner", build.Party)),
+			},
+			Templates: []build.Template{{Name: "T", Key: &key, Choices: []build.Choice{{Name: "Go", Argument: build.Local("M:Go"), Result: result}}}},
+		}}}))
+	}
+	p := s.packages()
+	subjects, err := p.Subjects(ids)
+	require.NoError(t, err)
+	v, _ := viewOf(t, p, subjects[0], nil)
+	columns := func(v View) (list []string) {
+		for _, c := range v.Columns {
+			if _, event := c.base(v.Subject.Kind, ""); !event {
+				list = append(list, c.Name+" "+c.Type+" "+v.expression(c, "ledger"))
+			}
+		}
+		return list
+	}
+	require.Equal(t, []string{
+		"owner text (e.payload ->> 'owner')", "key_owner text (e.contract_key ->> 'owner')", `key_number bigint "ledger".as_bigint(e.contract_key ->> 'number')`,
+	}, columns(v))
+	require.Contains(t, strings.Join(v.SQL("ledger"), "\n"), `e.contract_key AS "contract_key"`)
+	require.Contains(t, strings.Join(v.SQL("ledger"), "\n"), `."key_number" IS 'key.number: Int64'`)
+	v, _ = viewOf(t, p, subjects[1], nil)
+	require.Equal(t, []string{
+		"owner text (e.choice_argument ->> 'owner')", "result text (e.exercise_result #>> '{}')", "result_owner text (e.exercise_result ->> 'owner')",
+		`result_amount numeric(38,10) "ledger".as_numeric(e.exercise_result ->> 'amount', 10)::numeric(38,10)`,
+	}, columns(v))
+	require.Contains(t, strings.Join(v.Shape.Notes, "\n"), "the result of version 2 breaks the rules of upgrades from 1: ")
+	_, err = v.Shape.Field(subjects[1], "result_owner")
+	require.ErrorContains(t, err, "there is no such field")
+
+	gone := build.Con(build.Ref{Package: build.ID([]byte("gone")), Name: "B:Pair"})
+	id := s.put(build.Package{Name: "q", Version: "1", Modules: []build.Module{{
+		Name: "M", Types: []build.DataType{build.Record("T", member("owner", build.Party))}, Templates: []build.Template{{Name: "T", Key: &gone}},
+	}}})
+	subjects, err = p.Subjects([]string{id})
+	require.NoError(t, err)
+	v, _ = viewOf(t, p, subjects[0], nil)
+	require.Equal(t, []string{"owner text (e.payload ->> 'owner')"}, columns(v), "what is known is there")
+	require.Contains(t, v.Shape.Notes[0], "the key of version 1 is left out: packages that its types are of are not there")
+	require.True(t, v.Shape.Keyed)
+}
+
 func TestLargeValuesHaveRoom(t *testing.T) {
 	t.Parallel()
 	var wide, fields []build.Field
@@ -150,15 +215,82 @@ func TestLargeValuesHaveRoom(t *testing.T) {
 	require.NotEmpty(t, fromValue(v))
 }
 
+// viewNames returns the names of the views of subjects, each given as package:Module:Entity or with a choice as package:Module:Entity:Choice.
+func viewNames(subjects ...string) map[string]string {
+	var list []*Subject
+	for _, text := range subjects {
+		words := append(strings.Split(text, ":"), "")
+		s := &Subject{Kind: Template, Package: words[0], Module: words[1], Entity: words[2], Choice: words[3]}
+		if s.Choice != "" {
+			s.Kind = Choice
+		}
+		list = append(list, s)
+	}
+	names := map[string]string{}
+	for s, name := range ViewNames(list) {
+		names[strings.TrimSuffix(s.Owner()+":"+s.Choice, ":")] = name
+	}
+	return names
+}
+
 func TestViewNames(t *testing.T) {
 	t.Parallel()
-	s := &Subject{Kind: Argument, Package: "splice-amulet", Module: "M", Entity: "AmuletRules.X", Choice: "AmuletRules_Transfer"}
-	free := func(string) bool { return false }
-	require.Equal(t, "splice_amulet_amulet_rules_x_amulet_rules_transfer", ViewName(s, free))
-	other := ViewName(s, func(name string) bool { return name == ViewName(s, free) })
-	require.Regexp(t, "^splice_amulet_amulet_rules_x_amulet_rules_transfer_[0-9a-f]{8}$", other)
-	s.Choice = strings.Repeat("Long", 50)
-	require.Len(t, ViewName(s, free), nameBytes)
+	long := strings.Repeat("Long", 50)
+	names := viewNames("splice-amulet:M:AmuletRules.X", "splice-amulet:M:AmuletRules.X:Transfer", "splice-amulet:M:AmuletRules:AmuletRules_Transfer",
+		"p:M:Account", "p:M:Account:AccountClose", "p:M:Account:Account", "p:M:Accounting:Account_", "p:M:"+long, "p:M:T:"+long,
+		"splice-api-token-transfer-instruction-v1:M:TransferInstruction:TransferInstruction_Accept")
+	for of, want := range map[string]string{
+		"splice-amulet:M:AmuletRules.X": "splice_amulet_amulet_rules_x", "splice-amulet:M:AmuletRules.X:Transfer": "splice_amulet_amulet_rules_x_transfer",
+		"splice-amulet:M:AmuletRules:AmuletRules_Transfer": "splice_amulet_amulet_rules_transfer", "p:M:Account": "p_account", "p:M:Account:AccountClose": "p_account_close",
+		"p:M:Account:Account": "p_account_account", "p:M:Accounting:Account_": "p_accounting_account_",
+		"splice-api-token-transfer-instruction-v1:M:TransferInstruction:TransferInstruction_Accept": "api_token_transfer_instruction_v1_transfer_instruction_accept",
+	} {
+		require.Equal(t, want, names[of], of)
+	}
+	for of, name := range names {
+		require.LessOrEqual(t, len(name), nameBytes, of)
+		require.NotEmpty(t, name)
+	}
+
+	s := &Subject{Kind: Template, Package: "p", Module: "M", Entity: "T"}
+	require.Equal(t, "p_t", s.FreeName("p_t", func(string) bool { return false }))
+	require.Regexp(t, "^p_t_[0-9a-f]{8}$", s.FreeName("p_t", func(name string) bool { return name == "p_t" }))
+}
+
+// Those that would have one name all have their module in it, and what does not help has a hash: whichever comes first.
+func TestViewNamesDoNotDependOnTheOrder(t *testing.T) {
+	t.Parallel()
+	subjects := []string{"p:A:T", "p:B:T", "p:B:T:Go", "p:C.D:T", "p:A:U", "a-b:M:V", "a_b:M:V", "p:M:Account:Account_Close", "p:M:AccountClose", "p:M:B_T"}
+	names := viewNames(subjects...)
+	require.Equal(t, "p_a_t", names["p:A:T"])
+	require.Equal(t, "p_c_d_t", names["p:C.D:T"])
+	require.Equal(t, "p_u", names["p:A:U"])
+	require.Equal(t, "p_t_go", names["p:B:T:Go"])
+	require.Equal(t, []string{"p_b_t", "p_m_b_t"}, []string{names["p:B:T"], names["p:M:B_T"]}, "a module can make a name another's, which then has one too")
+	require.Equal(t, "p_m_account_account_close", names["p:M:Account:Account_Close"])
+	require.Equal(t, "p_m_account_close", names["p:M:AccountClose"])
+	require.Regexp(t, "^a_b_m_v_[0-9a-f]{8}$", names["a-b:M:V"])
+	require.Regexp(t, "^a_b_m_v_[0-9a-f]{8}$", names["a_b:M:V"])
+	seen := map[string]bool{}
+	for _, name := range names {
+		require.False(t, seen[name], name)
+		seen[name] = true
+	}
+	for range 20 {
+		rand.Shuffle(len(subjects), func(i, j int) { subjects[i], subjects[j] = subjects[j], subjects[i] })
+		require.Equal(t, names, viewNames(subjects...))
+	}
+}
+
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"short": "short", "exactly_10": "exactly_10", "one_two_three": "two_three", "aone_twothree": "twothree", "a_onetwothr": "onetwothr", "abcdefghijklmnop": "ghijklmnop",
+		"abcdefghijklmno_p": "hijklmno_p", "ab_1_two_th": "_1_two_th", "ab_12_two_th": "_12_two_th", "ab_123456789": "_123456789", "ab_1234567890": "_234567890", "aaéééééé": "ééééé", "aaaéééééé_": "éééé_",
+	} {
+		require.Equal(t, want, cut(name, 10), name)
+		require.LessOrEqual(t, len(cut(name, 10)), 10)
+	}
 }
 
 func TestShapeOfWhatIsNotKnown(t *testing.T) {
@@ -168,7 +300,7 @@ func TestShapeOfWhatIsNotKnown(t *testing.T) {
 	p := s.packages()
 	subjects, err := p.Subjects([]string{id, build.ID([]byte("gone"))})
 	require.NoError(t, err)
-	require.Equal(t, []string{"interface p:M:I", "template p:M:T", "the arguments of choice Go of p:M:T"}, names(subjects))
+	require.Equal(t, []string{"interface p:M:I", "template p:M:T", "choice Go of p:M:T"}, names(subjects))
 	_, err = p.Shape(subjects[1])
 	require.ErrorContains(t, err, "the types of template p:M:T are not known: version 1.2.3 is left out: packages that its types are of are not there")
 }
@@ -188,16 +320,16 @@ func TestFind(t *testing.T) {
 	p := s.packages()
 	subjects, err := p.Subjects([]string{id, o})
 	require.NoError(t, err)
-	for _, name := range []string{"T", "M:T", "p:M:T", "#p:M:T", id + ":M:T"} {
+	for _, name := range []string{"T", "M:T", "p:M:T", "#p:M:T", id + ":M:T", "p:T", "#p:T", id + ":T"} {
 		found, err := Find(subjects, name)
 		require.NoError(t, err, name)
-		require.Equal(t, []string{"template p:M:T", "the arguments of choice Go of p:M:T"}, names(found))
+		require.Equal(t, []string{"template p:M:T", "choice Go of p:M:T"}, names(found))
 	}
 	for _, name := range []string{"", "t", "q:M:T", "p:M", "p:M:T:T", "'; --", "\x00", "T\x00", "\x1b[2J", "\u202eX", "T\n", "\xff", ":", "#", strings.Repeat("x", 10_000)} {
 		_, err := Find(subjects, name)
 		var wrong *NameError
 		require.ErrorAs(t, err, &wrong, name)
-		require.Equal(t, []string{"p:M:I", "p:M:T"}, wrong.Candidates, "there are so few that all are named")
+		require.ElementsMatch(t, []string{"p:M:I", "p:M:T"}, wrong.Candidates, "there are so few that all are named")
 		require.False(t, strings.ContainsFunc(wrong.Error(), func(r rune) bool { return !unicode.IsPrint(r) }))
 	}
 }
@@ -220,6 +352,32 @@ func TestFindNamesWhatIsAlike(t *testing.T) {
 		require.ErrorAs(t, err, &wrong, name)
 		require.Equal(t, want, wrong.Candidates, name)
 	}
+}
+
+// A package that the name begins with comes first, and then what its last word begins with.
+func TestFindBeginsWithWhatTheNameBeginsWith(t *testing.T) {
+	t.Parallel()
+	var subjects []*Subject
+	for _, owner := range []string{"a-wallet:W:AmuletTransfer", "splice-amulet:S:Amulet", "splice-amulet:S:LockedAmulet", "splice-wallet:W:Wallet", "splice-wallet:W:AmuletOffer"} {
+		words := strings.Split(owner, ":")
+		subjects = append(subjects, &Subject{Kind: Template, Package: words[0], Module: words[1], Entity: words[2]})
+	}
+	for i := range 10 {
+		subjects = append(subjects, &Subject{Kind: Template, Package: "q", Module: "M", Entity: fmt.Sprint("Other", i)})
+	}
+	for name, want := range map[string][]string{
+		"splice-wallet:Amulett": {"splice-wallet:W:AmuletOffer", "splice-wallet:W:Wallet", "a-wallet:W:AmuletTransfer", "splice-amulet:S:Amulet", "splice-amulet:S:LockedAmulet"},
+		"splice-amulet:Nothing": {"splice-amulet:S:Amulet", "splice-amulet:S:LockedAmulet"},
+		"splice-wallet":         {"splice-wallet:W:Wallet"},
+		"amuletT":               {"a-wallet:W:AmuletTransfer", "splice-amulet:S:Amulet", "splice-wallet:W:AmuletOffer", "splice-amulet:S:LockedAmulet"},
+	} {
+		_, err := Find(subjects, name)
+		var wrong *NameError
+		require.ErrorAs(t, err, &wrong, name)
+		require.Equal(t, want, wrong.Candidates[:min(len(want), len(wrong.Candidates))], name)
+	}
+	_, err := Find(append(subjects, &Subject{Kind: Template, Package: "splice-amulet", Module: "X", Entity: "Amulet"}), "splice-amulet:Amulet")
+	require.ErrorContains(t, err, "the name of several: splice-amulet:S:Amulet, splice-amulet:X:Amulet")
 }
 
 func TestVersionsAreComparedByNumber(t *testing.T) {

@@ -210,7 +210,7 @@ RETURN coalesce(
     split_part(interface_id, ':', 1));
 COMMENT ON FUNCTION pqs.__interface_package(text) IS 'Name of an interface''s package; its id where the name is not known.';
 
-CREATE OR REPLACE FUNCTION pqs.__package_name(package text) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER
+CREATE OR REPLACE FUNCTION pqs.__package_name(package text) RETURNS text LANGUAGE sql STABLE STRICT PARALLEL SAFE
 RETURN coalesce((SELECT nullif(p.package_name, '') FROM ledger.packages p WHERE p.package_id = package), package);
 COMMENT ON FUNCTION pqs.__package_name(text) IS 'Name of the package with this id; what is no id of a package that is known by name stays as it is.';
 

@@ -118,7 +118,7 @@ type TypedViews struct {
 	PackageName string `db:"package_name"`
 	ModuleName  string `db:"module_name"`
 	EntityName  string `db:"entity_name"`
-	// Of an argument; empty for the others.
+	// Name of a choice; empty for the others.
 	Choice string `db:"choice"`
 	// Name, path in the value and SQL type of each column.
 	Columns []byte `db:"columns"`

@@ -264,6 +264,7 @@ SELECT w.package_id::text FROM (
     SELECT t.package_id FROM templates t
     UNION SELECT t.representative_package_id FROM templates t
     UNION SELECT split_part(i.interface_id, ':', 1) FROM template_interfaces i
+    UNION SELECT v.package_id FROM vetted_packages v JOIN packages p ON p.package_id = v.package_id WHERE p.package_name <> ''
     UNION SELECT unnest(c.needs) FROM package_contents c
 ) w
 WHERE w.package_id ~ '^[0-9a-f]{64}$'
@@ -272,8 +273,8 @@ WHERE w.package_id ~ '^[0-9a-f]{64}$'
 ORDER BY w.package_id LIMIT $1
 `
 
-// Packages that are named, whose content is not here, and that are due: those of templates, interfaces, and what their types refer to. No wait is
-// longer than a day, unless the clock was set back since.
+// Packages that are named, whose content is not here, and that are due: those of templates, of interfaces, those that are vetted (before their
+// first event, if the participant has them), and what their types refer to. No wait is longer than a day, unless the clock was set back since.
 func (q *Queries) PackageWantedList(ctx context.Context, db DBTX, most int32) ([]string, error) {
 	rows, err := db.Query(ctx, packageWantedList, most)
 	if err != nil {
@@ -294,46 +295,22 @@ func (q *Queries) PackageWantedList(ctx context.Context, db DBTX, most int32) ([
 	return items, nil
 }
 
-const servedChoiceList = `-- name: ServedChoiceList :many
-SELECT DISTINCT e.choice::text AS choice FROM exercised e
-JOIN templates t ON t.template_ref = e.template_ref
-WHERE t.package_name = $1 AND t.module_name = $2 AND t.entity_name = $3 AND e.interface_id IS NULL AND e.choice <> 'Archive'
-ORDER BY 1
-`
-
-type ServedChoiceListParams struct {
-	PackageName string `db:"package_name"`
-	ModuleName  string `db:"module_name"`
-	EntityName  string `db:"entity_name"`
-}
-
-// The choices of a template itself that were exercised.
-func (q *Queries) ServedChoiceList(ctx context.Context, db DBTX, arg ServedChoiceListParams) ([]string, error) {
-	rows, err := db.Query(ctx, servedChoiceList, arg.PackageName, arg.ModuleName, arg.EntityName)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var choice string
-		if err := rows.Scan(&choice); err != nil {
-			return nil, err
-		}
-		items = append(items, choice)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const servedSubjectList = `-- name: ServedSubjectList :many
-SELECT 'template' AS kind, package_name, module_name, entity_name, array_agg(DISTINCT package_id)::text[] AS package_ids
+SELECT 'template' AS kind, package_name, module_name, entity_name, '' AS choice, array_agg(DISTINCT package_id)::text[] AS package_ids
 FROM templates GROUP BY package_name, module_name, entity_name
 UNION ALL
-SELECT 'interface', package_name::text, module_name, entity_name, array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
+SELECT 'interface', package_name::text, module_name, entity_name, '', array_agg(DISTINCT split_part(interface_id, ':', 1))::text[]
 FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name
+UNION ALL
+SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
+    CASE WHEN x.interface_id IS NULL THEN t.package_name ELSE coalesce(nullif(p.package_name, ''), split_part(x.interface_id, ':', 1)) END,
+    CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
+    CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
+    x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
+FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive') x
+LEFT JOIN templates t ON t.template_ref = x.template_ref
+LEFT JOIN ledger.packages p ON p.package_id = split_part(x.interface_id, ':', 1)
+GROUP BY 1, 2, 3, 4, 5
 `
 
 type ServedSubjectListRow struct {
@@ -341,10 +318,12 @@ type ServedSubjectListRow struct {
 	PackageName string   `db:"package_name"`
 	ModuleName  string   `db:"module_name"`
 	EntityName  string   `db:"entity_name"`
+	Choice      string   `db:"choice"`
 	PackageIds  []string `db:"package_ids"`
 }
 
-// What events name: templates, and interfaces that have views and of which it is known what their packages are named.
+// What events name: templates, interfaces that have views and of which it is known what their packages are named, and the choices of either
+// that were exercised. An interface's package has its id for a name where the name is not known.
 func (q *Queries) ServedSubjectList(ctx context.Context, db DBTX) ([]ServedSubjectListRow, error) {
 	rows, err := db.Query(ctx, servedSubjectList)
 	if err != nil {
@@ -359,6 +338,7 @@ func (q *Queries) ServedSubjectList(ctx context.Context, db DBTX) ([]ServedSubje
 			&i.PackageName,
 			&i.ModuleName,
 			&i.EntityName,
+			&i.Choice,
 			&i.PackageIds,
 		); err != nil {
 			return nil, err

@@ -137,7 +137,7 @@ var all = []Table{
 	{Name: "package_definitions", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name"), NoCopy: "compared with package_contents"},
 	{Name: "package_choices", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name", "choice"), NoCopy: "compared with package_contents"},
 	{Name: "package_fields", Family: State, Seen: Everyone, Key: key("package_id", "module_name", "entity_name", "part", "choice", "ordinal"), NoCopy: "compared with package_contents"},
-	{Name: "typed_views", Family: State, Key: key("view_schema", "view_name"), NoCopy: "the views themselves are in the catalog"},
+	{Name: "typed_views", Family: State, Seen: Everyone, Key: key("view_schema", "view_name"), NoCopy: "the views themselves are in the catalog"},
 	{Name: "vetting_states", Family: State, Seen: Everyone, Key: key("synchronizer_ref"), NoCopy: "as packages"},
 	{Name: "vetted_packages", Family: State, Seen: Everyone, Key: key("synchronizer_ref", "package_id"), NoCopy: "as packages"},
 	{Name: "vetting_changes", Family: State, Seen: Everyone, Key: key(seq, "synchronizer_ref", "package_id"), NoCopy: "what was seen between two readings: a help for people"},

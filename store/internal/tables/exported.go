@@ -61,7 +61,7 @@ func ExportedRecords() []Exported {
 // other relations.
 func ExportedView(name, view, kind string) Exported {
 	left := map[string][]string{
-		"template": key("active", "payload"), "interface": key("active", "view_value"), "argument": key("choice_argument", "exercise_result"),
+		"template": key("active", "contract_key", "payload"), "interface": key("active", "view_value"), "choice": key("choice_argument", "exercise_result"),
 	}
 	return Exported{Relation: name, Place: offset, Order: key(node), Query: "SELECT * FROM " + view, Computed: true, Left: left[kind]}
 }
