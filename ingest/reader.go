@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"ledgerindexer/ledger"
@@ -16,6 +17,8 @@ const (
 	fullPoll = 200
 	// While polls come back full, the ledger's end is asked for this often.
 	lookEvery = 5 * time.Second
+	// A poll that takes longer is looked at: the ledger's end is asked for beside it, this often. A poll on a quiet ledger takes tailIdle.
+	besideEvery = tailIdle + 5*time.Second
 	// If the server does not report its end, catching up uses open-ended reads too. Such a read returns when no update has come for this
 	// long, which delays the updates before, so it is short.
 	blindIdle = 200 * time.Millisecond
@@ -81,7 +84,13 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	began := r.idle.begin(ctx)
 	limit := max(1, r.limit)
 	gap := longestGap(limit)
-	page, full, err := r.Source.TailUpdates(ctx, r.at, limit, gap)
+	page, full, err := r.tailBeside(ctx, limit, gap)
+	if errors.Is(err, errOvertaken) {
+		r.tail = false
+		r.Logger.WarnContext(ctx, "waiting for updates brings nothing, although the ledger's end has moved; reading up to there",
+			"stream", "updates", "offset", int64(r.at), "end", int64(r.end), "waited", time.Since(began).String())
+		return fetched{page: ledger.Page{From: r.at, To: r.at}}, nil
+	}
 	if err != nil {
 		return fetched{}, err
 	}
@@ -109,8 +118,52 @@ func (r *reader) poll(ctx context.Context) (fetched, error) {
 	// Full polls may fall behind: look at the ledger's end now and then.
 	case full && !nothing && !r.blind && began.Sub(r.looked) >= lookEvery:
 		r.tail, r.looked = false, began
+	// The end was asked for beside the poll, and more was there.
+	case page.To < r.end && !r.blind:
+		r.tail, current = false, false
 	}
 	return fetched{page: page, answered: true, current: current}, nil
+}
+
+// errOvertaken ends a poll that has brought nothing, although the ledger's end has moved: for longer than a server holds a poll.
+var errOvertaken = errors.New("the ledger's end moved during a poll that brings nothing")
+
+// tailBeside polls. Beside a poll that takes longer than one on a quiet ledger it asks for the ledger's end, from which the lag counts, and
+// ends one that brings nothing of what is there. Nothing is lost by that: what follows is read by its offsets, which also reads what is too
+// large for a poll over a slow line.
+func (r *reader) tailBeside(ctx context.Context, limit int, gap time.Duration) (page ledger.Page, full bool, err error) {
+	if r.blind {
+		return r.Source.TailUpdates(ctx, r.at, limit, gap)
+	}
+	polling, end := context.WithCancelCause(ctx)
+	var beside sync.WaitGroup
+	beside.Go(func() {
+		for moved := false; ; {
+			if Sleep(polling, besideEvery); polling.Err() != nil {
+				return
+			}
+			if moved {
+				end(errOvertaken)
+				return
+			}
+			now, err := r.Source.LedgerEnd(polling)
+			if err != nil { // the poll itself will fail if the source does
+				r.Logger.DebugContext(polling, "the ledger's end can't be asked for beside a poll", "stream", "updates", "error", err)
+			}
+			if moved = err == nil && now > r.at; moved {
+				r.end = max(r.end, now)
+				r.learnEnd(r.end, r.meter)
+			}
+		}
+	})
+	page, full, err = r.Source.TailUpdates(polling, r.at, limit, gap)
+	overtaken := errors.Is(context.Cause(polling), errOvertaken)
+	end(nil)
+	beside.Wait()
+	if err != nil && overtaken && ctx.Err() == nil {
+		err = errOvertaken
+	}
+	return page, full, err
 }
 
 func (r *reader) askEnd(ctx context.Context) error {

@@ -229,11 +229,13 @@ func (m *Metrics) Shown(recordTime time.Time) {
 	m.lags[streamUpdates].newest = recordTime
 }
 
-// SourceLost notes that the source of a stream gives no usable answer, so its lag is not known.
+// SourceLost notes that the source of a stream gives no usable answer. So its lag is not known, unless something was missing: that still is,
+// until this process reads it.
 func (m *Metrics) SourceLost(stream string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lags[stream].known = false
+	of := m.lags[stream]
+	of.known = of.known && !of.caughtUp
 }
 
 // Wrote counts committed rows.
@@ -302,9 +304,9 @@ func (m *Metrics) TaskRetrying(task string) { m.taskRetries.WithLabelValues(task
 // Leading sets whether this process writes a stream.
 func (m *Metrics) Leading(stream string, leads bool) {
 	m.leading.WithLabelValues(stream).Set(oneIf(leads))
-	m.SourceLost(stream) // what an earlier leader knew is out of date
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.lags[stream].known = false // what an earlier leader knew is out of date
 	m.endKnown = m.endKnown && stream != streamUpdates
 	m.lags[stream].asked, m.lags[stream].leads = true, leads
 }

@@ -11,28 +11,66 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A slow server that keeps sending is waited for, however long the whole answer takes.
-func TestOnlySilenceTimesOut(t *testing.T) {
+// A slow server is waited for, however long the whole answer takes, as long as what it sends comes to an end within a day. One that sends
+// next to nothing is given up.
+func TestSlowAndStalledAnswers(t *testing.T) {
+	t.Parallel()
+	const silence = time.Minute
+	for name, c := range map[string]struct {
+		part  int // bytes that come at a time
+		every time.Duration
+		late  error // what is found; nil: nothing within an hour
+		after time.Duration
+	}{
+		"a slow line":            {leastProgress, silence - time.Second, nil, 0},
+		"a slow line, in pieces": {leastProgress / 32, silence/32 - time.Second/32, nil, 0},
+		"a byte now and then":    {1, silence - time.Second, ErrSlow, 2 * silence},
+		"a byte each second":     {1, time.Second, ErrSlow, 2 * silence},
+		"too little":             {leastProgress / 64, silence / 32, ErrSlow, 2 * silence},
+		"nothing":                {0, 2 * time.Hour, ErrSilent, silence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var late atomic.Pointer[error]
+				r := &timedReader{r: strings.NewReader(strings.Repeat("x", 100*leastProgress)), timeout: silence}
+				var took time.Duration
+				r.silence = time.AfterFunc(silence, func() {
+					took = time.Since(began)
+					late.Store(new(r.late()))
+				})
+				defer r.silence.Stop()
+				for time.Since(began) < time.Hour && late.Load() == nil {
+					time.Sleep(c.every)
+					synctest.Wait()
+					_, err := io.ReadFull(r, make([]byte, c.part))
+					require.NoError(t, err)
+				}
+				if c.late == nil {
+					require.Nil(t, late.Load())
+					return
+				}
+				require.ErrorIs(t, *late.Load(), c.late)
+				require.LessOrEqual(t, took, c.after)
+			})
+		})
+	}
+}
+
+// The end of an answer does not restart the timer.
+func TestTheEndOfAnAnswerIsNoProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const silence = time.Minute
 		var silent atomic.Bool
-		timer := time.AfterFunc(silence, func() { silent.Store(true) })
-		r := &timedReader{r: strings.NewReader("slow"), silence: timer, timeout: silence}
-		for range "slow" {
-			time.Sleep(silence - time.Second) // in the test's own time
-			n, err := r.Read(make([]byte, 1))
-			require.NoError(t, err)
-			require.Equal(t, 1, n)
-		}
-		time.Sleep(silence - time.Second)
-		synctest.Wait()
-		require.False(t, silent.Load())
+		r := &timedReader{r: strings.NewReader(""), timeout: time.Minute}
+		r.silence = time.AfterFunc(time.Minute, func() { silent.Store(true) })
+		time.Sleep(time.Minute - time.Second)
 		_, err := r.Read(make([]byte, 1))
 		require.Equal(t, io.EOF, err)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		require.True(t, silent.Load(), "the end of the answer does not restart the timer")
+		require.True(t, silent.Load())
 	})
 }
 

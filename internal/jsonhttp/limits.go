@@ -12,8 +12,11 @@ const (
 	// SilenceTimeout is the default of Request.SilenceTimeout. Servers give up after about 20 s and then say why, so it is
 	// longer than that.
 	SilenceTimeout = 40 * time.Second
+	// leastProgress is how many bytes have to come within Request.SilenceTimeout, unless they are the last: 400 bytes a second. What comes
+	// byte by byte is as good as nothing, and nobody would see that it is.
+	leastProgress = 16 << 10
 	// AnswerTimeout is the default of Request.AnswerTimeout. The largest page that is read takes this long at 230 kB/s;
-	// over slower connections smaller pages are requested. It also ends answers that come byte by byte.
+	// over slower connections smaller pages are requested.
 	AnswerTimeout = 10 * time.Minute
 	// SameBytes is how long every try must get the same bytes, which are not JSON, before retrying ends.
 	SameBytes = 10 * time.Minute

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,7 +29,7 @@ type Request struct {
 	Query     url.Values
 	Body      any   // marshalled to JSON; nil: none
 	MaxBytes  int64 // the largest answer that is read, in bytes of JSON
-	// SilenceTimeout is the longest time without a byte, before the answer or within it.
+	// SilenceTimeout is the longest time without a byte before the answer, and within it without so many bytes that an end is in sight.
 	SilenceTimeout time.Duration
 	// AnswerTimeout is the longest time from the request to the answer's last byte; 0: the constant of this name.
 	AnswerTimeout time.Duration
@@ -120,12 +121,13 @@ func (c *Client) send(ctx context.Context, r Request, token string) (Answer, err
 
 func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer, error) {
 	r.AnswerTimeout = cmp.Or(r.AnswerTimeout, AnswerTimeout)
-	inTime, stop := context.WithTimeoutCause(ctx, r.AnswerTimeout, ErrSlow)
+	inTime, stop := context.WithTimeoutCause(ctx, r.AnswerTimeout, fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.AnswerTimeout))
 	defer stop()
 	within, cancel := context.WithCancelCause(inTime)
 	defer cancel(nil)
-	silence := time.AfterFunc(r.SilenceTimeout, func() { cancel(ErrSilent) })
-	defer silence.Stop()
+	content := &timedReader{timeout: r.SilenceTimeout}
+	content.silence = time.AfterFunc(r.SilenceTimeout, func() { cancel(content.late()) })
+	defer content.silence.Stop()
 
 	a := Answer{Token: token, operation: r.Operation}
 	req, asked, err := c.newRequest(within, r, token)
@@ -138,7 +140,7 @@ func (c *Client) exchange(ctx context.Context, r Request, token string) (Answer,
 		return a, c.transportError(ctx, within, r, err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read from, so an error loses nothing
-	content := &timedReader{r: resp.Body, silence: silence, timeout: r.SilenceTimeout}
+	content.r = resp.Body
 	a.Status = resp.StatusCode
 	a.ContentType = resp.Header.Get("Content-Type")
 	wanted := contentOf(r)
@@ -311,10 +313,8 @@ func (c *Client) transportError(caller, within context.Context, r Request, err e
 		return caller.Err()
 	}
 	switch cause := context.Cause(within); {
-	case errors.Is(cause, ErrSilent):
-		return fmt.Errorf("%w for %v", ErrSilent, r.SilenceTimeout)
-	case errors.Is(cause, ErrSlow):
-		return fmt.Errorf("%w: it took more than %v for an answer", ErrSlow, r.AnswerTimeout)
+	case errors.Is(cause, ErrSilent), errors.Is(cause, ErrSlow):
+		return cause
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
@@ -329,19 +329,31 @@ func (c *Client) transportError(caller, within context.Context, r Request, err e
 	return err
 }
 
-// timedReader restarts the silence timer with each read that returns bytes.
+// timedReader restarts the silence timer with the first byte, and whenever leastProgress has come.
 type timedReader struct {
 	r       io.Reader
 	silence *time.Timer
 	timeout time.Duration
+	begun   bool
+	came    atomic.Int64 // bytes since the timer was restarted
 }
 
 func (t *timedReader) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
-	if n > 0 {
+	if came := t.came.Add(int64(n)); came >= leastProgress || n > 0 && !t.begun {
+		t.begun = true
+		t.came.Store(0)
 		t.silence.Reset(t.timeout)
 	}
 	return n, err
+}
+
+// late returns what the silence timer has found.
+func (t *timedReader) late() error {
+	if n := t.came.Load(); n > 0 {
+		return fmt.Errorf("%w: %d bytes within %v", ErrSlow, n, t.timeout)
+	}
+	return fmt.Errorf("%w for %v", ErrSilent, t.timeout)
 }
 
 // mediaType is what a request asks for.
