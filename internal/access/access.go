@@ -28,7 +28,7 @@ type Config struct {
 	// TokenFlag is the flag of TokenFile, for errors; empty: --<Flags>-token-file.
 	TokenFlag string `kong:"-"`
 
-	TokenFile string `placeholder:"FILE" help:"File that holds the bearer token. It is read for every request, so replace it in place."`
+	TokenFile string `placeholder:"FILE" help:"File that holds the bearer token, or the JSON that a token endpoint answered. It is read for every request, so replace it in place."`
 	OAuth     OAuth  `embed:"" prefix:"oauth-"`
 	// CAFile counts for the token endpoint in addition to the system's authorities.
 	CAFile string `name:"ca-file" placeholder:"FILE" help:"PEM file of the authorities that sign the server's certificate, instead of the system's. It is read again when it changes."`

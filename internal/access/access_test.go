@@ -108,8 +108,8 @@ func TestNewReadsTheFilesAndNamesThem(t *testing.T) {
 	}{
 		"empty token":           {"token", " \n", func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s is empty"},
 		"two tokens":            {"token", "hunter2\nhunter2", func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s must hold one token"},
-		"token with a NUL":      {"token", "hunter2\x00", func(p string) Config { return Config{TokenFile: p} }, "must hold one token"},
-		"token that is no text": {"token", "hunter2\xff", func(p string) Config { return Config{TokenFile: p} }, "must hold one token"},
+		"token with a NUL":      {"token", "hunter2\x00", func(p string) Config { return Config{TokenFile: p} }, "is no text in UTF-8"},
+		"token that is no text": {"token", "hunter2\xff", func(p string) Config { return Config{TokenFile: p} }, "is no text in UTF-8"},
 		"token without end":     {"token", strings.Repeat("hunter2", maxFile/7+1), func(p string) Config { return Config{TokenFile: p} }, "--ledger-token-file: %s is larger than"},
 		"empty secret": {"secret", "\n", func(p string) Config { return oauth(func(o *OAuth) { o.ClientSecretFile = p }) },
 			"--ledger-oauth-client-secret-file: %s is empty"},

@@ -44,12 +44,9 @@ func (a *Access) tokenOfFile() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token := strings.TrimSpace(text)
-	switch {
-	case token == "":
-		return "", fmt.Errorf("%s: %s is empty", flag, a.cfg.TokenFile)
-	case !sendable(token):
-		return "", fmt.Errorf("%s: %s must hold one token and nothing else", flag, a.cfg.TokenFile)
+	token, err := readToken(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s %w", flag, a.cfg.TokenFile, err)
 	}
 	a.secrets.addToken(token)
 	return token, nil

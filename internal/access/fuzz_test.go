@@ -45,7 +45,7 @@ func FuzzParseClaims(f *testing.F) {
 
 // FuzzTokenFile: what a file of a token holds is sent whole or not at all, and never printed.
 func FuzzTokenFile(f *testing.F) {
-	for _, text := range []string{"", "token\n", " a.b.c ", "two tokens", "to\x00ken", "tok\u00e9n", "\xef\xbb\xbftoken", "a\r\nb", "Bearer x"} {
+	for _, text := range []string{"", "token\n", " a.b.c ", "two tokens", "to\x00ken", "tok\u00e9n", "\xef\xbb\xbftoken", "a\r\nb", "Bearer x", `"x"`, `{"access_token":"x"}`, "\xff\xfex\x00"} {
 		f.Add([]byte(text))
 	}
 	path := filepath.Join(f.TempDir(), "token")
@@ -53,7 +53,14 @@ func FuzzTokenFile(f *testing.F) {
 		require.NoError(t, os.WriteFile(path, text, 0o600))
 		a := &Access{cfg: Config{Flags: "ledger", TokenFile: path}}
 		token, err := a.tokenOfFile()
-		requireSecret(t, text, path, token, err)
+		if plain := strings.TrimSpace(string(text)); err != nil || plain == "" || strings.ContainsAny(plain, "\"'{: \r\n\ufeff") {
+			require.Equal(t, err == nil, sendable(token)) // it was written in another way than alone
+			if err != nil {
+				requireSecret(t, text, path, token, err)
+			}
+		} else {
+			requireSecret(t, text, path, token, err)
+		}
 		if err == nil {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server", nil)
 			require.NoError(t, err)
