@@ -1,6 +1,10 @@
 package sandbox
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // names is what a request's filters are resolved against.
 type names struct {
@@ -40,6 +44,9 @@ func (n *names) compileUpdates(f *updateFormat) (*updateFilter, *cantonError) {
 func (n *names) compile(f *eventFormat) (*eventFilter, *cantonError) {
 	if len(f.ByParty) == 0 && f.Any == nil {
 		return nil, invalidArgument("filtersByParty and filtersForAnyParty cannot be empty simultaneously")
+	}
+	if refused := checkParties(slices.Sorted(maps.Keys(f.ByParty))); refused != nil && !n.recorded {
+		return nil, refused
 	}
 	out := &eventFilter{parties: map[uint16]*grants{}}
 	if f.Any != nil {
@@ -150,5 +157,5 @@ func unknownName(known, found, byName bool, what, pkg, module, entity string) *c
 		return refuse(11, "PACKAGE_NAMES_NOT_FOUND", "The following package names do not match upgradable packages uploaded on this participant: [%s].", pkg[1:])
 	}
 	return refuse(11, "NO_"+what+"_FOR_PACKAGE_NAME_AND_QUALIFIED_NAME",
-		"The following package-name/qualified-name pairs do not reference any uploaded package: [(%s,%s:%s)].", pkg[1:], module, entity)
+		"The following package-name/template qualified-name pairs do not reference any template-id uploaded on this participant: [(%s,%s:%s)].", pkg[1:], module, entity)
 }

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -43,12 +45,12 @@ var categories = map[int]struct {
 	9:  {grpc: 9, status: http.StatusBadRequest},
 	10: {grpc: 6, status: http.StatusConflict},
 	11: {grpc: 5, status: http.StatusNotFound},
-	12: {grpc: 11, status: http.StatusBadRequest},
+	12: {grpc: 11, status: http.StatusBadRequest, retry: true},
 	14: {grpc: 12, status: http.StatusNotImplemented},
 }
 
 // CantonErrorBody returns the HTTP status and the JSON of an error as the participant
-// answers it, for a Fault. The category decides what else is in it: 1, 2 and 3 come with
+// answers it, for a Fault. The category decides what else is in it: 1, 2, 3 and 12 come with
 // retry advice; 4, 6 and 7 are redacted, so that code and cause do not show. The context
 // is added to what the category puts there. It panics on a category that is never served.
 func CantonErrorBody(category int, code, cause string, context map[string]string) (status int, body string) {
@@ -69,18 +71,43 @@ func refuse(category int, code, format string, args ...any) *cantonError {
 			status: to.status,
 		}
 	}
-	definite := false
+	cause := fmt.Sprintf(format, args...)
+	trace := traceOf(code, cause)
 	e := &cantonError{
-		Code: code, Cause: fmt.Sprintf(format, args...),
-		Context:   map[string]string{"category": strconv.Itoa(category), "definite_answer": "false", "participant": "sandbox"},
-		Resources: [][2]string{}, ErrorCategory: category, GrpcCodeValue: &to.grpc, DefiniteAnswer: &definite,
+		Code: code, Cause: cause, TraceID: &trace,
+		Context: map[string]string{
+			"category": strconv.Itoa(category), "definite_answer": "false", "participant": "sandbox", "tid": trace,
+		},
+		Resources: [][2]string{}, ErrorCategory: category, GrpcCodeValue: &to.grpc,
 		status: to.status,
 	}
-	if to.retry {
-		after := "1 second"
+	e.advise(to.retry)
+	return e
+}
+
+// traceOf is the trace id of an error: the same for the same error, so that nothing depends on what was asked before.
+func traceOf(code, cause string) string {
+	sum := sha256.Sum256([]byte(code + cause))
+	return hex.EncodeToString(sum[:16])
+}
+
+// refuseEarly is refuse for what the participant's JSON layer refuses, and not its ledger.
+func refuseEarly(category int, code, format string, args ...any) *cantonError {
+	to, cause, definite := categories[category], fmt.Sprintf(format, args...), false
+	trace := traceOf(code, cause)
+	e := &cantonError{
+		Code: code, Cause: cause, CorrelationID: &trace, TraceID: &trace, Context: map[string]string{}, Resources: [][2]string{},
+		ErrorCategory: category, GrpcCodeValue: &to.grpc, DefiniteAnswer: &definite, status: to.status,
+	}
+	e.advise(to.retry)
+	return e
+}
+
+// advise says after how long a request may be tried again.
+func (e *cantonError) advise(retry bool) {
+	if after := "1 second"; retry {
 		e.RetryInfo = &after
 	}
-	return e
 }
 
 func (e *cantonError) with(key, value string) *cantonError {
@@ -89,7 +116,7 @@ func (e *cantonError) with(key, value string) *cantonError {
 }
 
 func (e *cantonError) about(kind, name string) *cantonError {
-	e.Resources = append(e.Resources, [2]string{kind, name})
+	e.Resources = append(e.Resources, [2]string{"ErrorResource(" + kind + ")", name})
 	return e
 }
 
@@ -102,7 +129,14 @@ func missingField(name string) *cantonError {
 }
 
 func invalidField(name, format string, args ...any) *cantonError {
-	return refuse(8, "INVALID_FIELD", "The submitted command has a field with invalid value: Invalid field %s: %s", name, fmt.Sprintf(format, args...)).with("field_name", name)
+	return refuse(8, "INVALID_FIELD", "The submitted command has a field with invalid value: Invalid field %s: %s", name, fmt.Sprintf(format, args...))
+}
+
+func negativeOffset(field string, offset int64) *cantonError {
+	e := refuse(8, "NEGATIVE_OFFSET",
+		"Offset %d in %s is a negative integer: the offset in %s field has to be a non-negative integer (>=0)", offset, field, field)
+	delete(e.Context, "definite_answer")
+	return e
 }
 
 func prunedError(earliest int64, format string, args ...any) *cantonError {
@@ -112,7 +146,7 @@ func prunedError(earliest int64, format string, args ...any) *cantonError {
 // listOverflow returns the answer to a list of more elements than the server allows: it
 // has the category of contention, but an HTTP status of its own.
 func listOverflow(limit int) *cantonError {
-	e := refuse(2, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED",
+	e := refuseEarly(2, "JSON_API_MAXIMUM_LIST_ELEMENTS_NUMBER_REACHED",
 		"The number of matching elements (%d) is greater than the node limit (%d).", limit+1, limit)
 	e.status = http.StatusRequestEntityTooLarge
 	return e
@@ -120,6 +154,11 @@ func listOverflow(limit int) *cantonError {
 
 func unauthenticated() *cantonError {
 	return refuse(6, "UNAUTHENTICATED", "The command is missing a (valid) JWT token")
+}
+
+// goingDown is what a server answers while it goes down.
+func goingDown() *cantonError {
+	return refuseEarly(4, "LEDGER_API_INTERNAL_ERROR", "The server is shutting down")
 }
 
 func permissionDenied() *cantonError {

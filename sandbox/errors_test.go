@@ -15,7 +15,7 @@ func TestErrorsByCategory(t *testing.T) {
 	}{
 		1: {503, 14, false, true}, 2: {409, 10, false, true}, 3: {504, 4, false, true}, 4: {500, 13, true, false},
 		5: {400, 3, false, false}, 6: {401, 16, true, false}, 7: {403, 7, true, false}, 8: {400, 3, false, false},
-		9: {400, 9, false, false}, 10: {409, 6, false, false}, 11: {404, 5, false, false}, 12: {400, 11, false, false},
+		9: {400, 9, false, false}, 10: {409, 6, false, false}, 11: {404, 5, false, false}, 12: {400, 11, false, true},
 		14: {501, 12, false, false},
 	} {
 		status, body := CantonErrorBody(category, "SOME_CODE", "100% \"wrong\"", map[string]string{"why": "because"})

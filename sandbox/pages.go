@@ -12,7 +12,7 @@ func pageSize(d *decoder, body object, usual, most int) (int, *cantonError) {
 	case isNull(body["maxPageSize"]) || size == 0:
 		return usual, nil
 	case size < 0 || size > most:
-		return 0, invalidArgument("max_page_size %d must be between 1 and %d", size, most)
+		return 0, invalidArgument("Requested page size must not exceed %d, but got %d", most, size)
 	}
 	return size, nil
 }

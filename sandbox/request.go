@@ -166,6 +166,8 @@ func (d *decoder) updateFormat(raw json.RawMessage) *updateFormat {
 	return f
 }
 
+const eitherForm = "Please use either backwards compatible arguments (filter and verbose) or "
+
 // eventFormatOf applies the rules for the deprecated filter and verbose.
 func (d *decoder) eventFormatOf(o object) (*eventFormat, *cantonError) {
 	format := d.eventFormat(o["eventFormat"], "eventFormat")
@@ -175,14 +177,14 @@ func (d *decoder) eventFormatOf(o object) (*eventFormat, *cantonError) {
 	case d.err != nil:
 		return nil, nil
 	case format != nil && (filter != nil || verbose):
-		return nil, invalidArgument("Both event_format and filter/verbose are set. Use event_format only.")
+		return nil, invalidArgument("Both event_format and filter/verbose are set. " + eitherForm + "event_format, but not both.")
 	case format != nil:
 		return format, nil
 	case filter != nil:
 		filter.Verbose = verbose
 		return filter, nil
 	}
-	return nil, invalidArgument("Either filter/verbose or event_format is required")
+	return nil, invalidArgument("Either filter/verbose or event_format is required. " + eitherForm + "event_format.")
 }
 
 // updateFormatOf applies them to updates. With the deprecated filter come the topology events of the parties that it
@@ -195,7 +197,7 @@ func (d *decoder) updateFormatOf(o object) (*updateFormat, *cantonError) {
 	case d.err != nil:
 		return nil, nil
 	case format != nil && (filter != nil || verbose):
-		return nil, invalidArgument("Both update_format and filter/verbose are set. Use update_format only.")
+		return nil, invalidArgument("Both update_format and filter/verbose are set. " + eitherForm + "update_format, but not both.")
 	case format != nil:
 		return format, nil
 	case filter != nil:
@@ -205,5 +207,5 @@ func (d *decoder) updateFormatOf(o object) (*updateFormat, *cantonError) {
 			Topology: true, TopologyParties: slices.Collect(maps.Keys(filter.ByParty)),
 		}, nil
 	}
-	return nil, invalidArgument("Either filter/verbose or update_format is required")
+	return nil, invalidArgument("Either filter/verbose or update_format is required. " + eitherForm + "update_format.")
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +65,9 @@ type ServerOptions struct {
 	// IdleCut, if positive, cuts a bounded read with stream_idle_timeout_ms after that
 	// many elements, as a participant with a slow database does.
 	IdleCut int
+	// Down, if not nil, is closed when the server goes down: what it is asked from then on, and open-ended reads, fail with
+	// 500 LEDGER_API_INTERNAL_ERROR.
+	Down <-chan struct{}
 	// Fault may disturb the answer to a request; nil answers normally.
 	Fault func(*http.Request) *Fault
 	// Rewrite may replace the JSON of an element of a list or page, or the answer of a
@@ -154,9 +158,7 @@ func (s *Server) routes() {
 	s.paths["GET /v2/authenticated-user"] = s.authenticatedUser
 	s.paths["GET /v2/packages"] = s.listPackages
 	s.paths["GET /livez"] = func(http.ResponseWriter, *http.Request) {}
-	s.paths["GET /readyz"] = func(w http.ResponseWriter, _ *http.Request) {
-		writeText(w, http.StatusOK, "[+] ledger ok (SERVING)\nreadyz check passed\n")
-	}
+	s.paths["GET /readyz"] = ready
 	if s.opts.Version != "3.6" {
 		s.paths["POST /v2/updates/trees"] = s.trees
 	}
@@ -189,6 +191,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-s.opts.Down:
+		writeError(w, goingDown())
+		return
+	default:
+	}
 	handler, ok := s.paths[r.Method+" "+r.URL.Path]
 	if _, isRights := userOfRights(r); isRights && !s.opts.StrictInterface {
 		handler, ok = s.userRights, true
@@ -224,6 +232,16 @@ func (s *Server) unrouted(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	notFound(w, r)
+}
+
+// ready answers in text, and not a client that accepts only something else.
+func ready(w http.ResponseWriter, r *http.Request) {
+	accept := r.Header.Get("Accept")
+	if accept != "" && !strings.Contains(accept, "text/") && !strings.Contains(accept, "*/*") {
+		w.WriteHeader(http.StatusNotAcceptable)
+		return
+	}
+	writeText(w, http.StatusOK, "[+] ledger ok (SERVING)\nreadyz check passed\n")
 }
 
 func isProbe(path string) bool { return path == "/livez" || path == "/readyz" }

@@ -106,6 +106,39 @@ func TestBearerToken(t *testing.T) {
 	require.Equal(t, 200, resp.StatusCode)
 }
 
+// While a server goes down, its JSON layer answers that something unexpected has happened to it.
+func TestServerGoesDown(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 5)
+	down := make(chan struct{})
+	c := serve(t, l, ServerOptions{Down: down, IdleTimeout: time.Hour, NoCheckpoints: true})
+	waiting := make(chan answer, 1)
+	go func() {
+		waiting <- c.post("/v2/updates", `{"beginExclusive":%d,"updateFormat":%s}`, l.End(), allUpdates)
+	}()
+	require.Equal(t, 200, c.do(http.MethodGet, "/v2/state/ledger-end", "").status)
+	close(down)
+	for _, a := range []answer{<-waiting, c.do(http.MethodGet, "/v2/state/ledger-end", "")} {
+		require.Empty(t, a.refused(500, "LEDGER_API_INTERNAL_ERROR"))
+		require.Contains(t, string(a.body), `"errorCategory":4,"grpcCodeValue":13,"retryInfo":null`)
+	}
+}
+
+// A server that is ready says so in text, and only to a client that takes it.
+func TestReadyIsText(t *testing.T) {
+	t.Parallel()
+	c := serve(t, grown(t, Options{}, 1), ServerOptions{})
+	for accept, want := range map[string]int{"": 200, "text/plain": 200, "*/*": 200, "application/json": 406} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/readyz", nil)
+		require.NoError(t, err)
+		r.Header.Set("Accept", accept)
+		resp, err := c.get.Do(r)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, want, resp.StatusCode, accept)
+	}
+}
+
 func TestBodiesThatAreNotUnderstood(t *testing.T) {
 	t.Parallel()
 	c := serve(t, grown(t, Options{}, 5), ServerOptions{MaxBody: 1000})

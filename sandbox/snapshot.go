@@ -19,16 +19,16 @@ func (s *Server) prepare(q *snapshotRequest, h reading, token []byte, field, cod
 	n := s.names()
 	filter, refused := n.compile(q.format)
 	if refused != nil {
-		return refused
+		return q.said(refused)
 	}
 	q.filter = filter
 	q.sum = checksum(field, s.opts.Version, n.participant, q.at, q.format)
 	end, pruned := h.end(), h.prunedTo()
 	switch {
 	case q.at < 0:
-		return refuse(8, "NEGATIVE_OFFSET", "Offset %d in active_at_offset is a negative integer", q.at)
+		return negativeOffset("active_at_offset", q.at)
 	case q.at > end:
-		return refuse(12, "OFFSET_AFTER_LEDGER_END", "active_at_offset (%d) is after ledger end (%d)", q.at, end)
+		return q.said(refuse(12, "OFFSET_AFTER_LEDGER_END", "active_at_offset offset (%d) is after ledger end (%d)", q.at, end))
 	case q.at < pruned:
 		return prunedError(pruned, "Active contracts request at offset %d precedes pruned offset %d", q.at, pruned)
 	case len(token) > 0:
@@ -38,6 +38,14 @@ func (s *Server) prepare(q *snapshotRequest, h reading, token []byte, field, cod
 		return prunedError(pruned, "Active contracts request at offset %d, which is not the ledger end, has reassignments in flight", q.at)
 	}
 	return nil
+}
+
+// said adds the filters to what the ledger refuses. What is no request to it, such as a name that can't be one, is refused before.
+func (q *snapshotRequest) said(e *cantonError) *cantonError {
+	if e.ErrorCategory == 8 {
+		return e
+	}
+	return e.with("filters", mustJSON(q.format))
 }
 
 // appendEntry appends the element of a snapshot response.

@@ -175,7 +175,7 @@ func isHex(s string) bool { return strings.Trim(s, hexDigits) == "" }
 func checkParties(parties []string) *cantonError {
 	for _, p := range parties {
 		if !consistsOf(p, ":-_ ", 255) {
-			return invalidArgument("%q is not a party", p)
+			return invalidArgument("%q is not a Daml-LF Party", p)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func (b *bounds) check(h reading) *cantonError {
 	case b.descending && b.open:
 		return refuse(8, "DESCENDING_ORDER_MISSING_END", "Descending order needs end_inclusive.")
 	case b.begin < 0:
-		return refuse(8, "NEGATIVE_OFFSET", "Offset %d in begin_exclusive is a negative integer", b.begin)
+		return negativeOffset("begin_exclusive", b.begin)
 	case !b.open && b.end <= 0:
 		return refuse(8, "NON_POSITIVE_OFFSET", "Offset %d in end_inclusive is not a positive integer", b.end)
 	case b.begin > end:
@@ -157,6 +157,8 @@ func (s *Server) follow(l *list, r *http.Request, h reading, begin int64, f *upd
 			gap.Reset(idle)
 		case <-gap.C:
 			return true, nil
+		case <-s.opts.Down:
+			return false, goingDown()
 		case <-changed:
 		case <-r.Context().Done():
 			return false, nil

@@ -47,7 +47,7 @@ func TestUsersTellTheirRights(t *testing.T) {
 			poor.do(http.MethodGet, path("unknown"), "").redacted(403, 7, `{}`)
 			unknown := own.do(http.MethodGet, path("unknown"), "")
 			unknown.refused(404, "USER_NOT_FOUND")
-			require.Contains(t, string(unknown.body), `["USER","unknown"]`)
+			require.Contains(t, string(unknown.body), `["ErrorResource(USER)","unknown"]`)
 			for _, id := range []string{"with space", "a/b", "\x00", "\"", "é", strings.Repeat("x", 129)} {
 				own.do(http.MethodGet, path(id), "").refused(400, "INVALID_ARGUMENT")
 			}

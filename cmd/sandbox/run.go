@@ -78,6 +78,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	opts.Down = ctx.Done()
 	if opts.Authority, err = f.Secure.authority(history.ParticipantID()); err != nil {
 		return err
 	}

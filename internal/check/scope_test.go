@@ -124,12 +124,12 @@ func TestUnknownTemplates(t *testing.T) {
 func TestHosting(t *testing.T) {
 	t.Parallel()
 	inner := sandbox.NewServer(grown(20), sandbox.ServerOptions{})
-	url := serve(t, parties(inner, map[string]bool{"alice": true, "a/b?c": true, "bob": false})).URL
+	url := serve(t, parties(inner, map[string]bool{"alice": true, "a b::c": true, "bob": false})).URL
 	for name, c := range map[string]struct {
 		parties []string
 		want    []string
 	}{
-		"hosted":         {[]string{"alice", "a/b?c", "alice"}, []string{"ok scope/parties"}},
+		"hosted":         {[]string{"alice", "a b::c", "alice"}, []string{"ok scope/parties"}},
 		"not hosted":     {[]string{"alice", "bob"}, []string{"warning scope/parties"}},
 		"unknown":        {[]string{"zoe"}, []string{"warning scope/parties"}},
 		"of either sort": {[]string{"bob", "zoe"}, []string{"warning scope/parties", "warning scope/parties"}},
