@@ -227,7 +227,10 @@ func TestARefusedTokenIsDescribed(t *testing.T) {
 	const later = 4102444800 // 2100
 	for claims, want := range map[string]string{
 		`{"sub":"alice","exp":1700000000}`:                               ", which expired at 2023-11-14T22:13:20Z; another one is used with the next try",
-		fmt.Sprintf(`{"sub":"al\nice","aud":["x","y"],"exp":%d}`, later): `, which is for user "al ice" and audience "x y" and valid until 2100-01-01T00:00:00Z;`,
+		fmt.Sprintf(`{"sub":"al\nice","aud":["x","y"],"exp":%d}`, later): `, which is for user "al ice" and audience "x y" and valid until 2100-01-01T00:00:00Z, so lives for `,
+		fmt.Sprintf(`{"sub":"alice","aud":"x","iat":%d,"exp":%d}`, later-301, later): `valid until 2100-01-01T00:00:00Z, so lives for 5m1s: ` +
+			`a participant accepts at most 5m0s unless its max-token-lifetime says otherwise; another one is used`,
+		fmt.Sprintf(`{"sub":"alice","aud":"x","iat":%d,"exp":%d}`, later-300, later): `valid until 2100-01-01T00:00:00Z;`,
 		`{}`: `, which is for user "" and audience "";`,
 	} {
 		f := newFake(t, map[string]http.HandlerFunc{pathLedgerEnd: answerOf(6, "", "")})
@@ -235,7 +238,8 @@ func TestARefusedTokenIsDescribed(t *testing.T) {
 		c := newClient(t, f, with35, anyParty, withTokenFile(file))
 		_, err := c.LedgerEnd(t.Context())
 		_ = retryable(t, err)
-		require.ErrorContains(t, err, "refused the token of the file "+file+want)
+		require.ErrorContains(t, err, "refused the token of the file "+file)
+		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), strings.Split(jwtOf(claims), ".")[1])
 	}
 }

@@ -23,12 +23,26 @@ func (c *Client) do(ctx context.Context, r jsonhttp.Request) (jsonhttp.Answer, e
 	}
 	e := newError(r.Operation, a, err, c.redact)
 	if e.unauthenticated() {
-		e.token = access.DescribeToken(a.Token, time.Now())
+		e.token = describeToken(a.Token, time.Now())
 	}
 	if e.Status == 0 || e.Status >= http.StatusInternalServerError || errors.Is(err, jsonhttp.ErrNotJSON) {
 		c.connectionChanged() // another server may answer next
 	}
 	return jsonhttp.Answer{}, e
+}
+
+// LongestToken is the longest lifetime of a token that participants accept, unless max-token-lifetime of their ledger-api says another.
+const LongestToken = 5 * time.Minute
+
+// describeToken is [access.DescribeToken], with the lifetime where that may be why the token was refused.
+func describeToken(token string, now time.Time) string {
+	text := access.DescribeToken(token, now)
+	claims, _ := access.ParseClaims(token)
+	if lives := claims.Lifetime(now); lives > LongestToken && now.Before(claims.Expires) {
+		text += fmt.Sprintf(", so lives for %v: a participant accepts at most %v unless its max-token-lifetime says otherwise",
+			lives.Round(time.Second), LongestToken)
+	}
+	return text
 }
 
 // decodeError classifies the error of decoding an answer. If the answer is cut off or not JSON, something between here and

@@ -14,11 +14,23 @@ type Claims struct {
 	Audience []string // aud
 	Issuer   string   // iss
 	Scope    string   // scope: names with spaces between them
+	Issued   time.Time
 	Expires  time.Time
 }
 
+// Lifetime returns how long a token lives from when it was issued, or from now where it does not say when that was; 0: it has no expiry.
+func (c Claims) Lifetime(now time.Time) time.Duration {
+	switch {
+	case c.Expires.IsZero():
+		return 0
+	case !c.Issued.IsZero():
+		now = c.Issued
+	}
+	return c.Expires.Sub(now)
+}
+
 // ParseClaims reads the claims of a JSON web token (RFC 7519). It verifies nothing: use them for explanations, never to
-// decide on rights. Claims of an unexpected type are ignored. Expires is zero if the token has no expiry. ok is false if
+// decide on rights. Claims of an unexpected type are ignored. Issued and Expires are zero if the token does not say them. ok is false if
 // the token is no JSON web token: tokens may be opaque.
 func ParseClaims(token string) (claims Claims, ok bool) {
 	parts := strings.Split(token, ".")
@@ -39,11 +51,17 @@ func ParseClaims(token string) (claims Claims, ok bool) {
 			claims.Audience = []string{one}
 		}
 	}
-	const lastSecond = 253402300799 // of the year 9999, the last with a date in RFC 3339
-	if seconds := claim[float64](object, "exp"); seconds >= 1 && seconds <= lastSecond {
-		claims.Expires = time.Unix(int64(seconds), 0)
-	}
+	claims.Issued, claims.Expires = timeOf(object, "iat"), timeOf(object, "exp")
 	return claims, true
+}
+
+// timeOf returns a member that is a time, or the zero value if it is missing or not a time with a date in RFC 3339.
+func timeOf(object map[string]json.RawMessage, name string) time.Time {
+	const lastSecond = 253402300799 // of the year 9999
+	if seconds := claim[float64](object, name); seconds >= 1 && seconds <= lastSecond {
+		return time.Unix(int64(seconds), 0)
+	}
+	return time.Time{}
 }
 
 // claim returns a member, or the zero value if it is missing or of another type.

@@ -21,6 +21,7 @@ func TestParseClaims(t *testing.T) {
 		`{"exp":1.7e9}`:                                       {Expires: at},
 		`{"sub":7,"aud":{},"iss":[],"scope":["x"],"exp":"1"}`: {},
 		`{"sub":"alice","exp":1e300}`:                         {Subject: "alice"},
+		`{"iat":1700000000}`:                                  {Issued: at},
 		`{"exp":1e999}`:                                       {},
 		`{"exp":-1}`:                                          {},
 		`{"exp":0}`:                                           {},
@@ -31,6 +32,15 @@ func TestParseClaims(t *testing.T) {
 		got, ok := ParseClaims(jwt(claims))
 		require.True(t, ok, claims)
 		require.Equal(t, want, got, claims)
+	}
+	now := at.Add(time.Hour)
+	for claims, want := range map[*Claims]time.Duration{
+		{}:                              0,
+		{Issued: at}:                    0,
+		{Expires: now.Add(time.Minute)}: time.Minute,
+		{Issued: at, Expires: now.Add(time.Hour)}: 2 * time.Hour,
+	} {
+		require.Equal(t, want, claims.Lifetime(now))
 	}
 	padded := base64.URLEncoding.EncodeToString([]byte(`{"sub":"alice"}`))
 	got, ok := ParseClaims("x." + padded + ".y")

@@ -265,9 +265,15 @@ func (c *checker) reportUnauthenticated(s section, state tokenState) {
 		s.problem("accepted", "the server refuses the token (401), which is no JSON web token as participants want it",
 			c.opaqueAdvice())
 	default:
-		s.problem("accepted", fmt.Sprintf("the server refuses the token (401); its audience is %q", head(some(state.claims.Audience), 200)),
-			"see that the participant's auth-services know who signed it, and that its audience is the one that they want: "+
-				participantAudience+"PARTICIPANT-ID unless a target-audience is configured there")
+		what := fmt.Sprintf("the server refuses the token (401); its audience is %q", head(some(state.claims.Audience), 200))
+		do := "see that the participant's auth-services know who signed it, and that its audience is the one that they want: " +
+			participantAudience + "PARTICIPANT-ID unless a target-audience is configured there"
+		if lives := state.claims.Lifetime(time.Now()); lives > participant.LongestToken {
+			what += ", and it lives for " + span(lives)
+			do += fmt.Sprintf("; or have tokens issued for %s at most, or max-token-lifetime of the participant's ledger-api raised: "+
+				"it accepts no longer ones", span(participant.LongestToken))
+		}
+		s.problem("accepted", what, do)
 	}
 }
 

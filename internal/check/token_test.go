@@ -78,6 +78,20 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// The lifetime is named where it may be what the server refuses.
+func TestARefusedTokenThatLivesLong(t *testing.T) {
+	t.Parallel()
+	_, url, _ := guarded(t, sandbox.ServerOptions{})
+	stranger := sandbox.NewAuthority(sandbox.AuthorityOptions{ParticipantID: grown(1).ParticipantID()})
+	for lifetime, named := range map[time.Duration]bool{time.Hour: true, 4 * time.Minute: false} {
+		report := look(t, Config{LedgerURL: url, LedgerAccess: tokenFile(t, stranger.TokenFor("indexer", lifetime))})
+		f := find(t, report, GroupToken, "accepted")
+		require.Equal(t, Problem, f.Level)
+		require.Equal(t, named, strings.Contains(f.Text, "it lives for "), f.Text)
+		require.Equal(t, named, strings.Contains(f.Do, "tokens issued for 5 minutes at most, or max-token-lifetime"), f.Do)
+	}
+}
+
 // A token that is well signed, for another participant: the server refuses it with 403, and does not say who it is.
 func TestTokenOfAnotherParticipant(t *testing.T) {
 	t.Parallel()
