@@ -49,6 +49,10 @@ func recordedServer(t *testing.T) *fake {
 			_, _ = io.WriteString(w, e.Answer)
 			return
 		}
+		if r.Method == http.MethodGet && len(body) > 0 { // snapshots were recorded by lists, as behind a proxy that drops such a body
+			plain(http.StatusBadRequest, "Invalid value for: body (exhausted input)")(w, r)
+			return
+		}
 		t.Errorf("%s %s was not recorded with the body %s", r.Method, r.URL.RequestURI(), body)
 	}))
 	t.Cleanup(server.Close)
