@@ -42,10 +42,10 @@ func (l *BackfillWriter) Prune(ctx context.Context, floor ledger.Offset) error {
 	return l.prune(ctx, floor, nil)
 }
 
-// PruneExported is Prune after the rows up to the offset were compared with files, which end at another offset, compared. change is the number of the newest change
-// (ledger.rewrites) at that time. If something that the files have has changed since, the files may be gone: nothing is pruned, and the error is a *ledger.Problem.
-func (l *BackfillWriter) PruneExported(ctx context.Context, floor, compared ledger.Offset, change int64) error {
-	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error { return l.refuseRewritten(ctx, tx, compared, change) })
+// PruneExported is Prune of what files hold that end at another offset, to. change is the number of the newest change (ledger.rewrites) when that was
+// planned. If something that the files have has changed since, the files may be gone: nothing is pruned, and the error is a *ledger.Problem.
+func (l *BackfillWriter) PruneExported(ctx context.Context, floor, to ledger.Offset, change int64) error {
+	return l.prune(ctx, floor, func(ctx context.Context, tx pgx.Tx) error { return l.refuseRewritten(ctx, tx, to, change) })
 }
 
 func (l *BackfillWriter) prune(ctx context.Context, floor ledger.Offset, refuse func(context.Context, pgx.Tx) error) error {

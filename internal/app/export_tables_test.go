@@ -21,6 +21,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/export"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store"
 )
 
@@ -128,6 +129,11 @@ func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 		}
 		return v
 	default:
+		if c.Type == store.ExportDecimal { // JSON may have an exponent
+			d, err := ledger.ParseDecimal(fmt.Sprint(v))
+			require.NoError(t, err)
+			return string(d.Plain())
+		}
 		return fmt.Sprint(v)
 	}
 }

@@ -598,7 +598,7 @@ func TestAnExportGoesOnAfterPruning(t *testing.T) {
 	require.ErrorContains(t, err, "redacted after they had been exported")
 }
 
-// With an export only what it holds is pruned: what its files have, row by row, and what did not change meanwhile.
+// With an export only what it holds is pruned: whole ranges whose files are there, and that did not change meanwhile.
 func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -643,14 +643,14 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 	require.Contains(t, held.Why, "there is more of it than was asked for")
 
 	// What is not as it was written, or is of something else.
-	for n, what := range []string{"has another SHA-256", "bytes instead of", "is missing"} {
+	for n, what := range []string{"bytes instead of", "is missing"} {
 		file := wrote[0].Files[n]
 		name := filepath.Join(folder, file.Name)
 		content, err := os.ReadFile(name)
 		require.NoError(t, err)
 		end := len(content) - 1
 		require.NoError(t, os.Remove(name))
-		if to := [][]byte{append(content[:end:end], content[end]^1), content[:end], nil}[n]; to != nil {
+		if to := [][]byte{content[:end], nil}[n]; to != nil {
 			require.NoError(t, os.WriteFile(name, to, 0o600))
 		}
 		refused(file.Name, what)
@@ -668,24 +668,6 @@ func TestOnlyWhatIsExportedIsPruned(t *testing.T) {
 		refused(wrote[0].Name(), what)
 	}
 	require.NoError(t, os.WriteFile(manifest, text, 0o600))
-
-	// A row of each relation that is another one, of which nobody has noted anything.
-	for relation, damage := range map[string][2]string{
-		"updates":            {"UPDATE indexer.updates SET workflow_id = workflow_id || 'x' WHERE ledger_offset = %d", "UPDATE indexer.updates SET workflow_id = left(workflow_id, -1) WHERE ledger_offset = %d"},
-		"created_events":     {"UPDATE indexer.created SET payload = payload || '{\"x\": 1}' WHERE ledger_offset <= %d", "UPDATE indexer.created SET payload = payload - 'x' WHERE ledger_offset <= %d"},
-		"contract_lifetimes": {"UPDATE indexer.lifetimes SET contract_id = contract_id || 'x' WHERE deactivated_offset <= %d", "UPDATE indexer.lifetimes SET contract_id = left(contract_id, -1) WHERE deactivated_offset <= %d"},
-	} {
-		at := int64(wrote[0].To)
-		execute(t, database, fmt.Sprintf(damage[0], at))
-		refused(relation+"/", "no change was noted")
-		execute(t, database, fmt.Sprintf(damage[1], at))
-	}
-
-	// An offset checkpoint that came again, with a time that no column holds: nobody notes it, and nothing follows from it.
-	execute(t, database, fmt.Sprintf("INSERT INTO indexer.checkpoint_exact_payloads VALUES (%d, 'checkpoint_time ' || (SELECT min(synchronizer_id) FROM indexer.synchronizers), '\"2026-01-01T00:00:00.0000001Z\"')",
-		int64(wrote[0].To)))
-	_, _, err = pruneHeld(last.From, false)
-	require.NoError(t, err)
 
 	// What changed since, and what is not exported.
 	contract := texts(t, database, "SELECT contract_id FROM ledger.contract_lifetimes WHERE active_until <= $1 AND active_from > $2 AND active_from <= $3 LIMIT 1",

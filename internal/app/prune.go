@@ -87,7 +87,7 @@ func (p *pruning) prune(ctx context.Context, leader *store.BackfillWriter, plan 
 	if p.exported == nil {
 		return leader.Prune(ctx, plan.Floor)
 	}
-	return leader.PruneExported(ctx, plan.Floor, held.Compared, held.Change)
+	return leader.PruneExported(ctx, plan.Floor, held.To, held.Change)
 }
 
 // refuseWithoutRecords refuses to prune a network's updates from which records have still to follow.
@@ -124,37 +124,27 @@ func (x *indexer) startPruning(ctx context.Context, b *background, leader *store
 // more that goes. So at most twice as much is stored as is to be retained, and each row is copied few times. An export that has stopped is an error, after what it has was pruned.
 func (x *indexer) prune(ctx context.Context, from string) error {
 	p := pruning{db: x.store, network: x.schemas == config.NetworkSchemas, before: &store.PruneBefore{Age: time.Duration(x.cfg.Retain)}}
-	plan, held, err := p.plan(ctx)
-	if err != nil || !worthwhile(plan) {
-		return err
-	}
-	if from == "" {
-		return x.pruneNow(ctx, &p, plan, held)
-	}
-	if p.exported, err = export.Open(from, false); err != nil {
-		return err
-	}
-	reaches, err := export.Reaches(ctx, p.db, p.exported, p.network, plan.Floor)
-	if err != nil {
-		return err
-	}
-	asked := plan.Floor
-	if plan, err = p.db.PlanPrune(ctx, store.PruneBefore{Offset: new(min(asked, reaches.To) + 1)}); err != nil {
-		return err
-	}
-	if worthwhile(plan) {
-		if plan, held, err = p.plan(ctx); err == nil && worthwhile(plan) { // the files may be others by now
-			err = x.pruneNow(ctx, &p, plan, held)
-		}
+	if from != "" {
+		place, err := export.Open(from, false)
 		if err != nil {
 			return err
 		}
-	} else {
-		x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export", "why", reaches.Why)
+		p.exported = place
 	}
-	if reaches.Behind {
+	plan, held, err := p.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if worthwhile(plan) {
+		if err := x.pruneNow(ctx, &p, plan, held); err != nil {
+			return err
+		}
+	} else if held.Why != "" {
+		x.logger.InfoContext(ctx, "what is older than --retain stays: too little of it lies in whole ranges of the export", "why", held.Why)
+	}
+	if held.Behind {
 		return &ledger.Problem{
-			What: fmt.Sprintf("what is older than --retain stays, up to offset %d, because the export has stopped, or does not keep up: %s", asked, reaches.Why),
+			What: fmt.Sprintf("what is older than --retain stays, after offset %d, because the export has stopped, or does not keep up: %s", held.To, held.Why),
 			Do: "see that `indexer export` runs for this place and works, and that this is the place it writes; where its first range is not full yet, " +
 				"let it write smaller ones (--updates)",
 		}
