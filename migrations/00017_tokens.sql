@@ -446,7 +446,7 @@ FROM (
 
 -- Statements -------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION held_amount(party text, instrument text, at_offset bigint, instrument_admin text) RETURNS numeric
+CREATE FUNCTION held_amount(party text, instrument text, at_offset bigint, instrument_admin text, nothing numeric) RETURNS numeric
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     admins text[];
@@ -461,21 +461,19 @@ BEGIN
         RAISE EXCEPTION '% parties administer an instrument % that this party holds', cardinality(admins), left(instrument, 100)
             USING ERRCODE = 'ambiguous_parameter', HINT = 'Name the administrator as the last argument: ' || left(array_to_string(admins, ', '), 1000);
     END IF;
-    -- Nothing held is 0 only for a party that has held the instrument at some time: what is misspelt was never held.
-    IF NOT held THEN
-        SELECT 0 INTO amount FROM positions p
-        WHERE p.owner = held_amount.party AND p.instrument = held_amount.instrument AND p.admin_signed
-          AND (held_amount.instrument_admin IS NULL OR p.instrument_admin = held_amount.instrument_admin)
-        LIMIT 1;
-    END IF;
-    RETURN amount;
+    RETURN CASE WHEN held THEN amount ELSE nothing END;
 END
 $$;
-COMMENT ON FUNCTION held_amount(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset, as ledger.balance_at_offset says it.';
+COMMENT ON FUNCTION held_amount(text, text, bigint, text, numeric) IS 'What a party holds of an instrument after the update at an offset. NULL: not known.';
 
+-- Nothing held is 0 only for a party that has held the instrument at some time: what is misspelt was never held.
 CREATE FUNCTION ledger.balance_at_offset(party text, instrument text, at_offset bigint, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE
-RETURN held_amount(party, instrument, at_offset, instrument_admin);
+RETURN held_amount(party, instrument, at_offset, instrument_admin, (
+    SELECT 0 FROM positions p
+    WHERE p.owner = balance_at_offset.party AND p.instrument = balance_at_offset.instrument AND p.admin_signed
+      AND (balance_at_offset.instrument_admin IS NULL OR p.instrument_admin = balance_at_offset.instrument_admin)
+    LIMIT 1));
 
 CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
 LANGUAGE sql STABLE PARALLEL SAFE

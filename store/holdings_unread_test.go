@@ -26,6 +26,7 @@ func TestAnAmountThatCannotBeReadIsUnknown(t *testing.T) {
 	holding(3, "bob's", "bob", "7")
 	end := storetest.NewUpdate(4, "sync::1")
 	end.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "odd")}
+	d.becomeAnalyst()
 	require.Equal(t, []string{"bob's 7 <nil>", "odd <nil> 12 coins", "tiny 0.0000005000 <nil>"},
 		d.Rows("SELECT contract_id, amount::text, unread_amount FROM ledger.holdings ORDER BY 1"))
 	const totals = "SELECT owner, amount::text, locked_amount::text, unlocked_amount::text, contracts, unread_amounts FROM "
@@ -36,6 +37,8 @@ func TestAnAmountThatCannotBeReadIsUnknown(t *testing.T) {
 	require.Equal(t, "0.0000005000", d.Row(balance, "alice", 1))
 	require.Equal(t, "<nil>", d.Row(balance, "alice", 2))
 	require.Equal(t, "7", d.Row(balance, "bob", 3))
+	require.Equal(t, "0", d.Row(balance, "bob", 2))
+	require.Equal(t, "<nil>", d.Row(balance, "bobby", 2))
 
 	d.append(l, 3, end)
 	require.Equal(t, "0.0000005000", d.Row(balance, "alice", 4), "what is not known is gone")
