@@ -533,6 +533,13 @@ CREATE TABLE carried_exact_payloads (
 );
 CREATE INDEX carried_exact_payloads_place ON carried_exact_payloads (ledger_offset, node_id);
 
+-- No columns identify their rows. With a publication of all tables PostgreSQL refuses to remove rows of a table that has no identity.
+ALTER TABLE exact_payloads REPLICA IDENTITY FULL;
+ALTER TABLE checkpoint_exact_payloads REPLICA IDENTITY FULL;
+ALTER TABLE lookup_exact_payloads REPLICA IDENTITY FULL;
+ALTER TABLE record_exact_payloads REPLICA IDENTITY FULL;
+ALTER TABLE carried_exact_payloads REPLICA IDENTITY FULL;
+
 -- The carried rows that are shown: all but those of the waiting snapshot. For statements that look up, change or remove a few rows; the
 -- analysts' views have the same condition in another form (see 00003_views.sql).
 CREATE VIEW shown_created AS

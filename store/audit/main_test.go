@@ -112,6 +112,7 @@ func (d *testDB) started() *updatesWriter {
 func everythingSealed(t *testing.T) *testDB {
 	t.Helper()
 	d := newDatabase(t)
+	d.Exec("CREATE PUBLICATION everything FOR ALL TABLES") // which refuses to remove rows of tables without a replica identity
 	d.WriteEverything(d.leadUpdates(d.store()), d.leadTransactions(d.store()))
 	return d
 }
