@@ -115,23 +115,31 @@ WHERE n.nspname = $1 OR EXISTS (SELECT FROM typed_views v WHERE v.view_schema = 
 ORDER BY n.nspname`, s.db.Config.Schemas.Views, s.pqsComment())
 }
 
-// missingRightsSQL lists the relations and schemas that readers should be able to read and may not read yet. A limited reader
-// gets no view that reads with its owner's rights, whoever made it.
+// missingRightsSQL are the statements that give readers what they lack: the relations that they should be able to read, and the schemas,
+// functions and types that these need, where PUBLIC has not been left them. A limited reader gets no view that reads with its owner's rights,
+// whoever made it. Functions of the schema of tables are called by views, with their reader's rights.
 const missingRightsSQL = `
-SELECT r.role, r.schema, r.relation
-FROM (
-    SELECT q.role, n.nspname::text AS schema, c.relname::text AS relation, c.oid
-    FROM unnest($1::text[], $2::boolean[]) q (role, limited)
-    JOIN pg_namespace n ON n.nspname = ANY ($3::text[]) OR n.nspname = $4
-    JOIN pg_class c ON c.relnamespace = n.oid AND pg_has_role(c.relowner, 'USAGE')
-    WHERE n.nspname <> $4 AND c.relkind IN ('r', 'p', 'v', 'm') AND (NOT q.limited OR c.relkind = 'v' AND 'security_invoker=true' = ANY (c.reloptions))
-       OR n.nspname = $4 AND (c.relname = ANY ($5::text[]) OR c.relkind = 'v' AND ('security_invoker=true' = ANY (c.reloptions) OR c.relname = ANY ($6::text[])))
-) r
-WHERE NOT has_table_privilege(r.role, r.oid, 'SELECT')
+WITH roles (role, limited) AS (SELECT * FROM unnest($1::text[], $2::boolean[])), spaces AS (
+    SELECT n.oid, n.nspname AS name, n.nspname = $4 AS beneath FROM pg_namespace n WHERE n.nspname = ANY ($3::text[]) OR n.nspname = $4
+)
+SELECT format('GRANT SELECT ON %I.%I TO %I', n.name, c.relname, q.role)
+FROM roles q CROSS JOIN spaces n JOIN pg_class c ON c.relnamespace = n.oid AND pg_has_role(c.relowner, 'USAGE')
+WHERE (NOT n.beneath AND c.relkind IN ('r', 'p', 'v', 'm') AND (NOT q.limited OR c.relkind = 'v' AND 'security_invoker=true' = ANY (c.reloptions))
+       OR n.beneath AND (c.relname = ANY ($5::text[]) OR c.relkind = 'v' AND ('security_invoker=true' = ANY (c.reloptions) OR c.relname = ANY ($6::text[]))))
+  AND NOT has_table_privilege(q.role, c.oid, 'SELECT')
 UNION ALL
-SELECT q.role, n.nspname::text, '' FROM unnest($1::text[]) q (role) JOIN pg_namespace n ON n.nspname = ANY ($3::text[])
-WHERE NOT has_schema_privilege(q.role, n.oid, 'USAGE')
-ORDER BY 1, 2, 3`
+SELECT format('GRANT USAGE ON SCHEMA %I TO %I', n.name, q.role) FROM roles q CROSS JOIN spaces n
+WHERE NOT n.beneath AND NOT has_schema_privilege(q.role, n.oid, 'USAGE')
+UNION ALL
+SELECT format('GRANT EXECUTE ON ROUTINE %I.%I(%s) TO %I', n.name, p.proname, pg_get_function_identity_arguments(p.oid), q.role)
+FROM roles q CROSS JOIN spaces n JOIN pg_proc p ON p.pronamespace = n.oid AND pg_has_role(p.proowner, 'USAGE')
+WHERE p.prorettype <> 'trigger'::regtype AND NOT has_function_privilege(q.role, p.oid, 'EXECUTE')
+UNION ALL
+SELECT format('GRANT USAGE ON TYPE %I.%I TO %I', n.name, t.typname, q.role)
+FROM roles q CROSS JOIN spaces n JOIN pg_type t ON t.typnamespace = n.oid AND pg_has_role(t.typowner, 'USAGE')
+WHERE NOT n.beneath AND t.typelem = 0 AND (t.typrelid = 0 OR EXISTS (SELECT FROM pg_class c WHERE c.oid = t.typrelid AND c.relkind = 'c'))
+  AND NOT has_type_privilege(q.role, t.oid, 'USAGE')
+ORDER BY 1`
 
 func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []string) (statements []string, err error) {
 	schemas, err := s.readSchemas(ctx, tx)
@@ -143,16 +151,7 @@ func (s *Store) rightStatements(ctx context.Context, tx pgx.Tx, all, limited []s
 	for i := range limited {
 		isLimited[len(all)+i] = true
 	}
-	arguments := []any{roles, isLimited, schemas, s.db.Config.Schemas.Tables, readableNames(), ownersViews}
-	var role, schema, relation string
-	err = pg.Each(ctx, tx, missingRightsSQL, arguments, []any{&role, &schema, &relation}, func() error {
-		if relation == "" {
-			statements = append(statements, "GRANT USAGE ON SCHEMA "+pgx.Identifier{schema}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
-			return nil
-		}
-		statements = append(statements, "GRANT SELECT ON "+pgx.Identifier{schema, relation}.Sanitize()+" TO "+pgx.Identifier{role}.Sanitize())
-		return nil
-	})
+	statements, err = pg.Column[string](ctx, tx, missingRightsSQL, roles, isLimited, schemas, s.db.Config.Schemas.Tables, readableNames(), ownersViews)
 	if err != nil {
 		return nil, fmt.Errorf("list the rights that readers lack: %w", err)
 	}
@@ -252,6 +251,14 @@ UNION ALL
 SELECT format('REVOKE ALL ON SCHEMA %I FROM %I', n.nspname, r.rolname)
 FROM pg_roles r, pg_namespace n
 WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(n.nspacl) a WHERE a.grantee = r.oid)
+UNION ALL
+SELECT format('REVOKE ALL ON ROUTINE %I.%I(%s) FROM %I', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid), r.rolname)
+FROM pg_roles r, pg_namespace n JOIN pg_proc p ON p.pronamespace = n.oid
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = r.oid)
+UNION ALL
+SELECT format('REVOKE ALL ON TYPE %I.%I FROM %I', n.nspname, t.typname, r.rolname)
+FROM pg_roles r, pg_namespace n JOIN pg_type t ON t.typnamespace = n.oid
+WHERE r.rolname = $1 AND n.nspname = ANY ($2::text[]) AND EXISTS (SELECT FROM aclexplode(t.typacl) a WHERE a.grantee = r.oid)
 UNION ALL
 SELECT format('ALTER DEFAULT PRIVILEGES FOR ROLE %I IN SCHEMA %I REVOKE ALL ON TABLES FROM %I', (SELECT o.rolname FROM pg_roles o WHERE o.oid = d.defaclrole), n.nspname, r.rolname)
 FROM pg_roles r, pg_default_acl d JOIN pg_namespace n ON n.oid = d.defaclnamespace

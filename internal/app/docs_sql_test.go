@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -15,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
-	"ledgerindexer/internal/throwaway"
+
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 // documented is a simulated ledger, a database that has all of it, and a connection of the role that reads it.
@@ -39,6 +41,7 @@ func TestSQLDocuments(t *testing.T) {
 	brief.Long(t, "runs every query of the documents")
 	d := document(t)
 	t.Run("cookbook", d.testCookbook)
+	t.Run("cookbook as a limited role", d.testCookbookLimited)
 	t.Run("keys", d.testKeys)
 	t.Run("functions", d.testFunctions)
 	t.Run("refusals", d.testRefusals)
@@ -56,7 +59,7 @@ func document(t *testing.T) *documented {
 	l.Grow(1500)
 	scan := sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true})
 	d := &documented{
-		ledger: l, scope: sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, database: throwaway.Migrated(t, migrate),
+		ledger: l, scope: sandbox.Scope{Shape: sandbox.LedgerEffects, Interfaces: sandbox.InterfaceNames()}, database: withoutPublic(t),
 		n: l.Offset(500), m: l.Offset(1000), past: map[int64]map[string][]sandbox.Row{},
 	}
 	d.rows = l.Truth(d.scope, l.End())
@@ -284,6 +287,20 @@ func (d *documented) testCookbook(t *testing.T) {
 		delete(answers, r.question)
 	}
 	require.Empty(t, answers, "answers to questions that nobody asks")
+}
+
+// testCookbookLimited asks each question as a role that is limited to a party.
+func (d *documented) testCookbookLimited(t *testing.T) {
+	_, as := limitedRole(t, d.database, "_limited", store.Reader{Parties: []string{d.given["party"]}, History: true})
+	conn, err := pgx.Connect(t.Context(), as)
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	_, err = conn.Exec(t.Context(), "SET search_path = ledger")
+	require.NoError(t, err)
+	for _, r := range recipes(t) {
+		_, err := conn.Exec(t.Context(), d.query(t, r.statement))
+		require.NoError(t, err, r.question)
+	}
 }
 
 // testKeys holds what comments say of keys against the rows.

@@ -88,12 +88,22 @@ func reader(t *testing.T, database string) *pgx.Conn {
 	return conn
 }
 
+// withoutPublic returns a database that has the schemas, and in which PUBLIC may use no function, type or schema.
+func withoutPublic(t *testing.T) (database string) {
+	t.Helper()
+	database = throwaway.Database(t)
+	execute(t, database, "ALTER DEFAULT PRIVILEGES REVOKE ALL ON ROUTINES FROM PUBLIC", "ALTER DEFAULT PRIVILEGES REVOKE ALL ON TYPES FROM PUBLIC",
+		"REVOKE ALL ON SCHEMA public FROM PUBLIC")
+	require.NoError(t, migrate(t.Context(), database))
+	return database
+}
+
 // begunInTheMiddle indexes a ledger from a snapshot of its middle on, with everything that the examples ask for. It returns the
 // database, and the offset of the snapshot.
 func begunInTheMiddle(t *testing.T, l *sandbox.Ledger) (database string, floor int64) {
 	t.Helper()
 	scope := config.Scope{Shape: "ledger-effects", Contracts: config.Contracts{Interfaces: sandbox.InterfaceNames()}, Reassignments: true, Topology: true}
-	database = throwaway.Migrated(t, migrate)
+	database = withoutPublic(t)
 	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), scope)
 	cfg.ScanURL = []string{serveScan(t, sandbox.NewScan(l, sandbox.ScanOptions{BalanceChanges: true}))}
 	cfg.PackagesInterval = time.Minute
@@ -129,7 +139,15 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 	values := strings.NewReplacer(":'contract'", "'"+contract+"'", ":'party'", "'"+party+"'", "alice::1220...", party, ":'event'", "'"+event+"'",
 		":'update'", "'"+update+"'", ":'dso'", "'"+l.DSO()+"'", "::n", "::n", ":n", fmt.Sprint(floor), ":m", fmt.Sprint(l.End()),
 		"network.", "ledger.") // both have the same relations
+	_, as := limitedRole(t, database, "_limited", store.Reader{Parties: []string{party}, History: true})
+	limited, err := pgx.Connect(ctx, as)
+	require.NoError(t, err)
+	defer limited.Close(context.WithoutCancel(ctx))
+	_, err = limited.Exec(ctx, "SET search_path = ledger")
+	require.NoError(t, err)
 	run := func(query string) (answers int) {
+		_, err := limited.Exec(ctx, values.Replace(query))
+		require.NoError(t, err, "as a limited role: %s", query)
 		rows, err := conn.Query(ctx, values.Replace(query))
 		require.NoError(t, err, query)
 		for rows.Next() {
@@ -152,7 +170,7 @@ func TestExamplesOfTheDocuments(t *testing.T) {
 		}
 	}
 
-	_, err := conn.Exec(ctx, "CREATE TEMPORARY TABLE mine ()")
+	_, err = conn.Exec(ctx, "CREATE TEMPORARY TABLE mine ()")
 	var refusal *pgconn.PgError
 	require.ErrorAs(t, err, &refusal)
 	require.Equal(t, "25006", refusal.Code, "the role reads only")
