@@ -23,7 +23,7 @@ const (
 	SealEqual     SealResult = "equal"
 	SealDifferent SealResult = "different"
 	SealNotShown  SealResult = "not_shown" // the source does not show it any more
-	SealPruned    SealResult = "pruned"    // of records: the updates that they follow from were pruned
+	SealPruned    SealResult = "pruned"    // pruned here: of records, the updates that they follow from; of a snapshot, which pruning made, those below it
 )
 
 // firstDifferences is how many differences a Comparison keeps.

@@ -7,7 +7,9 @@ SELECT l.epoch FROM leadership l WHERE l.role = @role AND l.epoch = @epoch FOR S
 UPDATE leadership SET epoch = epoch + 1, holder = @holder, led_since = now() WHERE role = @role RETURNING epoch;
 
 -- name: LeadershipGet :one
-SELECT epoch, holder, led_since FROM leadership WHERE role = @role;
+-- Who had a role last, and whether anybody has it now.
+SELECT l.epoch, l.holder, l.led_since, EXISTS (SELECT FROM lock_holders(CAST('lead_' || l.role AS regclass)))::boolean AS leads
+FROM leadership l WHERE l.role = @role;
 
 -- name: LeadershipSessions :one
 -- Whether a role has sessions of leaders. Those of other users don't count, who may give theirs any name.

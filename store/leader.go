@@ -59,6 +59,7 @@ type Leadership struct {
 	Epoch  int64
 	Holder string
 	Since  time.Time // zero: nobody led yet
+	Leads  bool      // it has the role now; else it had it last
 }
 
 // Leadership returns which process has a role, or had it last.
@@ -75,5 +76,5 @@ func (s *Store) leadership(ctx context.Context, tx pgx.Tx, role Role) (Leadershi
 	if err != nil {
 		return Leadership{}, fmt.Errorf("read leadership of role %s: %w", role, err)
 	}
-	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time}, nil
+	return Leadership{Epoch: row.Epoch, Holder: textOf(row.Holder), Since: row.LedSince.Time, Leads: row.Leads}, nil
 }

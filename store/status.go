@@ -90,7 +90,7 @@ type Verified struct {
 	Windows   int64         `json:"windows"`           // that were sealed
 	Different int64         `json:"different_windows"` // of them differed
 	NotShown  int64         `json:"not_shown_windows"` // of them were not shown any more, and were not compared
-	Pruned    int64         `json:"pruned_windows"`    // of them are of records whose updates were pruned, and were not compared
+	Pruned    int64         `json:"pruned_windows"`    // of them follow from what was pruned here, and were not compared
 }
 
 // Status reads where the database stands.

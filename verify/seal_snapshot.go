@@ -42,11 +42,14 @@ func (s *snapshotSeals) seal(ctx context.Context, w findings.Window) (sealing Se
 	at := ledger.Offset(w.To)
 	s.partly = false
 	if s.reading == nil || s.reading.sealing.To != w.To {
+		if w.Pruned {
+			return s.sealUnseen(ctx, s.sealer, findings.SealedSnapshot, w, findings.SealPruned)
+		}
 		pruned, err := ingest.AskPruned(ctx, s.source)
 		if err != nil {
 			return Sealing{}, false, err
 		}
-		if at < pruned || w.Pruned {
+		if at < pruned {
 			return s.sealUnseen(ctx, s.sealer, findings.SealedSnapshot, w, findings.SealNotShown)
 		}
 		digest, err := s.database.SnapshotRows(ctx, at)

@@ -231,7 +231,7 @@ func TestStatus(t *testing.T) {
 	require.Regexp(t, `^\d+\.\d+`, status["postgresql"])
 	require.Greater(t, status["size"].(map[string]any)["ledger_bytes"], 1e6)
 	require.Equal(t, map[string]any{
-		"database": status["database"], "postgresql": status["postgresql"], "size": status["size"], "streams": []any{}, "unknown_elements": 0.0,
+		"database": status["database"], "postgresql": status["postgresql"], "size": status["size"], "streams": []any{}, "unknown_elements": 0.0, "leads": false,
 		"lookups":  map[string]any{"wanted": 0.0, "found": 0.0, "not_found": 0.0, "unusable": 0.0},
 		"packages": map[string]any{"vetted": 0.0, "synchronizers": 0.0, "changes": 0.0},
 	}, status)

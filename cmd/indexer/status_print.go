@@ -28,7 +28,7 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 		line("participant", "%s", r.ParticipantID)
 	}
 	if r.Leader != "" {
-		line("last leader", "%s, since %s", r.Leader, r.LeaderSince.Format(time.RFC3339))
+		line("leader", "%s", leaderText(r.Leader, r.LeaderSince, r.Leads))
 	}
 	if text := r.UnfinishedSnapshot(); text != "" {
 		line("snapshot", "%s", text)
@@ -58,6 +58,14 @@ func printStatus(out io.Writer, r *status.Report, network bool) error {
 			r.Size.Partitions, r.PostgreSQL)
 	}
 	return l.w.Flush()
+}
+
+// leaderText says which process leads, or led last.
+func leaderText(holder string, since time.Time, leads bool) string {
+	if !leads {
+		return fmt.Sprintf("none now; the last one was %s, from %s on", holder, since.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s, since %s", holder, since.Format(time.RFC3339))
 }
 
 // position formats an offset; one of a network with what it is made of.
@@ -150,7 +158,7 @@ func printHistory(line sayLine, h *status.History) {
 		line("", "network of %s", h.NetworkID)
 	}
 	if h.Leader != "" {
-		line("", "last leader %s, since %s", h.Leader, h.LeaderSince.Format(time.RFC3339))
+		line("", "leader: %s", leaderText(h.Leader, h.LeaderSince, h.Leads))
 	}
 	if h.Task != nil && h.Failing { // nobody may have tried since: --scan-history=none does without
 		line("", "as of %s: %s", h.FailedAt.Format(time.RFC3339), h.Failure)
@@ -203,7 +211,7 @@ func printVerified(line sayLine, v *status.Verified, history *status.History, ne
 		line(label, "%d of %d windows could not be compared: their source does not show them any more", v.NotShown, v.Windows)
 	}
 	if v.Pruned > 0 {
-		line(label, "%d of %d windows can't be compared: the updates that their records follow from were pruned", v.Pruned, v.Windows)
+		line(label, "%d of %d windows can't be compared: what they follow from was pruned here", v.Pruned, v.Windows)
 	}
 	printFailure(line, v.Updates)
 	printFailure(line, v.HistoryTask)

@@ -80,7 +80,7 @@ func TestStatusOfTheHistory(t *testing.T) {
 	require.NoError(t, err)
 	defer leader.Close()
 	require.NoError(t, leader.RecordTask(t.Context(), store.StreamTransactions, "there is none"))
-	require.Contains(t, text(), "transactions no records yet\nlast leader the daemon, since 2")
+	require.Contains(t, text(), "transactions no records yet\nleader: the daemon, since 2")
 	require.Regexp(t, `\nas of 2\S+Z: there is none(\n|$)`, text())
 
 	require.NoError(t, leader.RecordNetwork(t.Context(), "DSO::1220"))
@@ -97,11 +97,11 @@ func TestStatusOfTheHistory(t *testing.T) {
 	require.Contains(t, text("--sample=1ms"), "transactions 2 records, the newest of 2026-07-02T10:00:00Z, moved 2")
 	for _, line := range []string{
 		"reading resumes after event id #1220:2\n0.0 records/s\n1 records that are of no kind that this version knows, kept raw in ledger.unknown_transactions\n",
-		"network of DSO::1220\nlast leader the daemon, since 2",
+		"network of DSO::1220\nleader: the daemon, since 2",
 	} {
 		require.Contains(t, text("--sample=1ms"), line)
 	}
-	require.NotContains(t, text("--sample=0"), "there is none")
+	require.NotContains(t, text(), "there is none")
 	history := statusOf(t, environ)["history"].(map[string]any)
 	for _, key := range []string{"updated_at", "leader_since", "succeeded_at", "failed_at"} {
 		require.NotEmpty(t, history[key], key)
@@ -109,9 +109,12 @@ func TestStatusOfTheHistory(t *testing.T) {
 	}
 	require.Equal(t, map[string]any{
 		"records": 2.0, "cursor": "#1220:2", "newest_record": "2026-07-02T10:00:00Z", "rereading": false, "unknown_records": 1.0,
-		"network_id": "DSO::1220", "leader": "the daemon", "failing": false, "failure": "there is none",
+		"network_id": "DSO::1220", "leader": "the daemon", "leads": true, "failing": false, "failure": "there is none",
 	}, history)
 	require.Empty(t, statusOf(t, environ)["streams"], "there are no updates")
+	leader.Close()
+	require.Contains(t, text(), "\nleader: none now; the last one was the daemon, from 2")
+	require.Equal(t, false, statusOf(t, environ)["history"].(map[string]any)["leads"])
 }
 
 // How far everything was verified is part of the report, and what differs.
@@ -140,7 +143,7 @@ func TestStatusOfTheVerification(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, text(), "verified up to offset 40, 60 behind the watermark\n1 of 5 windows differ from their source: run `indexer verify --repair`\n"+
 		"1 of 5 windows could not be compared: their source does not show them any more\n"+
-		"2 of 5 windows can't be compared: the updates that their records follow from were pruned\nfailed 2026-01-01T11:00:00Z: no answer")
+		"2 of 5 windows can't be compared: what they follow from was pruned here\nfailed 2026-01-01T11:00:00Z: no answer")
 	require.Equal(t, map[string]any{
 		"offset": 40.0, "behind_offsets": 60.0, "seq": 0.0, "windows": 5.0, "different_windows": 1.0, "not_shown_windows": 1.0, "pruned_windows": 2.0,
 		"task": map[string]any{"failing": true, "failed_at": "2026-01-01T11:00:00Z", "failure": "no answer"},

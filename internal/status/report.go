@@ -19,6 +19,7 @@ type Report struct {
 	ParticipantID string       `json:"participant_id,omitempty"`
 	Leader        string       `json:"leader,omitempty"`
 	LeaderSince   time.Time    `json:"leader_since,omitzero"`
+	Leads         bool         `json:"leads"` // the leader leads now; else it was the last one
 	Streams       []Stream     `json:"streams"`
 	UpdatesTask   *Task        `json:"updates_task,omitempty"` // why updates can't continue, where they last could not
 	Snapshot      *Snapshot    `json:"unfinished_snapshot,omitempty"`
@@ -91,6 +92,7 @@ type History struct {
 	store.TransactionsStatus
 	Leader           string    `json:"leader,omitempty"`
 	LeaderSince      time.Time `json:"leader_since,omitzero"`
+	Leads            bool      `json:"leads"` // the leader leads now; else it was the last one
 	RecordsPerSecond *float64  `json:"records_per_second,omitempty"`
 	*Task
 }
@@ -135,7 +137,7 @@ func New(db *store.Store, from store.Status) *Report {
 	r.Lookups = Lookups{from.Lookups, taskOf(from.Tasks, ingest.TaskLookups)}
 	r.Packages = Packages{from.Packages, taskOf(from.Tasks, ingest.TaskPackages), taskOf(from.Tasks, ingest.TaskTypes)}
 	if !from.Leader.Since.IsZero() {
-		r.Leader, r.LeaderSince = from.Leader.Holder, from.Leader.Since
+		r.Leader, r.LeaderSince, r.Leads = from.Leader.Holder, from.Leader.Since, from.Leader.Leads
 	}
 	r.UpdatesTask = taskOf(from.Tasks, store.StreamUpdates)
 	r.History = NewHistory(from)
@@ -213,7 +215,7 @@ func NewHistory(from store.Status) *History {
 		return nil
 	}
 	if !leader.Since.IsZero() {
-		h.Leader, h.LeaderSince = leader.Holder, leader.Since.UTC()
+		h.Leader, h.LeaderSince, h.Leads = leader.Holder, leader.Since.UTC(), leader.Leads
 	}
 	if from.History != nil {
 		h.TransactionsStatus = *from.History

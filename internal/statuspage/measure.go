@@ -67,6 +67,9 @@ func (p *Page) measure(ctx context.Context, l Ledger, m *measured) {
 		p.mu.Lock()
 		lag.End = max(lag.End, m.streams[i].lag.End)
 		m.streams[i].lag = lag
+		if known {
+			m.streams[i].at, m.streams[i].was = now.UTC(), sample.Lag
+		}
 		m.streams[i].samples = withLast(m.streams[i].samples, sample, samplesKept)
 		p.mu.Unlock()
 	}

@@ -19,7 +19,8 @@ const (
 	patience    = 5 * time.Second // with the database, and with a source
 	freshFor    = 2 * time.Second // how long what was read is shown again
 	sizesEvery  = time.Minute
-	growthLeast = 5 * time.Minute // between two sizes from which growth is computed
+	staleAfter  = sampleEvery + 2*patience // a measurement takes its time
+	growthLeast = 5 * time.Minute          // between two sizes from which growth is computed
 	sizesKept   = int(shownFor / sizesEvery)
 	secondsADay = 24 * 60 * 60
 	rateSamples = 4 // the rate that is shown is that of the last minute
@@ -97,8 +98,10 @@ type StreamData struct {
 	End           int64       `json:"end_offset,omitempty"` // of the ledger, when it was last known
 	LagOffsets    *int64      `json:"lag_offsets"`          // null: not known
 	LagSeconds    Measured    `json:"lag_seconds"`
-	PerSecond     Measured    `json:"per_second"` // within the last minute
-	Samples       []Sample    `json:"samples"`    // of the last hour, the oldest first
+	PerSecond     Measured    `json:"per_second"`           // within the last minute
+	MeasuredAt    time.Time   `json:"measured_at,omitzero"` // when lag and rate were last known
+	Samples       []Sample    `json:"samples"`              // of the last hour, the oldest first
+	was           Measured    // the lag at MeasuredAt
 }
 
 // Page is the status page of a process. It is safe for concurrent use.
@@ -122,6 +125,8 @@ type measured struct {
 
 type measuredStream struct {
 	lag     admin.Lag
+	at      time.Time // when the database last said how far the stream is; zero: never
+	was     Measured  // the lag then
 	behind  behind
 	version string
 	samples []Sample // of the last hour
@@ -145,7 +150,7 @@ func New(cfg Config) *Page {
 	for _, l := range cfg.Ledgers {
 		m := &measured{}
 		for range l.Streams {
-			m.streams = append(m.streams, &measuredStream{})
+			m.streams = append(m.streams, &measuredStream{was: unknown})
 		}
 		p.ledgers = append(p.ledgers, m)
 	}
@@ -173,7 +178,7 @@ func (p *Page) Data(ctx context.Context) Data {
 		of.GrowthDay = growth(of.sizes)
 		for j, s := range l.Streams {
 			if state, known := states[s.Title]; known {
-				of.Process = append(of.Process, m.streams[j].data(s, state))
+				of.Process = append(of.Process, m.streams[j].data(s, state, r.err == ""))
 			}
 		}
 		if len(of.Process) == 0 {
@@ -185,10 +190,15 @@ func (p *Page) Data(ctx context.Context) Data {
 	return d
 }
 
-func (m *measuredStream) data(s Stream, state admin.StreamState) StreamData {
+// data returns what is known of a stream now. What was measured too long ago, or of a database that does not answer any more, is not.
+func (m *measuredStream) data(s Stream, state admin.StreamState, answers bool) StreamData {
 	d := StreamData{
 		Stream: s.Title, Kind: s.Kind, Source: s.Source, SourceVersion: m.version, State: state.State, Ready: state.Ready,
 		Text: status.Public(state.Text), End: m.lag.End, LagSeconds: unknown, PerSecond: unknown, Samples: append([]Sample{}, m.samples...),
+		MeasuredAt: m.at, was: m.was,
+	}
+	if !answers || time.Since(m.at) > staleAfter {
+		return d
 	}
 	if m.lag.Known {
 		d.LagSeconds = Measured(m.lag.Seconds)

@@ -99,6 +99,13 @@ func TestTheStateOfTheProcess(t *testing.T) {
 		got := overall(Data{Ledgers: []LedgerData{{Process: leads, Report: &status.Report{}}, {Process: leads, Report: report}}})
 		require.Equal(t, want, got.Kind+" "+got.Text)
 	}
+	now := time.Now()
+	for want, n := range map[string]Notice{
+		"warn errors in the last hour: see below": {Level: "ERROR", At: now.Add(-50 * time.Minute)}, "good all is well": {Level: "WARN", At: now},
+	} {
+		got := overall(Data{GeneratedAt: now, Notices: []Notice{{Level: "ERROR", At: now.Add(-2 * time.Hour)}, n}, Ledgers: []LedgerData{{Process: leads, Report: &status.Report{}}}})
+		require.Equal(t, want, got.Kind+" "+got.Text)
+	}
 	for _, report := range []status.Report{
 		{Lookups: status.Lookups{Task: failing}}, {Packages: status.Packages{Task: failing}}, {Packages: status.Packages{Types: failing}},
 		{Verified: &status.Verified{Updates: failing}}, {Verified: &status.Verified{HistoryTask: failing}},
@@ -182,19 +189,45 @@ func TestPageIsAskedForByKnownNames(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.ask(t, "localhost", "/other").Code)
 }
 
-// A database that goes away is no reason to show nothing: what it said last is shown, and that it does not answer.
+// A database that goes away is no reason to show nothing, but what it said last is not known now: that is said, with how old it is, also
+// before the next measurement.
 func TestPageWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	require.Contains(t, text(w.ask(t, "localhost", "/").Body.String()), "readers see up to offset 4,000")
-	w.db.Close()
+	w.exec(t, "UPDATE indexer.leadership SET holder = 'host pid 7', led_since = now() WHERE role = 'updates'")
+	require.Contains(t, text(w.ask(t, "localhost", "/").Body.String()), "nobody leads; the last one was host pid 7", "it was killed")
+	w.exec(t, "BEGIN; LOCK TABLE indexer.lead_updates IN EXCLUSIVE MODE")
 	w.page.read[0].tried = time.Time{}
 	w.measure0(t)
 	shown := text(w.ask(t, "localhost", "/").Body.String())
-	require.Contains(t, shown, "ledgerindexer the database does not answer")
-	require.Regexp(t, `The database does not answer; what it says here is of (just now|\d+ s ago): .*closed pool`, shown)
 	require.Contains(t, shown, "readers see up to offset 4,000")
-	require.Contains(t, shown, "behind not known")
+	require.Contains(t, shown, "behind 75 s")
+	require.Contains(t, shown, "led by host pid 7, for ")
+	w.db.Close()
+	for measured := range 2 {
+		if measured > 0 {
+			w.measure0(t)
+		}
+		w.page.read[0].tried, w.page.read[0].at = time.Time{}, time.Now().Add(-40*time.Second)
+		w.page.ledgers[0].streams[0].at = time.Now().Add(-30 * time.Second)
+		shown = text(w.ask(t, "localhost", "/").Body.String())
+		require.Contains(t, shown, "ledgerindexer the database does not answer")
+		require.Regexp(t, `The database does not answer; what it says here is of 4\d s ago: .*closed pool`, shown)
+		require.Regexp(t, `behind not known 75 s 3\d s ago`, shown)
+		require.Regexp(t, `readers see up to offset not known 4,000 4\d s ago`, shown)
+		require.Regexp(t, `who leads is not known, 4\d s ago it was host pid 7`, shown)
+		require.NotContains(t, shown, "led by")
+	}
+}
+
+// What was measured too long ago is not known either, as where the measuring hangs.
+func TestPageWithOldMeasurements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.measure0(t)
+	w.page.ledgers[0].streams[0].at = time.Now().Add(-2 * staleAfter)
+	w.page.read[0].tried = time.Time{}
+	require.Regexp(t, `behind not known 75 s \d+ s ago updates stored not known`, text(w.ask(t, "localhost", "/").Body.String()))
 }
 
 // measure0 takes a sample only.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,6 +136,8 @@ func overall(d Data) badge {
 		return badge{"waiting", "warn"}
 	case fails:
 		return badge{"a background task fails", "warn"}
+	case slices.ContainsFunc(d.Notices, func(n Notice) bool { return n.Level == "ERROR" && d.GeneratedAt.Sub(n.At) < shownFor }):
+		return badge{"errors in the last hour: see below", "warn"}
 	}
 	return badge{"all is well", "good"}
 }
@@ -147,7 +150,7 @@ func newLedgerView(l LedgerData, now time.Time) ledgerView {
 		v.ReadAt = ago(now, l.ReadAt)
 	}
 	for _, s := range l.Process {
-		v.Streams = append(v.Streams, newStreamView(s, l.Report, now))
+		v.Streams = append(v.Streams, newStreamView(s, l, now))
 	}
 	if l.Report == nil {
 		return v
@@ -184,7 +187,7 @@ var streamTitles = map[string]string{
 	"records": "Records that follow from the updates", "scan": "What it has",
 }
 
-func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {
+func newStreamView(s StreamData, l LedgerData, now time.Time) streamView {
 	v := streamView{
 		Title: cmp.Or(streamTitles[s.Stream], s.Stream), Source: strings.TrimSpace(s.Source + " " + s.SourceVersion), State: states[s.State],
 	}
@@ -196,15 +199,18 @@ func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {
 		unit = "records"
 	}
 	lag := tile{Label: "behind", Value: lagText(s.LagSeconds), Kind: lagKind(s.LagSeconds)}
-	if !s.LagSeconds.Known() && s.State == admin.StandsBy {
+	switch {
+	case !s.LagSeconds.Known() && s.was.Known():
+		lag.Note = lagText(s.was) + " " + ago(now, s.MeasuredAt)
+	case !s.LagSeconds.Known() && s.State == admin.StandsBy:
 		lag.Note = "the leader's page may say"
 	}
 	if s.LagOffsets != nil && *s.LagOffsets > 0 {
 		lag.Note = terminal.Count(*s.LagOffsets) + " offsets"
 	}
 	v.Tiles = []tile{lag, {Label: unit + " stored", Value: rateText(s.PerSecond), Note: "in the last minute"}}
-	if r != nil {
-		v.fromReport(s.Kind, r, now)
+	if l.Report != nil {
+		v.fromReport(s.Kind, l, now)
 	}
 	v.Charts = []chart{
 		newChart("lag", "Behind its source", s.Samples, now, 10, func(s Sample) Measured { return s.Lag }, lagText),
@@ -213,38 +219,49 @@ func newStreamView(s StreamData, r *status.Report, now time.Time) streamView {
 	return v
 }
 
-// fromReport adds what the database says of the stream.
-func (v *streamView) fromReport(kind string, r *status.Report, now time.Time) {
+// fromReport adds what the database says of the stream. Where it does not answer now, that is not known, and what it said last is a note.
+func (v *streamView) fromReport(kind string, l LedgerData, now time.Time) {
+	newest := func(what string, at time.Time) string {
+		if at.IsZero() {
+			return ""
+		}
+		return "the newest " + what + ago(now, at)
+	}
+	add := func(label, value, note, kind string) {
+		if l.Error != "" {
+			value, note, kind = "not known", value+" "+ago(now, l.ReadAt), "idle"
+		}
+		v.Tiles = append(v.Tiles, tile{Label: label, Value: value, Note: note, Kind: kind})
+	}
+	lead := func(holder string, since time.Time, leads bool) {
+		switch {
+		case holder == "":
+		case l.Error != "":
+			v.Leader = "who leads is not known, " + ago(now, l.ReadAt) + " it was " + holder
+		case !leads:
+			v.Leader = "nobody leads; the last one was " + holder
+		default:
+			v.Leader = "led by " + holder + ", for " + terminal.Brief(now.Sub(since))
+		}
+	}
+	r := l.Report
 	if kind == store.StreamTransactions {
 		if h := r.History; h != nil {
-			note := ""
-			if !h.NewestRecord.IsZero() {
-				note = "the newest " + ago(now, h.NewestRecord)
-			}
-			v.Tiles = append(v.Tiles, tile{Label: "records", Value: terminal.Count(h.Records), Note: note})
-			v.Leader, v.Failure = leaderText(h.Leader, h.LeaderSince, now), newFailure(h.Task, now)
+			add("records", terminal.Count(h.Records), newest("", h.NewestRecord), "")
+			lead(h.Leader, h.LeaderSince, h.Leads)
+			v.Failure = newFailure(h.Task, now)
 		}
 		return
 	}
-	v.Leader, v.Failure = leaderText(r.Leader, r.LeaderSince, now), newFailure(r.UpdatesTask, now)
+	lead(r.Leader, r.LeaderSince, r.Leads)
+	v.Failure = newFailure(r.UpdatesTask, now)
 	if len(r.Streams) > 0 {
-		note := ""
-		if at := r.Streams[0].RecordTime; !at.IsZero() {
-			note = "the newest update " + ago(now, at)
+		value, kind := terminal.Count(int64(r.Streams[0].Watermark)), ""
+		if len(value) > 13 { // as offsets of a network are
+			kind = "long"
 		}
-		shown := tile{Label: "readers see up to offset", Value: terminal.Count(int64(r.Streams[0].Watermark)), Note: note}
-		if len(shown.Value) > 13 { // as offsets of a network are
-			shown.Kind = "long"
-		}
-		v.Tiles = append(v.Tiles, shown)
+		add("readers see up to offset", value, newest("update ", r.Streams[0].RecordTime), kind)
 	}
-}
-
-func leaderText(holder string, since time.Time, now time.Time) string {
-	if holder == "" {
-		return ""
-	}
-	return holder + ", for " + terminal.Brief(now.Sub(since))
 }
 
 func newFailure(t *status.Task, now time.Time) *failure {
@@ -346,7 +363,7 @@ func verifiedFacts(r *status.Report) (list []fact) {
 		list = append(list, fact{"Windows not compared", fmt.Sprintf("%s of %s: their source does not show them any more", terminal.Count(v.NotShown), terminal.Count(v.Windows))})
 	}
 	if v.Pruned > 0 {
-		list = append(list, fact{"Windows of what was pruned", fmt.Sprintf("%s of %s: the updates that their records follow from are not stored any more", terminal.Count(v.Pruned), terminal.Count(v.Windows))})
+		list = append(list, fact{"Windows of what was pruned", fmt.Sprintf("%s of %s: what they follow from was pruned here", terminal.Count(v.Pruned), terminal.Count(v.Windows))})
 	}
 	return list
 }

@@ -63,19 +63,27 @@ func (q *Queries) LeadershipExclude(ctx context.Context, db DBTX, role string) (
 }
 
 const leadershipGet = `-- name: LeadershipGet :one
-SELECT epoch, holder, led_since FROM leadership WHERE role = $1
+SELECT l.epoch, l.holder, l.led_since, EXISTS (SELECT FROM lock_holders(CAST('lead_' || l.role AS regclass)))::boolean AS leads
+FROM leadership l WHERE l.role = $1
 `
 
 type LeadershipGetRow struct {
 	Epoch    int64              `db:"epoch"`
 	Holder   *string            `db:"holder"`
 	LedSince pgtype.Timestamptz `db:"led_since"`
+	Leads    bool               `db:"leads"`
 }
 
+// Who had a role last, and whether anybody has it now.
 func (q *Queries) LeadershipGet(ctx context.Context, db DBTX, role string) (LeadershipGetRow, error) {
 	row := db.QueryRow(ctx, leadershipGet, role)
 	var i LeadershipGetRow
-	err := row.Scan(&i.Epoch, &i.Holder, &i.LedSince)
+	err := row.Scan(
+		&i.Epoch,
+		&i.Holder,
+		&i.LedSince,
+		&i.Leads,
+	)
 	return i, err
 }
 
