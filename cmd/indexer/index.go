@@ -56,6 +56,9 @@ func (c *indexCreate) Run(ctx context.Context, logger *slog.Logger, out config.O
 		serves = "conditions on the template in ledger.active_at and ledger.contract_lifetimes"
 	}
 	fmt.Fprintf(out, "it serves %s\n", serves)
+	if len(r.Refresh) > 0 {
+		fmt.Fprintf(out, "%s will use it after `indexer views refresh`\n", strings.Join(r.Refresh, ", "))
+	}
 	return nil
 }
 

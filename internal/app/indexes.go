@@ -31,6 +31,7 @@ type Index struct {
 type IndexReport struct {
 	store.FieldIndex
 	Of      []string // templates and interfaces that it was made for
+	Refresh []string // typed views that use it once they are refreshed
 	Changed bool     // by this command
 	Took    time.Duration
 }
@@ -74,7 +75,28 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 	}
 	report := reportIndex(index)
 	report.Changed, report.Took = changed, time.Since(start)
-	return report, nil
+	if changed && cfg.Path != "" {
+		report.Refresh, err = wideViews(ctx, w.db, subject)
+	}
+	return report, err
+}
+
+// wideViews returns the typed views of a subject that don't use an index by themselves.
+func wideViews(ctx context.Context, db *store.Store, of *typed.Subject) (names []string, err error) {
+	registered, err := db.TypedViews(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range registered {
+		columns, err := publishedBy(v)
+		if err != nil {
+			return nil, err
+		}
+		if isOf(v, of) && typed.IsWide(columns) {
+			names = append(names, v.Schema+"."+v.Name)
+		}
+	}
+	return names, nil
 }
 
 // ListIndexes lists the indexes of fields.

@@ -208,7 +208,8 @@ type viewsWork struct {
 	packages typed.Packages
 	subjects []*typed.Subject
 	names    map[*typed.Subject]string // of views that are new
-	replace  bool                      // only views that are there
+	indexes  []store.FieldIndex
+	replace  bool // only views that are there
 }
 
 func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*viewsWork) ([]ViewReport, error)) ([]ViewReport, error) {
@@ -217,6 +218,9 @@ func changeViews(ctx context.Context, cfg Views, logger *slog.Logger, do func(*v
 		return nil, err
 	}
 	defer w.db.Close()
+	if w.indexes, err = w.db.FieldIndexes(ctx); err != nil {
+		return nil, err
+	}
 	return do(w)
 }
 
@@ -364,6 +368,7 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 		}
 	}
 	view, changes := typed.NewView(w.cfg.Schema, report.Name, s, shape, published)
+	view.Indexed = w.indexed(s)
 	report.Columns, report.Changes, report.Notes = len(view.Columns), changes, append(view.Shadowed(), shape.Notes...)
 	columns, err := json.Marshal(view.Columns)
 	if err != nil {
@@ -376,6 +381,19 @@ func (w *viewsWork) makeOne(ctx context.Context, c *store.TypedViewsChange, s *t
 		made.Inferred = &shape.Inferred
 	}
 	return c.Make(ctx, made, view.SQL(w.db.ViewsSchema()))
+}
+
+// indexed returns the fields of a subject that have an index, which may have been made for others with the same field.
+func (w *viewsWork) indexed(s *typed.Subject) map[string]bool {
+	paths, of := map[string]bool{}, fieldSubject(s)
+	for _, index := range w.indexes {
+		if slices.ContainsFunc(index.Subjects, func(other store.FieldSubject) bool {
+			return (other.Choice == "") == (of.Choice == "") && (of.Choice != "" || other.Interface == of.Interface)
+		}) {
+			paths[index.Path] = true
+		}
+	}
+	return paths
 }
 
 func publishedBy(v store.TypedView) (columns []typed.Column, err error) {

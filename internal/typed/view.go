@@ -14,7 +14,17 @@ type View struct {
 	Subject      *Subject
 	Columns      []Column
 	Shape        Shape
+	Indexed      map[string]bool // fields that have an index, by Column.PathName
 }
+
+// wide is the number of columns above which a view takes the value once for all of them: PostgreSQL fetches and decompresses a value that is
+// not small for each column anew. It can't use indexes for columns of a value that was taken, so fields that have one are taken from the table.
+const wide = 100
+
+func (v *View) isWide() bool { return IsWide(v.Columns) }
+
+// IsWide reports whether a view of these columns uses only the indexes that there were when it was made.
+func IsWide(columns []Column) bool { return len(columns) > wide }
 
 // base are the columns that do not come from the value: their expressions and SQL types, in the order of a new view.
 type base struct{ name, sql, kind, comment string }
@@ -53,9 +63,6 @@ var beside = map[Kind]struct{ step, sql string }{Template: {"@key", key.sql}, Ch
 
 // shadowed has what stands before the name of a field that a column of the event has.
 var shadowed = map[Kind]string{Template: "payload_", Interface: "view_", Choice: "argument_"}
-
-// present are the base columns that are never NULL.
-var present = []string{"contract_id", "template_id", "ledger_offset", "node_id", "interface_id", "active", "consuming"}
 
 // bases returns the columns of a kind that are no part of the value. ledger is the schema that analysts read.
 func bases(kind Kind, ledger string) []base {
@@ -179,14 +186,20 @@ func (v *View) SQL(ledger string) []string {
 		columns = append(columns, expr+" AS "+quoted(c.Name))
 		comments = append(comments, "COMMENT ON COLUMN "+name+"."+quoted(c.Name)+" IS "+literal(comment))
 	}
-	return append([]string{"CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)}, comments...)
+	create := "CREATE OR REPLACE VIEW " + name + " WITH (security_invoker = true) AS\nSELECT " + strings.Join(columns, ",\n    ") + "\n" + v.rows(ledger)
+	return append([]string{create}, comments...)
 }
 
 // expression returns the expression of a column in the view.
 func (v *View) expression(c Column, ledger string) string {
-	from := value[v.Subject.Kind].sql
+	from, taken := value[v.Subject.Kind].sql, "once.value"
 	if root := beside[v.Subject.Kind]; root.step != "" && c.root() == root.step {
-		from, c.Path = root.sql, c.Path[1:]
+		from, taken, c.Path = root.sql, "once.beside", c.Path[1:]
+	} else if v.Indexed[c.PathName()] {
+		taken = from
+	}
+	if v.isWide() {
+		from = taken
 	}
 	return c.Expression(ledger, from)
 }
@@ -209,25 +222,37 @@ func (c Column) base(kind Kind, ledger string) (base, bool) {
 	return list[i], true
 }
 
-// Nullable reports whether a column can be NULL. Columns from the value always can, because not every value fits.
-func (c Column) Nullable() bool {
-	return !slices.ContainsFunc(present, func(name string) bool { return slices.Equal(c.Path, []string{"@" + name}) })
+// once joins the value, and what lies beside it, taken from the table once, where the view is wide. OFFSET keeps the planner from putting
+// the expressions back in the place of each use; #> '{}' is the value itself, out of its storage.
+func (v *View) once() string {
+	if !v.isWide() {
+		return ""
+	}
+	list := value[v.Subject.Kind].sql + " #> '{}' AS value"
+	if other, ok := beside[v.Subject.Kind]; ok {
+		list += ", " + other.sql + " #> '{}' AS beside"
+	}
+	return "CROSS JOIN LATERAL (SELECT " + list + " OFFSET 0) once\n"
 }
 
 // rows returns the FROM and WHERE clauses that select the events.
 func (v *View) rows(ledger string) string {
 	s := v.Subject
-	named := fmt.Sprintf("e.package_name = %s AND e.module_name = %s AND e.entity_name = %s", literal(s.Package), literal(s.Module), literal(s.Entity))
+	named := fmt.Sprintf("e.package_name = %s AND e.module_name = %s AND e.entity_name = %s",
+		literal(s.Package), literal(s.Module), literal(s.Entity))
 	switch {
 	case s.Kind == Template:
-		return fmt.Sprintf("FROM %s.created_events e\n%s AND a.template_number = e.template_number\nWHERE %s", quoted(ledger), activeNow(ledger), named)
+		return fmt.Sprintf("FROM %s.created_events e\n%s%s AND a.template_number = e.template_number\nWHERE %s",
+			quoted(ledger), v.once(), activeNow(ledger), named)
 	case s.Kind == Interface:
-		return fmt.Sprintf("FROM %s.interface_views e\n%s\nWHERE %s", quoted(ledger), activeNow(ledger), named)
+		return fmt.Sprintf("FROM %s.interface_views e\n%s%s\nWHERE %s", quoted(ledger), v.once(), activeNow(ledger), named)
 	case s.OfInterface:
-		return fmt.Sprintf("FROM %[1]s.exercised_events e\nWHERE e.choice = %[2]s AND e.interface_id IN (SELECT p.package_id || %[3]s FROM %[1]s.packages p WHERE coalesce(nullif(p.package_name, ''), p.package_id) = %[4]s)",
-			quoted(ledger), literal(s.Choice), literal(":"+s.Module+":"+s.Entity), literal(s.Package))
+		named = fmt.Sprintf("e.interface_id IN (SELECT p.package_id || %s FROM %s.packages p WHERE coalesce(nullif(p.package_name, ''), p.package_id) = %s)",
+			literal(":"+s.Module+":"+s.Entity), quoted(ledger), literal(s.Package))
+	default:
+		named = "e.interface_id IS NULL AND " + named
 	}
-	return fmt.Sprintf("FROM %s.exercised_events e\nWHERE e.choice = %s AND e.interface_id IS NULL AND %s", quoted(ledger), literal(s.Choice), named)
+	return fmt.Sprintf("FROM %s.exercised_events e\n%sWHERE e.choice = %s AND %s", quoted(ledger), v.once(), literal(s.Choice), named)
 }
 
 // activeNow joins the contracts that are active since an event. The planner drops the join if a query does not use it, and starts with

@@ -2,6 +2,7 @@ package typed
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/damllf/build"
+	"ledgerindexer/internal/recorded"
+	"ledgerindexer/ledger"
 )
 
 func TestFold(t *testing.T) {
@@ -233,6 +236,27 @@ func viewNames(subjects ...string) map[string]string {
 	return names
 }
 
+// A wide view takes its value out of the table once. Fields that have an index keep the expression of the index.
+func TestWideViewsTakeTheValueOnce(t *testing.T) {
+	t.Parallel()
+	fields := []build.Field{member("owner", build.Party)}
+	for i := range wide {
+		fields = append(fields, member(fmt.Sprintf("f%d", i), build.Int64))
+	}
+	p, s := recordOf(t, shelf{}, map[string][]build.Field{"1": fields})
+	v, _ := viewOf(t, p, s, nil)
+	v.Indexed = map[string]bool{"owner": true}
+	sql := v.SQL("ledger")[0]
+	require.Equal(t, 3, strings.Count(sql, "e.payload"), "the whole, the field that has an index, and once for all others")
+	require.Contains(t, sql, `(e.payload ->> 'owner') AS "owner"`)
+	require.Contains(t, sql, `"ledger".as_bigint(once.value ->> 'f0') AS "f0"`)
+	require.Contains(t, sql, "CROSS JOIN LATERAL (SELECT e.payload #> '{}' AS value, e.contract_key #> '{}' AS beside OFFSET 0) once")
+
+	p, s = recordOf(t, shelf{}, map[string][]build.Field{"1": fields[:wide/2]})
+	v, _ = viewOf(t, p, s, nil)
+	require.NotContains(t, v.SQL("ledger")[0], "LATERAL")
+}
+
 func TestViewNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Long", 50)
@@ -395,4 +419,33 @@ func TestNames(t *testing.T) {
 	for _, name := range []string{"", "1a", "a b", "a-b", "a.b", "a\n", strings.Repeat("a", 1001)} {
 		require.False(t, isName(name), name)
 	}
+}
+
+// What the compiler makes of every kind of value, in a version and its upgrade.
+func TestColumnsOfRealPackages(t *testing.T) {
+	t.Parallel()
+	packages := recorded.Packages(t)
+	p := Packages{Content: func(id string) ([]byte, error) {
+		if content := packages[id]; content != nil {
+			return content, nil
+		}
+		return nil, fmt.Errorf("package %s: %w", id, ledger.ErrNotFound)
+	}}
+	subjects, err := p.Subjects(slices.Collect(maps.Keys(packages)))
+	require.NoError(t, err)
+	names := ViewNames(subjects)
+	columns, seen := map[string][]string{}, map[string]bool{}
+	for _, s := range subjects {
+		shape, err := p.Shape(s)
+		require.NoError(t, err)
+		require.Empty(t, shape.Notes, "%s", s)
+		v, _ := NewView("typed", names[s], s, shape, nil)
+		require.False(t, seen[v.Name], v.Name)
+		seen[v.Name], columns[v.Name] = true, fromValue(v)
+	}
+	require.Subset(t, columns["allvals_everything"], []string{
+		"i bigint", "n0 numeric(38,0)", "n37 numeric(38,37)", "d date", "ts timestamp with time zone", "oi bigint", "ooi jsonb", "gm jsonb", "p_fst bigint",
+		"sh_tag text", "sh_circle numeric(38,10)", "sh_rect_fst bigint", "sh_rec_label text", "c text", "extra_num numeric(38,10)",
+	})
+	require.Contains(t, columns, "allvals_everything_echo")
 }
