@@ -12,7 +12,8 @@ import (
 
 // recordedKinds are the oracles of the operations whose answers this package decodes.
 var recordedKinds = map[string]string{
-	"/v2/updates": "list", "/v2/updates/flats": "list", "/v2/updates/get-updates-page": "page", "/v2/updates/update-by-id": "update",
+	"/v2/updates": "list", "/v2/updates/flats": "list", "/v2/updates/get-updates-page": "page",
+	"/v2/updates/update-by-id":   "update",
 	"/v2/state/active-contracts": "entries", "/v2/state/active-contracts-page": "contract page",
 	"/v2/contracts/contract-by-id": "contract", "/v2/package-vetting/list": "vetted",
 }
@@ -30,14 +31,18 @@ func TestRecordedAnswers(t *testing.T) {
 		read[kind]++
 		requireRead(t, kind, []byte(e.Answer))
 	}
-	require.Equal(t, map[string]int{"list": 8, "page": 7, "update": 2, "entries": 10, "contract page": 1, "contract": 1, "vetted": 3}, read)
+	require.Equal(t, map[string]int{
+		"list": 8, "page": 7, "update": 2, "entries": 10, "contract page": 1, "contract": 1, "vetted": 3,
+	}, read)
 }
 
-// The long answers with updates hold what the ledger was made of, in both shapes, and nothing that this project does not know.
+// The long answers with updates hold what the ledger was made of, in both shapes, and nothing that this project does
+// not know.
 func TestRecordedUpdates(t *testing.T) {
 	t.Parallel()
 	both := map[string]int{
-		"reassignment": 10, "unassigned": 7, "assigned": 7, "created by assignment": 7, "topology": 20, "topology events": 20, "keys": 5,
+		"reassignment": 10, "unassigned": 7, "assigned": 7, "created by assignment": 7, "topology": 20,
+		"topology events": 20, "keys": 5,
 	}
 	got := map[string]map[string]int{}
 	for _, e := range recorded.Exchanges(t) {
@@ -63,9 +68,11 @@ func TestRecordedUpdates(t *testing.T) {
 		return more
 	}
 	require.Equal(t, map[string]map[string]int{
-		"list":                 {"checkpoints": 1, "transaction": 82, "created": 664, "exercised": 377, "keys": 5},
-		"page, acs-delta":      with(map[string]int{"transaction": 79, "created": 589, "archived": 269}),
-		"page, ledger-effects": with(map[string]int{"transaction": 82, "created": 664, "exercised": 377, "views": 12, "blobs": 671}),
+		"list":            {"checkpoints": 1, "transaction": 82, "created": 664, "exercised": 377, "keys": 5},
+		"page, acs-delta": with(map[string]int{"transaction": 79, "created": 589, "archived": 269}),
+		"page, ledger-effects": with(map[string]int{
+			"transaction": 82, "created": 664, "exercised": 377, "views": 12, "blobs": 671,
+		}),
 	}, got)
 }
 

@@ -74,6 +74,9 @@ func (n *names) grants(clauses []clause) (*grants, *cantonError) {
 		if n.recorded || c.Kind == clauseWildcard {
 			for k := range g {
 				g[k] = g[k].merge(grant{match: true, arguments: true, blob: c.Blob})
+				if c.View {
+					g[k].views = 1
+				}
 			}
 			continue
 		}

@@ -4,7 +4,7 @@
 // ledger must hold.
 //
 // [NewLedger] makes a ledger and [Ledger.Grow] adds updates to it. [LoadReplay]
-// makes one of recorded responses instead. [NewServer] serves either. [NewScan] serves
+// makes one of recorded responses instead, [ReplayExchanges] one of recorded exchanges. [NewServer] serves either. [NewScan] serves
 // the transaction history of a ledger. [Ledger.Truth], [Ledger.TruthFromSnapshot],
 // [Ledger.Holdings] and [Scan.Truth] give the rows to compare with.
 //

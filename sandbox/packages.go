@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,11 +36,7 @@ func packageID(name string) string {
 
 // listPackages answers GET /v2/packages.
 func (s *Server) listPackages(w http.ResponseWriter, _ *http.Request) {
-	ids := make([]string, 0, len(knownPackages.uploaded))
-	for id := range knownPackages.uploaded {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	ids := slices.Sorted(maps.Keys(s.history.vettings().packages.uploaded))
 	writeJSON(w, []byte(mustJSON(map[string]any{"packageIds": ids})))
 }
 
@@ -56,7 +53,7 @@ func (s *Server) packageContent(w http.ResponseWriter, r *http.Request) {
 		writeError(w, refuse(8, "INVALID_ARGUMENT", "The submitted request has invalid arguments: %q is not a package id", id))
 		return
 	}
-	payload := payloads[id]
+	payload := s.history.vettings().packages.payloads[id]
 	if payload == nil {
 		writeError(w, refuse(11, "PACKAGE_NOT_FOUND", "Could not find package %s", id))
 		return

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sort"
@@ -22,9 +23,12 @@ import (
 // are numbered on, because all can be the same. They are the snapshot at every offset
 // from their own on. Everything else is served with the values that were recorded.
 type Replay struct {
+	participant   string
+	exchanged     bool // what was recorded are exchanges
 	updates       []replayUpdate
 	entries       []replayEntry
 	synchronizers []string
+	aliases       []string
 	contracts     map[string]json.RawMessage // their CreatedEvent
 	ids           map[string]int
 	ledgerEnd     int64
@@ -34,10 +38,12 @@ type Replay struct {
 
 type replayUpdate struct {
 	offset       int64
+	id           string
 	variant      string
 	synchronizer int   // or -1
 	record       int64 // microseconds, or 0
-	raw          []byte
+	events       []json.RawMessage
+	raw          [2]json.RawMessage // in the shapes ACS_DELTA and LEDGER_EFFECTS; nil: not shown
 }
 
 type replayEntry struct {
@@ -49,8 +55,8 @@ type replayEntry struct {
 // LoadReplay reads files that each hold the JSON array of a response: of updates
 // (elements with "update") or of active contracts (with "contractEntry").
 func LoadReplay(files ...string) (*Replay, error) {
-	r := &Replay{contracts: map[string]json.RawMessage{}, ids: map[string]int{}}
-	r.vets = &vettings{participant: replayedParticipant, packages: newPackageSet(nil, nil)}
+	r := &Replay{participant: replayedParticipant, contracts: map[string]json.RawMessage{}, ids: map[string]int{}}
+	r.vets = &vettings{participant: replayedParticipant, packages: newPackageSet(nil, nil, nil)}
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -66,8 +72,8 @@ func LoadReplay(files ...string) (*Replay, error) {
 	return r, nil
 }
 
-// ParticipantID returns a made-up participant id; recordings do not contain it.
-func (r *Replay) ParticipantID() string { return r.names().participant }
+// ParticipantID returns the participant's id. It is made up where there are lists only, which do not contain it.
+func (r *Replay) ParticipantID() string { return r.participant }
 
 // End returns the ledger end: the last offset there is.
 func (r *Replay) End() int64 { return r.ledgerEnd }
@@ -137,46 +143,61 @@ func (r *Replay) addUpdate(raw json.RawMessage, shift int64) error {
 	if err != nil {
 		return err
 	}
-	variant, body := d.variant(d.object(moved, "")["update"], "update")
-	value := d.object(d.object(body, variant)["value"], "value")
-	u := replayUpdate{offset: decode[int64](&d, value["offset"], "offset"), variant: variant, synchronizer: -1, raw: moved}
-	if id := decode[string](&d, value["synchronizerId"], "synchronizerId"); id != "" {
-		u.synchronizer = r.synchronizer(id)
-		record := decode[time.Time](&d, value["recordTime"], "recordTime")
-		u.record = record.UnixMicro()
-	}
-	for _, event := range decode[[]json.RawMessage](&d, value["events"], "events") {
-		r.keepContract(&d, event)
-	}
-	if value["offset"] == nil {
-		d.fail("update", errors.New("the update has no offset"))
+	u := r.newUpdate(&d, moved)
+	u.raw = [2]json.RawMessage{moved, moved}
+	for _, event := range u.events {
+		if id, created := createdIn(&d, event); id != "" {
+			r.contracts[id] = created
+		}
 	}
 	if u.offset <= r.ledgerEnd && len(r.updates) > 0 {
 		d.fail("update", fmt.Errorf("offset %d does not grow", u.offset))
 	}
-	if id := decode[string](&d, value["updateId"], "updateId"); id != "" {
-		r.ids[id] = len(r.updates)
+	if u.id != "" {
+		r.ids[u.id] = len(r.updates)
 	}
 	r.updates = append(r.updates, u)
 	r.ledgerEnd = max(r.ledgerEnd, u.offset)
 	return d.err
 }
 
-func (r *Replay) keepContract(d *decoder, event json.RawMessage) {
+// newUpdate reads an element with an update.
+func (r *Replay) newUpdate(d *decoder, element json.RawMessage) replayUpdate {
+	variant, body := d.variant(d.object(element, "")["update"], "update")
+	value := d.object(d.object(body, variant)["value"], "value")
+	u := replayUpdate{
+		offset: decode[int64](d, value["offset"], "offset"), id: decode[string](d, value["updateId"], "updateId"),
+		variant: variant, synchronizer: -1, events: decode[[]json.RawMessage](d, value["events"], "events"),
+	}
+	if id := decode[string](d, value["synchronizerId"], "synchronizerId"); id != "" {
+		u.synchronizer = r.synchronizer(id)
+		record := decode[time.Time](d, value["recordTime"], "recordTime")
+		u.record = record.UnixMicro()
+	}
+	if value["offset"] == nil {
+		d.fail("update", errors.New("the update has no offset"))
+	}
+	return u
+}
+
+// createdIn returns the contract that an event creates, or brings to a synchronizer, and its CreatedEvent; "": it does
+// neither.
+func createdIn(d *decoder, event json.RawMessage) (id string, created json.RawMessage) {
 	name, body := d.variant(event, "event")
 	if name == "JsAssignmentEvent" {
 		name, body = "CreatedEvent", d.object(body, name)["createdEvent"]
 	}
-	if name == "CreatedEvent" {
-		r.contracts[decode[string](d, d.object(body, name)["contractId"], "contractId")] = body
+	if name != "CreatedEvent" {
+		return "", nil
 	}
+	return decode[string](d, d.object(body, name)["contractId"], "contractId"), body
 }
 
 func (r *Replay) synchronizer(id string) int {
 	if i := slices.Index(r.synchronizers, id); i >= 0 {
 		return i
 	}
-	r.synchronizers = append(r.synchronizers, id)
+	r.synchronizers, r.aliases = append(r.synchronizers, id), append(r.aliases, id)
 	return len(r.synchronizers) - 1
 }
 
@@ -221,12 +242,12 @@ const replayedParticipant = "participant::replayed"
 
 // names implements History.
 func (r *Replay) names() names {
-	return names{participant: replayedParticipant, synchronizers: r.synchronizers, aliases: r.synchronizers, recorded: true}
+	return names{participant: r.participant, synchronizers: r.synchronizers, aliases: r.aliases, recorded: true}
 }
 
 func (r *Replay) open() reading { return r }
 
-// vettings implements History: a participant without packages.
+// vettings implements History. Lists are of a participant without packages.
 func (r *Replay) vettings() *vettings { return r.vets }
 
 func (r *Replay) end() int64            { return r.ledgerEnd }
@@ -234,7 +255,10 @@ func (r *Replay) prunedTo() int64       { return 0 }
 func (r *Replay) more() <-chan struct{} { return nil }
 func (r *Replay) count() int            { return len(r.updates) }
 func (r *Replay) offsetOf(i int) int64  { return r.updates[i].offset }
-func (r *Replay) inFlight(int64) bool   { return false }
+
+// inFlight reports whether there is no snapshot at an offset below the ledger end: of exchanges there is none but the
+// empty one at 0.
+func (r *Replay) inFlight(at int64) bool { return r.exchanged && at > 0 }
 
 func (r *Replay) after(offset int64) int {
 	return sort.Search(len(r.updates), func(i int) bool { return r.updates[i].offset > offset })
@@ -248,7 +272,17 @@ func (r *Replay) appendUpdate(dst []byte, i int, f *updateFilter, _ *features) (
 		u.variant == "TopologyTransaction" && !f.topology:
 		return dst, false
 	}
-	return append(dst, u.raw...), true
+	raw, of := u.raw[0], f.transactions
+	if f.effects {
+		raw = u.raw[1]
+	}
+	if u.variant == "Reassignment" {
+		of = f.reassignments
+	}
+	if trim := r.trim(of); raw != nil && trim != nil {
+		raw = trimmed(raw, edit{"update": anyKey(edit{"value": nested(edit{"events": each(anyKey(trim))})})})
+	}
+	return append(dst, raw...), raw != nil
 }
 
 func (r *Replay) updateNamed(id string) (int, bool) {
@@ -266,16 +300,50 @@ func (r *Replay) recordTimes(n int) []int64 {
 	return times
 }
 
-func (r *Replay) snapshot(at int64, from pointer, _ *eventFilter, _ *features, yield func(entry) bool) {
+func (r *Replay) snapshot(at int64, from pointer, f *eventFilter, _ *features, yield func(entry) bool) {
+	trim := r.trim(f)
 	for i := from.number; i < int64(len(r.entries)); i++ {
 		e := &r.entries[i]
 		if e.offset > at {
 			continue
 		}
-		if !yield(entry{at: pointer{number: i + 1}, offset: e.offset, workflow: e.workflow, raw: e.raw}) {
+		raw := e.raw
+		if trim != nil {
+			raw = trimmed(raw, edit{"JsActiveContract": nested(trim)})
+		}
+		if !yield(entry{at: pointer{number: i + 1}, offset: e.offset, workflow: e.workflow, raw: raw}) {
 			return
 		}
 	}
+}
+
+// trim returns how to leave out of what was exchanged what a filter does not ask for; nil: nothing. A filter is the
+// same for every template here.
+func (r *Replay) trim(f *eventFilter) edit {
+	if !r.exchanged || f.any == nil {
+		return nil
+	}
+	e := edit{}
+	if !f.any[0].blob {
+		e["createdEventBlob"] = constant(`""`)
+	}
+	if f.any[0].views == 0 {
+		e["interfaceViews"], e["implementedInterfaces"] = constant(`[]`), constant(`[]`)
+	}
+	if len(e) == 0 {
+		return nil
+	}
+	e["createdEvent"] = nested(maps.Clone(e))
+	return e
+}
+
+// trimmed edits what was read before, which can't fail.
+func trimmed(raw json.RawMessage, e edit) json.RawMessage {
+	out, err := apply(raw, e)
+	if err != nil {
+		panic(fmt.Sprintf("sandbox: a recorded element: %v", err))
+	}
+	return out
 }
 
 func (r *Replay) appendContract(dst []byte, id string, parties []string, feat *features) ([]byte, bool) {

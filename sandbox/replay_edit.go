@@ -51,6 +51,10 @@ func each(edit editor) editor {
 	}
 }
 
+func constant(text string) editor {
+	return func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(text), nil }
+}
+
 func mover(shift int64) editor {
 	return func(raw json.RawMessage) (json.RawMessage, error) {
 		var offset int64

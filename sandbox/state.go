@@ -50,7 +50,8 @@ func (s *Server) connectedSynchronizers(w http.ResponseWriter, _ *http.Request) 
 	list := []connected{}
 	for i, id := range n.synchronizers {
 		if slices.Contains(s.connected(), id) {
-			list = append(list, connected{n.aliases[i], id, permissions[1]})
+			// A permission is that of a party, and the request names none.
+			list = append(list, connected{n.aliases[i], id, permissions[0]})
 		}
 	}
 	writeValue(w, map[string]any{"connectedSynchronizers": list})

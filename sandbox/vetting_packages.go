@@ -50,7 +50,7 @@ var knownPackages = newPackageSet([]Package{
 	{ID: packageID("audit-1"), Name: "audit", Version: "1.0.0", Dependencies: packageIDs("daml-prim-1", "audit-api-1", "bank-api-1")},
 	// Uploaded without its dependency.
 	{ID: packageID("orphan-1"), Name: "orphan", Version: "0.9.0", Dependencies: packageIDs("daml-prim-1", "lost-1")},
-}, packageIDs("lost-1", "foreign-1", "foreign-2"))
+}, packageIDs("lost-1", "foreign-1", "foreign-2"), payloads)
 
 func packageIDs(names ...string) []string {
 	out := make([]string, len(names))
@@ -64,10 +64,11 @@ func packageIDs(names ...string) []string {
 type packageSet struct {
 	list     []Package
 	uploaded map[string]*Package
+	payloads map[string][]byte // by id
 }
 
-func newPackageSet(uploaded []Package, others []string) *packageSet {
-	set := &packageSet{uploaded: map[string]*Package{}}
+func newPackageSet(uploaded []Package, others []string, payloads map[string][]byte) *packageSet {
+	set := &packageSet{uploaded: map[string]*Package{}, payloads: payloads}
 	for i := range uploaded {
 		p := &uploaded[i]
 		p.Uploaded = true

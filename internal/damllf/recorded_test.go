@@ -10,22 +10,25 @@ import (
 )
 
 const (
-	recordedShape = "Variant Shape(Circle: Numeric 10, Rect: Record Pair(fst: Int64, snd: Int64), Empty: Unit, Tagged: Enum Color(Red, Green, Blue), " +
-		"Rec: Record Shape.Rec(inner: List(Recursive Shape), label: Text), Maybe: Optional(Optional(Int64)))"
-	recordedFields = "owner: Party, obs: List(Party), i: Int64, n0: Numeric 0, n2: Numeric 2, n10: Numeric 10, n37: Numeric 37, t: Text, b: Bool, " +
-		"u: Unit, d: Date, ts: Timestamp, oi: Optional(Int64), ooi: Optional(Optional(Int64)), oooi: Optional(Optional(Optional(Int64))), " +
-		"ou: Optional(Unit), ol: Optional(List(Int64)), li: List(Int64), lli: List(List(Int64)), lo: List(Optional(Text)), " +
+	recordedShape = "Variant Shape(Circle: Numeric 10, Rect: Record Pair(fst: Int64, snd: Int64), Empty: Unit, " +
+		"Tagged: Enum Color(Red, Green, Blue), Rec: Record Shape.Rec(inner: List(Recursive Shape), label: Text), " +
+		"Maybe: Optional(Optional(Int64)))"
+	recordedFields = "owner: Party, obs: List(Party), i: Int64, n0: Numeric 0, n2: Numeric 2, n10: Numeric 10, " +
+		"n37: Numeric 37, t: Text, b: Bool, u: Unit, d: Date, ts: Timestamp, oi: Optional(Int64), " +
+		"ooi: Optional(Optional(Int64)), oooi: Optional(Optional(Optional(Int64))), ou: Optional(Unit), " +
+		"ol: Optional(List(Int64)), li: List(Int64), lli: List(List(Int64)), lo: List(Optional(Text)), " +
 		"loo: List(Optional(Optional(Text))), tm: TextMap(Int64), tmo: TextMap(Optional(Int64)), gm: GenMap(Int64, Text), " +
 		"gmp: GenMap(Record Pair(fst: Int64, snd: Text), " + recordedShape + "), gmt: GenMap(Text, TextMap(Numeric 10)), " +
-		"p: Record Pair(fst: Int64, snd: Optional(Text)), sh: " + recordedShape + ", c: Enum Color(Red, Green, Blue), oc: Optional(ContractId Everything)"
+		"p: Record Pair(fst: Int64, snd: Optional(Text)), sh: " + recordedShape + ", c: Enum Color(Red, Green, Blue), " +
+		"oc: Optional(ContractId Everything)"
 	recordedOld = "Record Everything(" + recordedFields + ")"
 	recordedNew = "Record Everything(" + recordedFields + ", extra: Optional(Text), extraNum: Optional(Numeric 10))"
 	// archiveOf is where the argument of Archive is defined: a package of Daml's own, which the recording does not have.
 	archiveOf = "9e70a8b3510d617f8a136213f33d6a903a10ca0eeec76bb06ba55d1ed9680f69"
 )
 
-// Packages of a real participant, as its compiler made them: every kind of value, a choice's argument and result, a contract's key, and a
-// version that adds fields, a choice and a template to another.
+// Packages of a real participant, as its compiler made them: every kind of value, a choice's argument and result, a
+// contract's key, and a version that adds fields, a choice and a template to another.
 func TestRecordedPackages(t *testing.T) {
 	t.Parallel()
 	var all []*Package

@@ -1,5 +1,5 @@
-// Package recorded gives tests what real servers sent: the exchanges with a participant, which are in the repository, and the recordings
-// of other projects, which lie beside it where they are at hand.
+// Package recorded gives tests what real servers sent: the exchanges with a participant, which are in the repository,
+// and the recordings of other projects, which lie beside it where they are at hand.
 package recorded
 
 import (
@@ -88,13 +88,14 @@ func Packages(t testing.TB) map[string][]byte {
 	return packages
 }
 
-// Beside returns the path of what belongs to other projects and is not copied into this one, such as "openapi". It lies in the folder
-// ../shared beside this project; where it is missing, the test is skipped.
+// Beside returns the path of what belongs to other projects and is not copied into this one, such as "openapi". It
+// lies in the folder ../shared beside this project; where it is missing, the test is skipped.
 func Beside(t testing.TB, name string) string {
 	t.Helper()
 	path := beside(t, name)
 	if _, err := os.Stat(path); err != nil {
-		t.Skipf("../shared/%s is not beside the project: it is other projects' data and not copied here, so there is nothing to check against", name)
+		t.Skipf("../shared/%s is not beside the project: it is other projects' data and not copied here, so that there is "+
+			"nothing to check against", name)
 	}
 	return path
 }

@@ -13,15 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is in the repository is what was recorded, whole. WRITE_RECORDED=1 makes it again of the recording beside the project.
+// What is in the repository is what was recorded, whole. WRITE_RECORDED=1 makes it again of the recording beside the
+// project.
 func TestCopyIsTheRecording(t *testing.T) {
 	whole := Beside(t, "recorded/participant-"+Release)
 	recording, err := os.ReadFile(filepath.Join(whole, "exchanges.jsonl"))
 	require.NoError(t, err)
 	if os.Getenv("WRITE_RECORDED") != "" {
-		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(zstd.MaxWindowSize>>5))
+		best, window := zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(16<<20)
+		w, err := zstd.NewWriter(nil, best, window)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.FromSlash(folder+"/exchanges.jsonl.zst"), w.EncodeAll(recording, nil), 0o644))
+		file := filepath.FromSlash(folder + "/exchanges.jsonl.zst")
+		require.NoError(t, os.WriteFile(file, w.EncodeAll(recording, nil), 0o644))
 		require.NoError(t, os.RemoveAll(filepath.FromSlash(folder+"/packages")))
 		require.NoError(t, os.CopyFS(filepath.FromSlash(folder+"/packages"), os.DirFS(filepath.Join(whole, "packages"))))
 		t.Skip("written: run it again, to compare")
