@@ -21,8 +21,10 @@ import (
 )
 
 // recordedScope is the scope in which most of the recorded reads were made.
-var recordedScope = ledger.Scope{Interfaces: []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"},
-	Shape: ledger.ShapeLedgerEffects, Blobs: true, Reassignments: true, Topology: true}
+var recordedScope = ledger.Scope{
+	Interfaces: []string{"#splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"},
+	Shape:      ledger.ShapeLedgerEffects, Blobs: true, Reassignments: true, Topology: true,
+}
 
 // recordedServer gives the recorded answer to each request that was recorded. A request that was not has the test fail.
 func recordedServer(t *testing.T) *fake {
@@ -40,7 +42,8 @@ func recordedServer(t *testing.T) *fake {
 			return // the client has gone
 		}
 		for _, e := range exchanges {
-			if e.Method != r.Method || e.Path != r.URL.RequestURI() || len(e.Request) > 0 && !json.Valid([]byte(e.Request)) ||
+			if e.Method != r.Method || e.Path != r.URL.RequestURI() ||
+				len(e.Request) > 0 && !json.Valid([]byte(e.Request)) ||
 				!reflect.DeepEqual(decoded([]byte(e.Request)), decoded(bytes.TrimSpace(body))) {
 				continue
 			}
@@ -49,7 +52,8 @@ func recordedServer(t *testing.T) *fake {
 			_, _ = io.WriteString(w, e.Answer)
 			return
 		}
-		if r.Method == http.MethodGet && len(body) > 0 { // snapshots were recorded by lists, as behind a proxy that drops such a body
+		if r.Method == http.MethodGet && len(body) > 0 {
+			// Snapshots were recorded by lists, as behind a proxy that drops such a body.
 			plain(http.StatusBadRequest, "Invalid value for: body (exhausted input)")(w, r)
 			return
 		}
@@ -64,11 +68,14 @@ func TestRecordedServer(t *testing.T) {
 	t.Parallel()
 	f, ctx := recordedServer(t), t.Context()
 	c := newClient(t, f, Server{}, recordedScope)
-	const end, participant = ledger.Offset(519), "sandbox::12202e589de49e7e684dc5337aa0db2c9b0ac5992262484ca8536fb5ba3dd1b8aa57"
+	const (
+		end         = ledger.Offset(519)
+		participant = "sandbox::12202e589de49e7e684dc5337aa0db2c9b0ac5992262484ca8536fb5ba3dd1b8aa57"
+	)
 	s, err := c.Discover(ctx)
 	require.NoError(t, err)
-	require.Equal(t, Server{Version: recorded.Release, ParticipantID: participant, UpdatesPath: pathUpdatesPage, TailPath: pathUpdates,
-		SnapshotPath: pathSnapshot, LedgerEnd: true}, s)
+	require.Equal(t, Server{Version: recorded.Release, ParticipantID: participant, UpdatesPath: pathUpdatesPage,
+		TailPath: pathUpdates, SnapshotPath: pathSnapshot, LedgerEnd: true}, s)
 	got, err := c.LedgerEnd(ctx)
 	require.NoError(t, err)
 	require.Equal(t, end, got)
@@ -144,8 +151,8 @@ func TestRecordedRefusals(t *testing.T) {
 			Errors                                         []string
 		}
 		require.NoError(t, json.Unmarshal([]byte(e.Answer), &sent))
-		want := Error{Code: sent.Code, Cause: sent.Cause, CorrelationID: sent.CorrelationID, TraceID: sent.TraceID, Category: sent.ErrorCategory,
-			GRPCCode: sent.GRPCCodeValue, Failure: got.Failure}
+		want := Error{Code: sent.Code, Cause: sent.Cause, CorrelationID: sent.CorrelationID, TraceID: sent.TraceID,
+			Category: sent.ErrorCategory, GRPCCode: sent.GRPCCodeValue, Failure: got.Failure}
 		if sent.Code == "" {
 			want.Cause = strings.Join(sent.Errors, "; ")
 		}
@@ -163,5 +170,7 @@ func TestRecordedRefusals(t *testing.T) {
 		require.NotEmpty(t, want.Cause)
 	}
 	require.Equal(t, []int{25, 5}, []int{objects, texts})
-	require.Equal(t, map[string]bool{"POST /v2/state/active-contracts-page": true, "POST /v2/no/such/path": true, "GET /v2/updates": true}, missing)
+	require.Equal(t, map[string]bool{
+		"POST /v2/state/active-contracts-page": true, "POST /v2/no/such/path": true, "GET /v2/updates": true,
+	}, missing)
 }
