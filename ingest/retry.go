@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"ledgerindexer/ledger"
@@ -17,6 +18,8 @@ const (
 	longestWait = 30 * time.Second
 	// A server may ask for a longer wait, up to this one.
 	longestAsked = 10 * time.Minute
+	// Where no connection can be made, it is tried at least this often.
+	connectEvery = 2 * time.Second
 )
 
 // Retry tries a function again after a failure. The zero value retries without limit whatever is not Lasting, and logs nothing. It
@@ -40,15 +43,42 @@ type Retry struct {
 // Do calls fn until it succeeds, its error is final, it was tried Most times, or ctx ends. It returns fn's last error, or ctx's
 // error if that ended between two tries.
 func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) error {
-	for try := 1; ; try++ {
-		err := fn(ctx)
-		if err == nil || ctx.Err() != nil || try == r.Most || r.Rest == 0 && r.final(err) {
-			return err
+	err := fn(ctx)
+	for try := 1; err != nil && ctx.Err() == nil && try != r.Most && (r.Rest > 0 || !r.final(err)); try++ {
+		err = r.after(ctx, r.Pause(ctx, err), noConnection(err), fn)
+	}
+	return err
+}
+
+// after calls fn after a wait. While there is no connection it calls fn more often, because that costs next to nothing, and tells nobody
+// as long as there is none: when there is one again, waits begin anew.
+func (r *Retry) after(ctx context.Context, wait time.Duration, away bool, fn func(ctx context.Context) error) error {
+	for {
+		step := wait
+		if away {
+			step = min(wait, connectEvery/2+rand.N(connectEvery/2))
 		}
-		if Sleep(ctx, r.Pause(ctx, err)); ctx.Err() != nil {
+		if Sleep(ctx, step); ctx.Err() != nil {
 			return ctx.Err()
 		}
+		wait -= step
+		tries := r.tries
+		err := fn(ctx)
+		switch still := noConnection(err); {
+		case away && !still && err != nil:
+			r.Reset()
+			return err
+		case !still, wait <= 0, r.tries != tries: // it worked meanwhile, if tries are others
+			return err
+		}
 	}
+}
+
+// noConnection reports whether an error is that of a connection that could not be made, and that said so without delay: nothing listens,
+// there is no way there, or no such host.
+func noConnection(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial" && !op.Timeout()
 }
 
 // Pause reports a failure to Logger and Failed, and returns the wait before the next try. Do calls it by itself.

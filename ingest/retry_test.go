@@ -3,6 +3,9 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,6 +173,66 @@ func TestRetry(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While no connection can be made, that is tried in a pause too, and nobody is told. When there is one again, pauses begin anew, whatever
+// came over it.
+func TestConnectionsAreLookedForInAPause(t *testing.T) {
+	refused := fmt.Errorf("read: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	for name, then := range map[string]error{"works": nil, "is starting": errAway} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				began, told, first := time.Now(), []time.Duration{}, time.Time{}
+				back := began.Add(time.Hour)
+				r := Retry{Failed: func(_ error, wait time.Duration) { told = append(told, wait) }}
+				err := r.Do(t.Context(), func(context.Context) error {
+					switch {
+					case time.Now().Before(back):
+						return refused
+					case first.IsZero():
+						first = time.Now()
+						return then
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				require.Less(t, first.Sub(back), connectEvery)
+				if then != nil {
+					require.Less(t, told[len(told)-1], firstWait)
+					told = told[:len(told)-1]
+				}
+				require.Less(t, len(told), 4*60+20, "what is no news is not told again")
+				require.Greater(t, len(told), 2*60)
+			})
+		})
+	}
+	require.True(t, noConnection(&net.OpError{Op: "dial", Err: &net.DNSError{IsNotFound: true}}))
+	require.False(t, noConnection(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), "it takes long")
+	require.False(t, noConnection(&net.OpError{Op: "read", Err: syscall.ECONNRESET}))
+	require.False(t, noConnection(errAway))
+}
+
+// What works for a moment between two connections that can't be made is told.
+func TestConnectionsThatComeAndGo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		tries, told, recovered := 0, 0, 0
+		r := Retry{Failed: func(error, time.Duration) { told++ }, Recovered: func() { recovered++ }}
+		began := time.Now()
+		err := r.Do(t.Context(), func(context.Context) error {
+			switch tries++; {
+			case time.Since(began) > 2*time.Minute:
+				return nil
+			case tries%10 == 0:
+				r.Worked()
+			}
+			return refused
+		})
+		require.NoError(t, err)
+		require.Greater(t, recovered, 2)
+		require.GreaterOrEqual(t, told, recovered)
+		require.Less(t, time.Since(began), 2*time.Minute+connectEvery)
+	})
 }
 
 // A pause ends with its context. What that ended for is no error of what was tried: a lasting one of another stream would be taken
