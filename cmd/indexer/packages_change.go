@@ -23,6 +23,7 @@ import (
 type changeFlags struct {
 	packagesFlags
 	Refs           []string `arg:"" name:"ref" help:"Package: its id (64 hex digits), name, or name:version."`
+	All            bool     `env:"-" help:"Show the packages that stay as they are too."`
 	Apply          bool     `env:"-" help:"Make the change. Without it nothing is changed."`
 	ExpectedSerial string   `env:"-" placeholder:"N|none" help:"Make the change only if this is the serial of the last vetting transaction; none: only if there is none. Default: the serial of the preview."`
 	ForceFlag      []string `env:"-" placeholder:"FLAG" help:"allow-incompatible-upgrades or allow-unvetted-dependencies; may be repeated."`
@@ -81,10 +82,14 @@ func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slo
 	request.DryRun = true
 	past, now, err := client.UpdateVettedPackages(ctx, request)
 	if err != nil {
-		return f.explain(fmt.Errorf("dry run: %w", err))
+		return f.explain(fmt.Errorf("dry run: %w", whatNeeds(ctx, client, request, err)))
 	}
 	result := newVettingResult(past, now)
 	unmatched := unmatched(change, past)
+	needed, unknown := []neededBy(nil), error(nil)
+	if slices.Contains(request.ForceFlags, participant.ForceAllowUnvettedDependencies) {
+		needed, unknown = result.needed(ctx, client)
+	}
 	switch {
 	case f.Apply && len(result.Changes) > 0:
 		if result, err = apply(ctx, client, request, past, now); err != nil {
@@ -93,7 +98,10 @@ func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slo
 	case len(result.Changes) > 0:
 		result.Command = f.command(parsed.Args, past)
 	}
-	result.Unmatched = unmatched
+	result.Unmatched, result.NeededBy, result.all = unmatched, needed, f.All
+	if unknown != nil {
+		result.Unknown = "which of the packages that stay vetted need what goes: " + withDetails(unknown).Error()
+	}
 	return show(out, f.JSON, result)
 }
 

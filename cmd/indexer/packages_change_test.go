@@ -36,11 +36,12 @@ func TestVetPreviewAndApply(t *testing.T) {
 				"participant " + s.ParticipantID(), "synchronizer " + global, "serial 7, would become 8",
 				"+ audit 1.0.0 2026-03-04T04:06:07.000008Z - " + s.id("audit", "1.0.0"),
 				"+ audit-api 1.0.0 2026-03-04T04:06:07.000008Z - " + s.id("audit-api", "1.0.0"),
-				"registry 1.0.0 - - " + s.id("registry", "1.0.0"),
+				fmt.Sprintf("%d more stay vetted as they are (--all shows them).", len(s.own(0).Packages)),
 				"This is a preview: 2 vetted, 0 unvetted, 0 with other bounds. Nothing was changed. To make the change:",
 			} {
 				require.Contains(t, squeezed(stdout), line)
 			}
+			require.NotContains(t, stdout, "registry")
 			require.Equal(t, before, s.Vetting())
 			require.Len(t, s.sent(), 1)
 			require.Contains(t, s.sent()[0], `"dryRun":true`)
@@ -90,6 +91,44 @@ func TestOtherBounds(t *testing.T) {
 	require.Equal(t, "changed", change["change"], "without bounds those that are there go")
 	require.Equal(t, "2050-01-02T03:04:05Z", change["before"].(map[string]any)["valid_until"])
 	require.Nil(t, change["after"].(map[string]any)["valid_until"])
+}
+
+// What stays is shown with --all.
+func TestAllThatStaysVetted(t *testing.T) {
+	t.Parallel()
+	s := newVettingServer(t, sandbox.ServerOptions{})
+	code, stdout, stderr := s.run(t, "vet", "audit-api", "--synchronizer", s.Synchronizers()[0], "--all")
+	require.Equal(t, config.ExitDone, code, stderr)
+	for _, p := range s.own(0).Packages {
+		require.Contains(t, stdout, p.PackageID)
+	}
+	require.NotContains(t, stdout, "more stay vetted")
+	require.Contains(t, squeezed(stdout), "registry 1.0.0 - - "+s.id("registry", "1.0.0"))
+}
+
+// Who needs what goes is said where the participant refuses that, and where it is allowed.
+func TestWhatNeedsWhatGoes(t *testing.T) {
+	t.Parallel()
+	s := newVettingServer(t, sandbox.ServerOptions{})
+	unvet := []string{"unvet", "trade-api", "--synchronizer", s.Synchronizers()[0]}
+	needs := func(version string) string {
+		return fmt.Sprintf("trade:%s (%s) needs %s", version, s.id("trade", version), s.id("trade-api", "1.0.0"))
+	}
+	code, _, stderr := s.run(t, unvet...)
+	require.Equal(t, config.ExitProblem, code)
+	require.Contains(t, stderr, "TOPOLOGY_DEPENDENCIES_NOT_VETTED")
+	require.Contains(t, stderr, needs("1.0.0"))
+	require.NotContains(t, stderr, "registry:")
+
+	code, stdout, stderr := s.run(t, append(unvet, "--force-flag=allow-unvetted-dependencies")...)
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Contains(t, stdout, "Needs what goes, and stays vetted: "+needs("1.0.0")+".")
+	require.Contains(t, stdout, "This is a preview: 0 vetted, 1 unvetted")
+	require.NotContains(t, stdout, "registry")
+	code, stdout, stderr = s.run(t, append(unvet, "--force-flag=allow-unvetted-dependencies", "--apply", "--json")...)
+	require.Equal(t, config.ExitDone, code, stderr)
+	first := decodeJSON(t, stdout)["needed_by"].([]any)[0].(map[string]any)
+	require.Equal(t, []any{s.id("trade-api", "1.0.0")}, first["needs"])
 }
 
 // A name may stand for several packages, in an Unvet; what is not vetted is said.

@@ -29,7 +29,12 @@ type vettingResult struct {
 	Changes []vettingChange        `json:"changes"`
 	// Unmatched is what was to be unvetted and was not vetted.
 	Unmatched []string `json:"unmatched,omitempty"`
-	Command   string   `json:"command,omitempty"` // makes the change that was previewed
+	// NeededBy has the packages that stay vetted though they need what goes, of a change with --force-flag allow-unvetted-dependencies.
+	NeededBy []neededBy `json:"needed_by,omitempty"`
+	Unknown  string     `json:"unknown,omitempty"` // what could not be found out, and why
+	Command  string     `json:"command,omitempty"` // makes the change that was previewed
+
+	all bool // print what stays as it is too
 }
 
 // vettingChange is a package that is vetted, unvetted, or given other bounds.
@@ -106,12 +111,13 @@ func (l *vettedList) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// print shows what is vetted after the change, and what is not any more; marks as in a diff.
+// print shows what changes, as in a diff, and what stays if that is asked for.
 func (r *vettingResult) print(out io.Writer) error {
 	r.printHead(out)
 	if err := r.printPackages(out); err != nil {
 		return err
 	}
+	r.printNeeded(out)
 	if len(r.Unmatched) > 0 {
 		fmt.Fprintf(out, "\nNot vetted, so not to be unvetted: %s.\n", printable(strings.Join(r.Unmatched, ", ")))
 	}
@@ -136,9 +142,14 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 	for _, c := range r.Changes {
 		changed[c.subject().PackageID] = true
 	}
+	stay := 0
 	for _, p := range r.New.Packages {
-		if !changed[p.PackageID] {
+		switch {
+		case changed[p.PackageID]:
+		case r.all:
 			lines = append(lines, vettingChange{After: &p})
+		default:
+			stay++
 		}
 	}
 	slices.SortFunc(lines, func(a, b vettingChange) int { return comparePackages(a.subject(), b.subject()) })
@@ -148,7 +159,9 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 			row(w, mark, p.PackageName, p.PackageVersion, p.ValidFrom.String(), p.ValidUntil.String(), p.PackageID)
 		}
 	}
-	row(w, " ", "NAME", "VERSION", "VALID FROM", "VALID UNTIL", "PACKAGE ID")
+	if len(lines) > 0 {
+		row(w, " ", "NAME", "VERSION", "VALID FROM", "VALID UNTIL", "PACKAGE ID")
+	}
 	for _, c := range lines {
 		if c.Change == "" {
 			line(" ", c.After)
@@ -157,7 +170,25 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 		line("-", c.Before)
 		line("+", c.After)
 	}
-	return w.Flush()
+	err := w.Flush()
+	if stay > 0 {
+		fmt.Fprintf(out, "%d more stay vetted as they are (--all shows them).\n", stay)
+	}
+	return err
+}
+
+func (r *vettingResult) printNeeded(out io.Writer) {
+	for _, n := range r.NeededBy {
+		fmt.Fprintf(out, "\nNeeds what goes, and stays vetted: %s needs %s.\n", label(n.VettedPackage), printable(strings.Join(n.Needs, ", ")))
+	}
+	if r.Unknown != "" {
+		fmt.Fprintf(out, "\nNot known: %s.\n", printable(r.Unknown))
+	}
+}
+
+// label names a package.
+func label(p ledger.VettedPackage) string {
+	return printable(fmt.Sprintf("%s:%s (%s)", p.PackageName, p.PackageVersion, p.PackageID))
 }
 
 func (r *vettingResult) printHead(out io.Writer) {
