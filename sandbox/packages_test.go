@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"ledgerindexer/internal/damllf"
 	"ledgerindexer/internal/openapi"
+	"ledgerindexer/internal/recorded"
 )
 
 // decodedPackages are all packages as a reader decodes them.
@@ -209,7 +211,7 @@ func visit(v any, f func(kind string, o map[string]any)) {
 
 var (
 	int64Form   = regexp.MustCompile(`^-?[0-9]{1,19}$`)
-	numericForm = regexp.MustCompile(`^-?[0-9]{1,38}(\.[0-9]+)?(E-[0-9]+)?$`) // as java.math.BigDecimal writes it
+	numericForm = regexp.MustCompile(`^-?[0-9]{1,38}(\.[0-9]*|(\.[0-9]+)?E-[0-9]+)$`) // as java.math.BigDecimal writes it, or with a dot
 )
 
 // fits returns an error where a value is not of a type, and counts the types that it has values of.
@@ -250,15 +252,13 @@ func fits(t *damllf.Type, v any, kinds map[damllf.Kind]int) error {
 	case damllf.Enum:
 		ok = isText && slices.Contains(t.Constructors, text)
 	case damllf.Optional:
+		if t.Args[0].Kind == damllf.Optional {
+			return fitsNested(t, v, kinds)
+		}
 		if v == nil {
 			return nil
 		}
-		if t.Args[0].Kind != damllf.Optional {
-			return fits(t.Args[0], v, kinds)
-		}
-		if ok = isList && len(list) <= 1; ok {
-			return each(list, t.Args[0].Args[0])
-		}
+		return fits(t.Args[0], v, kinds)
 	case damllf.List:
 		if ok = isList; ok {
 			return each(list, t.Args[0])
@@ -280,7 +280,9 @@ func fits(t *damllf.Type, v any, kinds map[damllf.Kind]int) error {
 				return err
 			}
 		}
-		ok = isList
+		ok = isList && slices.IsSortedFunc(list, func(a, b any) int { return compareKeys(a.([]any)[0], b.([]any)[0]) })
+	case damllf.Recursive:
+		ok = true // a type within itself: it was looked at where it stands first
 	case damllf.Variant:
 		for _, f := range t.Fields {
 			if len(object) == 2 && f.Name == object["tag"] {
@@ -290,12 +292,15 @@ func fits(t *damllf.Type, v any, kinds map[damllf.Kind]int) error {
 	case damllf.Record:
 		left := len(object)
 		for _, f := range t.Fields {
-			v, present := object[f.Name]
-			if !present && f.Type.Kind != damllf.Optional {
-				return fmt.Errorf("field %s of %s is missing in %v", f.Name, t, v)
+			if left == 0 && isBareOptional(f.Type) {
+				continue // at its end
 			}
-			if present {
-				left--
+			v, present := object[f.Name]
+			if !present {
+				return fmt.Errorf("field %s of %s is missing in %v", f.Name, t, object)
+			}
+			if left--; left == 0 && v == nil {
+				return fmt.Errorf("field %s at the end of %v is null", f.Name, object)
 			}
 			if err := fits(f.Type, v, kinds); err != nil {
 				return fmt.Errorf("%s: %w", f.Name, err)
@@ -307,6 +312,76 @@ func fits(t *damllf.Type, v any, kinds map[damllf.Kind]int) error {
 		return fmt.Errorf("%v is no %s", v, t)
 	}
 	return nil
+}
+
+// isBareOptional reports whether a type has null for no value.
+func isBareOptional(t *damllf.Type) bool {
+	return t.Kind == damllf.Optional && t.Args[0].Kind != damllf.Optional
+}
+
+// fitsNested is fits of an Optional in or of another: a list, of none or one, at every level.
+func fitsNested(t *damllf.Type, v any, kinds map[damllf.Kind]int) error {
+	if t.Kind != damllf.Optional {
+		return fits(t, v, kinds)
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) > 1 {
+		return fmt.Errorf("%v is no %s", v, t)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return fitsNested(t.Args[0], list[0], kinds)
+}
+
+// compareKeys compares keys of a GenMap: of numbers, or of anything by its text.
+func compareKeys(a, b any) int {
+	m, err := strconv.ParseInt(fmt.Sprint(a), 10, 64)
+	n, err2 := strconv.ParseInt(fmt.Sprint(b), 10, 64)
+	if err == nil && err2 == nil {
+		return cmp.Compare(m, n)
+	}
+	return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
+}
+
+// What a real participant served is of its type, too, as these tests understand types.
+func TestRecordedValuesFitTheirTypes(t *testing.T) {
+	t.Parallel()
+	packages := map[string]*damllf.Package{}
+	for id, payload := range recorded.Packages(t) {
+		p, err := damllf.Decode(id, payload)
+		require.NoError(t, err)
+		packages[id] = p
+	}
+	r := damllf.Resolver{Package: func(id string) (*damllf.Package, error) {
+		if p := packages[id]; p != nil {
+			return p, nil
+		}
+		return nil, damllf.ErrNoPackage
+	}}
+	types, kinds, n := map[string]*damllf.Type{}, map[damllf.Kind]int{}, 0
+	for i, e := range recorded.Exchanges(t) {
+		var answer any
+		_ = json.Unmarshal([]byte(e.Answer), &answer) // some are text
+		visit(answer, func(kind string, o map[string]any) {
+			id, _ := o["representativePackageId"].(string)
+			p := packages[id]
+			if kind != "CreatedEvent" && kind != "createdEvent" || p == nil || o["createArgument"] == nil {
+				return
+			}
+			parts := strings.SplitN(o["templateId"].(string), ":", 3)
+			template := p.Templates[damllf.Name{Module: parts[1], Entity: parts[2]}]
+			if key := id + parts[1] + parts[2]; types[key] == nil {
+				typ, err := r.Resolve(template.Payload)
+				require.NoError(t, err)
+				types[key] = typ
+			}
+			require.NoError(t, fits(types[id+parts[1]+parts[2]], o["createArgument"], kinds), "exchange %d", i)
+			n++
+		})
+	}
+	require.Greater(t, n, 1000)
+	require.Positive(t, kinds[damllf.GenMap])
 }
 
 // A later version is what the rules of upgrades allow, unless it is said to break them.

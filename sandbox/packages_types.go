@@ -280,7 +280,8 @@ func (c compiler) trade() {
 				typeField("rate", build.Optional(decimalType)), typeField("dayCount", build.Local("Trade.Deal:DayCount")),
 				typeField("master", build.ContractID(build.Local("Trade.Deal:Agreement"))), typeField("terms", build.Local("Trade.Deal:Terms")),
 				typeField("schedule", build.GenMap(build.Int64, build.Local("Trade.Deal:Payment"))), typeField("labels", build.TextMap(build.Text)),
-				typeField("nested", build.Optional(build.Optional(build.Int64))), typeField("clauses", build.List(build.Text)),
+				typeField("nested", build.Optional(build.Optional(build.Int64))), typeField("lots", build.Numeric(0)),
+				typeField("clauses", build.List(build.Text)),
 			}, more...)...),
 		}}
 		deal.Templates = []build.Template{{

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strconv"
 	"strings"
@@ -76,6 +77,14 @@ func appendDate(dst []byte, r *rng) []byte {
 	return append(dst, '"')
 }
 
+// closeRecord ends a record: Optionals without a value at its end are left out, those before are null.
+func closeRecord(dst []byte) []byte {
+	for bytes.HasSuffix(dst, []byte(":null")) {
+		dst = dst[:bytes.LastIndexByte(dst, ',')]
+	}
+	return append(dst, '}')
+}
+
 // appendOptional appends null or the value.
 func appendOptional(dst []byte, r *rng, value func([]byte, *rng) []byte) []byte {
 	if r.chance(40) {
@@ -131,7 +140,7 @@ func (v *view) appendPayload(dst []byte, number int32) []byte {
 		dst = appendTime(dst, &r)
 		dst = append(dst, `,"context":`...)
 		dst = appendOptional(dst, &r, appendText)
-		return append(dst, `}}`...)
+		return append(closeRecord(dst), '}')
 	case templateOffer:
 		return v.appendOffer(dst, &r, owner, last)
 	case templateAgreement:
@@ -200,8 +209,7 @@ func (v *view) appendHolding(dst []byte, r *rng, owner []byte) []byte {
 		dst = append(dst, '}')
 	}
 	dst = append(dst, `,"memo":`...)
-	dst = appendOptional(dst, r, appendText)
-	return append(dst, '}')
+	return closeRecord(appendOptional(dst, r, appendText))
 }
 
 func (v *view) appendOffer(dst []byte, r *rng, owner, last []byte) []byte {
@@ -256,25 +264,29 @@ func (v *view) appendAgreement(dst []byte, r *rng, owner, last []byte, number in
 	dst = append(dst, `","terms":{"tag":"Fixed","value":{"coupon":`...)
 	dst = appendDecimal(dst, r)
 	dst = append(dst, `,"unit":{}}},"schedule":[`...)
-	for i := range 1 + r.intn(3) {
+	due := int64(r.next()) >> 8
+	for i := range 1 + r.intn(3) { // maps are sorted by their keys
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, `[`...)
-		dst = appendInt64(dst, r)
-		dst = append(dst, `,{"due":`...)
+		dst = append(dst, `["`...)
+		dst = appendInt(dst, due)
+		dst = append(dst, `",{"due":`...)
 		dst = appendDate(dst, r)
 		dst = append(dst, `,"amount":`...)
 		dst = appendDecimal(dst, r)
 		dst = append(dst, `}]`...)
+		due += 1 + int64(r.intn(100))
 	}
-	dst = append(dst, `],"labels":{"desk":`...)
+	dst = append(dst, `],"labels":{"":`...)
 	dst = appendText(dst, r)
-	dst = append(dst, `,"":`...)
+	dst = append(dst, `,"desk":`...)
 	dst = appendText(dst, r)
 	dst = append(dst, `},"nested":`...)
-	dst = append(dst, [...]string{"null", "[]", `["7"]`}[r.intn(3)]...) // an optional optional
-	dst = append(dst, `,"clauses":[`...)
+	dst = append(dst, [...]string{"[]", "[[]]", `[["7"]]`}[r.intn(3)]...) // an optional optional: a list at every level
+	dst = append(dst, `,"lots":"`...)
+	dst = append(dst, [...]string{"0.", "9999.", "-1.", "99999999999999999999999999999999999999."}[number%4]...) // of scale 0
+	dst = append(dst, `","clauses":[`...)
 	for i := range 2 + r.intn(2) {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -423,5 +435,5 @@ func (v *view) appendExerciseResult(dst []byte, index int, e *event) []byte {
 	dst = appendText(dst, &r)
 	dst = append(dst, `,"rounds":[`...)
 	dst = appendInt64(dst, &r)
-	return append(dst, `],"change":null}`...)
+	return append(dst, `]}`...) // and no change
 }

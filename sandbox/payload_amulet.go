@@ -52,7 +52,7 @@ func (v *view) appendLockedAmulet(dst []byte, number int32) []byte {
 	dst = appendMicros(dst, l.expires)
 	dst = append(dst, `","optContext":`...)
 	dst = append(dst, l.context...)
-	return append(dst, `}}`...)
+	return append(closeRecord(dst), '}')
 }
 
 // lock is what keeps a locked amulet from being used.
@@ -173,8 +173,7 @@ func (v *view) appendTokenHolding(dst []byte, number int32) []byte {
 			dst = append(dst, '"')
 		}
 		dst = append(dst, `,"expiresAfter":null,"context":`...)
-		dst = append(dst, h.context...)
-		dst = append(dst, '}')
+		dst = closeRecord(append(dst, h.context...))
 	}
 	dst = append(dst, `,"meta":`...)
 	dst = append(dst, h.meta...)

@@ -103,16 +103,17 @@ func (v *view) appendMoved(dst []byte, index int, e *event) []byte {
 		}
 		dst = append(dst, `]}`...)
 	}
-	dst = append(dst, `},"meta":{"values":{"`+metaPrefix+`tx-kind":"`+m.kind.txKind()+`","`+metaPrefix+`burned":"`...)
+	dst = append(dst, `},"meta":{"values":{"`+metaPrefix+`burned":"`...)
 	dst = appendUnits(dst, v.burnedBy(number))
 	dst = append(dst, '"')
-	if m.kind.isTransfer() {
-		dst = append(dst, `,"`+metaPrefix+`sender":`...)
-		dst = append(dst, v.quoted[v.senderOf(m)]...)
-	}
 	if reason := v.reasonOf(number); reason != "" {
 		dst = append(dst, `,"`+metaPrefix+`reason":`...)
 		dst = append(dst, reason...)
 	}
+	if m.kind.isTransfer() {
+		dst = append(dst, `,"`+metaPrefix+`sender":`...)
+		dst = append(dst, v.quoted[v.senderOf(m)]...)
+	}
+	dst = append(dst, `,"`+metaPrefix+`tx-kind":"`+m.kind.txKind()+`"`...)
 	return append(dst, `}}}`...)
 }
