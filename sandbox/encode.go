@@ -1,7 +1,9 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -41,13 +43,19 @@ func appendInstant(dst []byte, micros int64) []byte {
 	return t.AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
 }
 
-func (w *world) appendParties(dst []byte, parties []uint16) []byte {
+// appendParties appends a list of parties, which is a set: each reading has another order, as a participant has after a restart.
+func (v *view) appendParties(dst []byte, parties []uint16) []byte {
+	var list [maxWitnesses]uint16
+	shuffled := list[:copy(list[:], parties)]
+	slices.SortFunc(shuffled, func(a, b uint16) int {
+		return cmp.Compare(mix(v.seed^v.reading<<16^uint64(a)), mix(v.seed^v.reading<<16^uint64(b)))
+	})
 	dst = append(dst, '[')
-	for i, p := range parties {
+	for i, p := range shuffled {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(dst, w.quoted[p]...)
+		dst = append(dst, v.quoted[p]...)
 	}
 	return append(dst, ']')
 }

@@ -52,7 +52,11 @@ func (l *Ledger) names() names {
 	}
 }
 
-func (l *Ledger) open() reading { return l.view() }
+func (l *Ledger) open() reading {
+	v := l.view()
+	v.reading = l.readings.Add(1)
+	return v
+}
 
 func (l *Ledger) vettings() *vettings { return l.vets }
 

@@ -55,6 +55,8 @@ type Ledger struct {
 	gen    generator
 	pruned int64
 	grown  chan struct{} // closed when the ledger grows
+
+	readings atomic.Uint64
 }
 
 // NewLedger returns an empty ledger; [Ledger.Grow] fills it.
@@ -238,8 +240,9 @@ type topologyEvent struct {
 type view struct {
 	*world
 	tables
-	pruned int64
-	grown  <-chan struct{}
+	pruned  int64
+	grown   <-chan struct{}
+	reading uint64 // its number, of those that a server makes
 }
 
 func (l *Ledger) view() *view {

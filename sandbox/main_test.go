@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,9 @@ func (a answer) list() []map[string]any {
 	require.Equal(a.t, http.StatusOK, a.status, "%s", a.body)
 	var list []map[string]any
 	require.NoError(a.t, json.Unmarshal(a.body, &list))
+	for _, element := range list {
+		sortSets(element)
+	}
 	return list
 }
 
@@ -76,7 +80,27 @@ func (a answer) object() map[string]any {
 	require.Equal(a.t, http.StatusOK, a.status, "%s", a.body)
 	var o map[string]any
 	require.NoError(a.t, json.Unmarshal(a.body, &o))
+	sortSets(o)
 	return o
+}
+
+// sortSets sorts the lists of parties in an answer, which come in any order.
+func sortSets(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			sortSets(e)
+		}
+	case map[string]any:
+		for _, name := range []string{"witnessParties", "signatories", "observers", "actingParties"} {
+			if list, ok := v[name].([]any); ok {
+				slices.SortFunc(list, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+			}
+		}
+		for _, e := range v {
+			sortSets(e)
+		}
+	}
 }
 
 // refused checks an error of the participant and returns its context.

@@ -92,9 +92,7 @@ func TestPreparedUpdatesAreServedAsTheLedgers(t *testing.T) {
 			status, got := said(t, ours, path, body)
 			require.Equal(t, wantStatus, status, "%s %s", path, body)
 			if status == http.StatusOK {
-				want, _, _ = strings.Cut(want, `,"nextPageToken":"`) // a token is good for the server that made it
-				got, _, _ = strings.Cut(got, `,"nextPageToken":"`)
-				require.Equal(t, want, got, "%s %s", path, body)
+				require.Equal(t, withoutToken(t, want), withoutToken(t, got), "%s %s", path, body)
 			}
 		}
 		end, middle := l.End(), data.Offset(data.Len()/2)
@@ -113,6 +111,17 @@ func TestPreparedUpdatesAreServedAsTheLedgers(t *testing.T) {
 		same("/v2/updates/update-by-id", fmt.Sprintf(`{"updateId":%q,"updateFormat":%s}`, data.ids[17], format))
 		same("/v2/updates/update-by-id", fmt.Sprintf(`{"updateId":%q,"updateFormat":%s}`, "1220"+strings.Repeat("0", 64), format))
 	}
+}
+
+// withoutToken decodes an answer, but for a token: that is good for the server that made it.
+func withoutToken(t *testing.T, body string) (v any) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(body), &v))
+	sortSets(v)
+	if page, ok := v.(map[string]any); ok && page["nextPageToken"] != nil {
+		page["nextPageToken"] = "some"
+	}
+	return v
 }
 
 // The pages of a prepared snapshot hold every entry once, and there is none at any other offset.

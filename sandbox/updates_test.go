@@ -324,3 +324,20 @@ func TestUpdatesPages(t *testing.T) {
 	require.Empty(t, none["updates"])
 	require.EqualValues(t, 0, none["highestPageOffsetInclusive"])
 }
+
+// Each reading lists the parties of an event in an order of its own, and within one reading equal lists are equal.
+func TestReadingsShuffleParties(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 60)
+	c := serve(t, l, ServerOptions{})
+	read := func() []byte {
+		return c.post("/v2/updates", `{"endInclusive":%d,"updateFormat":%s}`, l.End(), allUpdates).body
+	}
+	first, second := read(), read()
+	require.NotEqual(t, string(first), string(second))
+	require.Len(t, second, len(first))
+	require.Equal(t, withoutToken(t, string(first)), withoutToken(t, string(second)))
+	again := serve(t, grown(t, Options{Seed: 1}, 60), ServerOptions{})
+	require.Equal(t, string(first), string(again.post("/v2/updates", `{"endInclusive":%d,"updateFormat":%s}`, l.End(), allUpdates).body),
+		"the same seed and the same number of readings give the same orders")
+}
