@@ -27,9 +27,10 @@
 // interfaces and choices of every simulated ledger exactly: each value that is served is of the type that its package
 // says. The template Agreement has a value of every type.
 //
-// Values are as a real participant writes them: a Numeric of scale 0 ends with its dot, an Optional in an Optional is a list at every
-// level, an Optional without a value is left out at the end of a record and null before, and maps are sorted. Lists of parties
-// are sets: each reading has another order, which follows from the seed and the number of readings before.
+// Values are as a real participant writes them: a Numeric of scale 0 ends with its dot, an Optional in an Optional is a
+// list at every level, an Optional without a value is left out at the end of a record and null before, and maps are
+// sorted. Lists of parties are sets: each reading has another order, which follows from the seed and the number of
+// readings before.
 //
 // Lookups: a contract can be looked up by its id unless it was archived, or merely
 // divulged, at or below the pruned offset. So readers that start in the middle find

@@ -43,7 +43,8 @@ func appendInstant(dst []byte, micros int64) []byte {
 	return t.AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
 }
 
-// appendParties appends a list of parties, which is a set: each reading has another order, as a participant has after a restart.
+// appendParties appends a list of parties, which is a set: each reading has another order, as a participant has after a
+// restart.
 func (v *view) appendParties(dst []byte, parties []uint16) []byte {
 	var list [maxWitnesses]uint16
 	shuffled := list[:copy(list[:], parties)]

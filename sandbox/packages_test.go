@@ -210,8 +210,9 @@ func visit(v any, f func(kind string, o map[string]any)) {
 }
 
 var (
-	int64Form   = regexp.MustCompile(`^-?[0-9]{1,19}$`)
-	numericForm = regexp.MustCompile(`^-?[0-9]{1,38}(\.[0-9]*|(\.[0-9]+)?E-[0-9]+)$`) // as java.math.BigDecimal writes it, or with a dot
+	int64Form = regexp.MustCompile(`^-?[0-9]{1,19}$`)
+	// As java.math.BigDecimal writes it, or with a dot.
+	numericForm = regexp.MustCompile(`^-?[0-9]{1,38}(\.[0-9]*|(\.[0-9]+)?E-[0-9]+)$`)
 )
 
 // fits returns an error where a value is not of a type, and counts the types that it has values of.

@@ -284,8 +284,8 @@ func (v *view) appendAgreement(dst []byte, r *rng, owner, last []byte, number in
 	dst = appendText(dst, r)
 	dst = append(dst, `},"nested":`...)
 	dst = append(dst, [...]string{"[]", "[[]]", `[["7"]]`}[r.intn(3)]...) // an optional optional: a list at every level
-	dst = append(dst, `,"lots":"`...)
-	dst = append(dst, [...]string{"0.", "9999.", "-1.", "99999999999999999999999999999999999999."}[number%4]...) // of scale 0
+	dst = append(dst, `,"lots":"`...)                                     // of scale 0
+	dst = append(dst, [...]string{"0.", "9999.", "-1.", "99999999999999999999999999999999999999."}[number%4]...)
 	dst = append(dst, `","clauses":[`...)
 	for i := range 2 + r.intn(2) {
 		if i > 0 {

@@ -16,26 +16,26 @@ import (
 )
 
 // onPurpose are the differences from the recorded participant that stay, by their ends, and their reasons.
-var onPurpose = map[string]string{
-	"GET /v2/parties: 404 application/json, not 200 application/json":                                               noClient,
-	"GET /v2/users: 404 application/json, not 200 application/json":                                                 noClient,
-	"/v2/updates/update-by-offset: 404 application/json, not 404 application/json UPDATE_NOT_FOUND":                 noClient,
-	"/v2/events/events-by-contract-id: 404 application/json, not 400 application/json INVALID_FIELD":                noClient,
-	".interfaceViews[].viewStatus.details[]: object, not nothing":                                                   failing,
-	".interfaceViews[].viewValue: null or value, not value":                                                         failing,
-	".interfaceViews[].implementationPackageId: null or string, not string":                                         failing,
-	".externalTransactionHash: null or string, not null":                                                            "no external party signed what was recorded",
-	".paidTrafficCost: float64 or null, not float64":                                                                uncosted,
-	".paidTrafficCost: null, not float64":                                                                           uncosted,
-	".traceContext: null or object, not object":                                                                     "all that was recorded was traced",
-	".traceContext.tracestate: null or string, not null":                                                            "no vendor's tracing took part in what was recorded",
-	".assignmentExclusivity: null or string, not string":                                                            "it is documented as optional",
-	".validFromInclusive: null or string, not null":                                                                 "nothing recorded is vetted for a time only",
-	".validUntilExclusive: null or string, not null":                                                                "nothing recorded is vetted for a time only",
-	".event.ParticipantAuthorizationAdded: object, sometimes, not object":                                           onboarding,
-	".event.ParticipantAuthorizationOnboarding: object, sometimes, not nothing":                                     onboarding,
-	".Reassignment.value.events[].JsAssignmentEvent.createdEvent.interfaceViews[]: object, not nothing":             "no recorded contract with an interface was reassigned",
-	"by-id 200 .update.Reassignment.value.events[].JsAssignmentEvent.createdEvent.observers[]: string, not nothing": "the one that was looked up has none",
+var onPurpose = [][2]string{
+	{"GET /v2/parties: 404 application/json, not 200 application/json", noClient},
+	{"GET /v2/users: 404 application/json, not 200 application/json", noClient},
+	{"/v2/updates/update-by-offset: 404 application/json, not 404 application/json UPDATE_NOT_FOUND", noClient},
+	{"/v2/events/events-by-contract-id: 404 application/json, not 400 application/json INVALID_FIELD", noClient},
+	{".interfaceViews[].viewStatus.details[]: object, not nothing", failing},
+	{".interfaceViews[].viewValue: null or value, not value", failing},
+	{".interfaceViews[].implementationPackageId: null or string, not string", failing},
+	{".externalTransactionHash: null or string, not null", "no external party signed what was recorded"},
+	{".paidTrafficCost: float64 or null, not float64", uncosted},
+	{".paidTrafficCost: null, not float64", uncosted},
+	{".traceContext: null or object, not object", "all that was recorded was traced"},
+	{".traceContext.tracestate: null or string, not null", "no vendor's tracing took part in what was recorded"},
+	{".assignmentExclusivity: null or string, not string", "it is documented as optional"},
+	{".validFromInclusive: null or string, not null", "nothing recorded is vetted for a time only"},
+	{".validUntilExclusive: null or string, not null", "nothing recorded is vetted for a time only"},
+	{".event.ParticipantAuthorizationAdded: object, sometimes, not object", onboarding},
+	{".event.ParticipantAuthorizationOnboarding: object, sometimes, not nothing", onboarding},
+	{".JsAssignmentEvent.createdEvent.interfaceViews[]: object, not nothing", "no contract with an interface was reassigned"},
+	{".JsAssignmentEvent.createdEvent.observers[]: string, not nothing", "the one that was looked up has none"},
 }
 
 const (
@@ -76,15 +76,19 @@ func TestRecordedRequestsAreAnsweredAlike(t *testing.T) {
 		}
 	}
 	slices.Sort(differences)
-	unmet := maps.Clone(onPurpose)
+	met := map[string]bool{}
 	for _, difference := range differences {
-		isEnd := func(end string) bool { return strings.HasSuffix(difference, end) }
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(onPurpose)), isEnd) {
+		known := false
+		for _, p := range onPurpose {
+			if strings.HasSuffix(difference, p[0]) {
+				known, met[p[0]] = true, true
+			}
+		}
+		if !known {
 			t.Error(difference)
 		}
-		maps.DeleteFunc(unmet, func(end, _ string) bool { return isEnd(end) })
 	}
-	require.Empty(t, unmet, "what is the same needs no reason")
+	require.Len(t, met, len(onPurpose), "what is the same needs no reason: %v are met", met)
 }
 
 // told is what an answer says before anything else.
@@ -113,7 +117,8 @@ func newTranslation(t *testing.T) *translation {
 	}
 	// As recorded, a creation of a contract without a key and interfaces, and an assignment of one without a key.
 	created := slices.IndexFunc(v.updates, func(u update) bool {
-		return u.kind == kindTransaction && u.count == 1 && v.events[u.first].choice < 0 && v.contracts[v.events[u.first].contract].kind/2 == templateAgreement
+		return u.kind == kindTransaction && u.count == 1 && v.events[u.first].choice < 0 &&
+			v.contracts[v.events[u.first].contract].kind/2 == templateAgreement
 	})
 	require.GreaterOrEqual(t, created, 0)
 	assigned := slices.IndexFunc(v.updates, func(u update) bool {
