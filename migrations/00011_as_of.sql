@@ -269,10 +269,25 @@ BEGIN
                 format(CASE WHEN answer < latest THEN 'the first update after offset %s is later' ELSE 'there is no update after offset %s' END, floor)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Fill history in (backfill history), or ask for a later time.';
     END IF;
+    -- Callers' clocks may be a little ahead, and those of the ledger far ahead.
+    IF answer = latest AND at_time NOT BETWEEN now() - interval '1 minute' AND now() + interval '1 minute' AND NOT EXISTS (
+        SELECT FROM ledger.updates u
+        WHERE u.record_time >= at_time AND u.ledger_offset + 0 > floor AND (offset_at.synchronizer_id IS NULL OR u.synchronizer_id = offset_at.synchronizer_id)
+    ) AND NOT EXISTS (
+        SELECT FROM ledger.offset_checkpoints o
+        WHERE o.record_time >= at_time AND o.ledger_offset <= latest AND (offset_at.synchronizer_id IS NULL OR o.synchronizer_id = offset_at.synchronizer_id)
+    ) THEN
+        IF at_time > now() THEN
+            RAISE EXCEPTION 'the offset at % is not known: that is in the future', at_time
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask for now(), or use ledger.latest_offset().';
+        END IF;
+        RAISE NOTICE 'the ledger is indexed up to offset %, and nothing of % or later has come yet', latest, at_time
+            USING HINT = 'The answer is the latest offset, and grows where the indexer is behind.';
+    END IF;
     RETURN answer;
 END
 $$;
-COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up to which no update, on the named synchronizer or on all, has a later record time. For a time after the last update it is ledger.latest_offset(), which may still grow. An error for a time before the first update there, unless the ledger is indexed from its beginning, and for an unknown synchronizer. Where there is no update yet, for a time before the latest offset checkpoint, or without one before now.';
+COMMENT ON FUNCTION ledger.offset_at(timestamptz, text) IS 'The last offset up to which no update, on the named synchronizer or on all, has a later record time. For a time after the last update it is ledger.latest_offset(), which may still grow: with a notice, if neither an update nor an offset checkpoint of that time or later has come and it is more than a minute ago. An error for a time more than a minute in the future that the ledger has not come to, for a time before the first update there, unless the ledger is indexed from its beginning, and for an unknown synchronizer. Where there is no update yet, for a time before the latest offset checkpoint, or without one before now.';
 
 CREATE FUNCTION ledger.time_at(at_offset bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type Reader struct {
 	AllParties bool     // sees everything
 	Parties    []string // else what these may see
 	History    bool     // with Parties: the transaction history too
+	OnlyKnown  bool     // for Grant, with Parties: refuse those that nothing stored names
 
 	GrantedAt time.Time // of one that was granted
 	Unlimited string    // why the role sees more than its parties may; empty: it does not. The role was changed since
@@ -33,7 +35,7 @@ type Granted struct {
 
 // Grant lets a role read what analysts read: everything, or what parties may see. It replaces an earlier grant. The first limited role
 // needs policies, for which each table is locked for a moment. The error is a *ledger.Problem if the role does not exist or can't be
-// limited.
+// limited, or, with OnlyKnown, if nothing stored names a party.
 func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error) {
 	err = s.changeAccess(ctx, func(tx pgx.Tx) error {
 		if err := s.checkReader(ctx, tx, r); err != nil {
@@ -53,6 +55,9 @@ func (s *Store) Grant(ctx context.Context, r Reader) (granted Granted, err error
 		}
 		if granted.Unknown, err = s.unknownParties(ctx, tx, parties); err != nil {
 			return err
+		}
+		if len(granted.Unknown) > 0 && r.OnlyKnown {
+			return s.unknownParty(ctx, tx, granted.Unknown)
 		}
 		return s.settleAccess(ctx, tx)
 	})
@@ -205,4 +210,46 @@ func (s *Store) removeReader(ctx context.Context, tx pgx.Tx, role string) (remov
 func (s *Store) unknownParties(ctx context.Context, tx pgx.Tx, parties []string) (unknown []string, err error) {
 	return pg.Column[string](ctx, tx, "SELECT p.party FROM unnest($1::text[]) p (party) WHERE NOT EXISTS (SELECT FROM "+
 		pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize()+".parties x WHERE x.party = p.party) ORDER BY 1", parties)
+}
+
+// likeliestPartiesSQL lists the stored parties that may be meant by a name: those of the same hint, then those whose hints share at least a
+// third of their pairs of letters.
+const likeliestPartiesSQL = `
+WITH asked AS (
+    SELECT lower(split_part($1, '::', 1)) AS hint
+), pairs AS (
+    SELECT DISTINCT substr(' ' || a.hint || ' ', i, 2) AS pair FROM asked a, generate_series(1, length(a.hint) + 1) i
+)
+SELECT p.party
+FROM asked a CROSS JOIN VIEWS.parties p CROSS JOIN LATERAL (
+    SELECT p.hint = split_part($1, '::', 1) AS same, (
+        SELECT count(DISTINCT substr(' ' || lower(p.hint) || ' ', i, 2)) FROM generate_series(1, length(p.hint) + 1) i
+        WHERE substr(' ' || lower(p.hint) || ' ', i, 2) IN (SELECT x.pair FROM pairs x)
+    ) * 2.0 / (length(p.hint) + length(a.hint) + 2) AS alike
+) l
+WHERE l.same OR l.alike > 0.33
+ORDER BY l.same DESC, l.alike DESC, p.party LIMIT 3`
+
+// unknownParty refuses parties that nothing stored names.
+func (s *Store) unknownParty(ctx context.Context, tx pgx.Tx, unknown []string) error {
+	query := strings.ReplaceAll(likeliestPartiesSQL, "VIEWS", pgx.Identifier{s.db.Config.Schemas.Views}.Sanitize())
+	likely, err := pg.Column[string](ctx, tx, query, unknown[0])
+	if err != nil {
+		return fmt.Errorf("look for parties with names like %s: %w", unknown[0], err)
+	}
+	quoted := func(parties []string, separator string) string {
+		var list []string
+		for _, party := range parties {
+			list = append(list, strconv.Quote(party))
+		}
+		return strings.Join(list, separator)
+	}
+	meant := "names are whole, as in " + s.db.Config.Schemas.Views + ".parties (hint::fingerprint)"
+	if len(likely) > 0 {
+		meant = "perhaps " + quoted(likely, " or ") + " is meant"
+	}
+	return &ledger.Problem{
+		What: "nothing that is stored names party " + quoted(unknown, ", ") + ": the role would see nothing of it",
+		Do:   meant + "; with --anyway the role sees what comes of it later",
+	}
 }

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -191,6 +193,21 @@ func TestOffsetAtOfASynchronizerThatWasAway(t *testing.T) {
 	require.Less(t, read, int64(5000), "updates that were read")
 }
 
+// notices runs a query, and returns what the server has noticed.
+func (d *testDB) notices(query string) (said []string) {
+	d.T.Helper()
+	config, err := pgx.ParseConfig(d.URL)
+	require.NoError(d.T, err)
+	config.RuntimeParams["timezone"] = "UTC"
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { said = append(said, n.Message) }
+	conn, err := pgx.ConnectConfig(d.T.Context(), config)
+	require.NoError(d.T, err)
+	defer conn.Close(context.Background())
+	_, err = conn.Exec(d.T.Context(), query)
+	require.NoError(d.T, err)
+	return said
+}
+
 func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -209,7 +226,10 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	// Before there is an update.
 	refused("is not known: there is no update after offset 100", "'2000-01-01Z'")
 	refused("is not known: there is no update after offset 100", "now() - interval '1 second', 'sync::1'")
-	require.Equal(t, "100 100", d.Row("SELECT ledger.offset_at(now()), ledger.offset_at(now() + interval '1 day', 'sync::1')"))
+	require.Equal(t, "100 100", d.Row("SELECT ledger.offset_at(now()), ledger.offset_at(now() + interval '10 s', 'sync::1')"))
+	for _, arguments := range []string{"now() + interval '1 day'", "now() + interval '1 day', 'sync::1'", "'infinity'"} {
+		d.requireError("that is in the future", "SELECT ledger.offset_at("+arguments+")")
+	}
 	d.Write("INSERT INTO indexer.offset_checkpoints (ledger_offset, ordinal, synchronizer_ref, record_time) SELECT 100, 0, number, '2000-01-02Z' FROM ledger.synchronizers WHERE synchronizer_id = 'sync::1'")
 	refused("is not known: there is no update after offset 100", "'2000-01-01Z', 'sync::1'")
 	refused("is not known: there is no update after offset 100", "'2000-01-02Z', 'sync::2'")
@@ -219,6 +239,12 @@ func TestOffsetAtRefusesATimeBeforeWhatIsIndexed(t *testing.T) {
 	refused("is not known: the first update after offset 100 is later", "'2000-01-01Z'")
 	require.Equal(t, "101", d.Row("SELECT ledger.offset_at(now())"))
 	require.Equal(t, "true", d.Row("SELECT ledger.time_at(101) = (SELECT record_time FROM ledger.updates)"))
+	require.Empty(t, d.notices("SELECT ledger.offset_at(now())"))
+	require.Empty(t, d.notices("SELECT ledger.offset_at(ledger.time_at(101))"))
+	require.Equal(t, []string{"the ledger is indexed up to offset 101, and nothing of 2026-01-02 00:00:00+00 or later has come yet"},
+		d.notices("SELECT ledger.offset_at('2026-01-02Z')"))
+	d.Write("UPDATE indexer.offset_checkpoints SET record_time = '2026-01-03Z'")
+	require.Empty(t, d.notices("SELECT ledger.offset_at('2026-01-02Z')"))
 	require.Equal(t, "<nil>", d.Row("SELECT ledger.time_at(100)"))
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(102)")
 	d.requireError("is not between 100 and 101", "SELECT ledger.time_at(99)")

@@ -48,3 +48,24 @@ func TestAnAmountThatCannotBeReadIsUnknown(t *testing.T) {
 		d.Rows("SELECT ledger_offset, amount::text, balance::text FROM ledger.party_statement('alice', 0, 4)"))
 	require.Equal(t, []string{"4 <nil>"}, d.Rows("SELECT ledger_offset, balance::text FROM ledger.party_statement('alice', 2, 4)"))
 }
+
+// Nothing held is 0 of a party whose holdings were all pruned, and an error at an offset that is not known, whoever is asked for.
+func TestBalancesOfAPrunedDatabase(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	d := newDatabase(t)
+	l := d.started()
+	created, ended := storetest.NewUpdate(1, "sync::1"), storetest.NewUpdate(2, "sync::1")
+	created.Created = []ledger.CreatedEvent{tokenCreation(0, "a", view(storetest.HoldingV1, valueV1("alice", "5", "null")))}
+	ended.Archived = []ledger.ArchivedEvent{storetest.Archival(0, "a")}
+	d.append(l, 0, created, ended, storetest.NewUpdate(3, "sync::1"), storetest.NewUpdate(4, "sync::1"))
+	d.prune(3)
+	d.becomeAnalyst()
+	balance := "SELECT ledger.balance_at_offset($1, 'Token', $2)::text"
+	require.Equal(t, "0", d.Row(balance, "alice", 4))
+	require.Equal(t, "<nil>", d.Row(balance, "nobody", 4))
+	for _, party := range []string{"alice", "nobody"} {
+		d.requireError("the active contracts are not known at offset 1", balance, party, 1)
+		d.requireError("offset 5 has not been indexed yet", balance, party, 5)
+	}
+}

@@ -21,6 +21,7 @@ type grantCommand struct {
 	Role                   string   `arg:"" help:"Role of the database. It has to exist."`
 	Parties                []string `env:"-" xor:"sees" required:"" placeholder:"PARTY" help:"Limit the role to what these parties may see. Several are separated by commas."`
 	AllParties             bool     `env:"-" xor:"sees" required:"" help:"Let the role see everything."`
+	Anyway                 bool     `env:"-" help:"With --parties: accept parties that nothing stored names yet. From their first event on the role sees it."`
 	WithTransactionHistory bool     `env:"-" help:"With --parties: let the role see the transaction history too, which is about the whole network."`
 }
 
@@ -42,11 +43,16 @@ func (c *grantCommand) Validate() error {
 	if c.AllParties && c.WithTransactionHistory {
 		return errors.New("--with-transaction-history goes with --parties: who sees everything sees the transaction history")
 	}
+	if c.AllParties && c.Anyway {
+		return errors.New("--anyway goes with --parties")
+	}
 	return c.Database.Validate()
 }
 
 func (c *grantCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
-	granted, err := db.Grant(ctx, store.Reader{Role: c.Role, AllParties: c.AllParties, Parties: c.Parties, History: c.WithTransactionHistory})
+	granted, err := db.Grant(ctx, store.Reader{
+		Role: c.Role, AllParties: c.AllParties, Parties: c.Parties, History: c.WithTransactionHistory, OnlyKnown: !c.Anyway,
+	})
 	if err != nil {
 		return err
 	}

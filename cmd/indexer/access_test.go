@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func TestGrantAndRevoke(t *testing.T) {
 	_, err = as(t, database, limited, count)
 	require.ErrorContains(t, err, "permission denied")
 
-	require.Contains(t, run(0, "grant", limited, "--parties", party+",nobody::00"), "nothing that is stored names party nobody::00")
+	require.Contains(t, run(0, "grant", limited, "--parties", party+",nobody::00", "--anyway"), "nothing that is stored names party nobody::00")
 	require.Positive(t, policies())
 	var want string
 	require.NoError(t, owner.QueryRow(t.Context(), "SELECT count(*)::text FROM ledger.created_events WHERE $1 = ANY (signatories || observers || witness_parties)", party).Scan(&want))
@@ -89,6 +90,19 @@ func TestGrantAndRevoke(t *testing.T) {
 	require.Contains(t, list, party)
 	require.Contains(t, list, "nobody::00")
 	require.Contains(t, list, "everything")
+
+	// A name that the ledger has not shown is refused, and what was granted stays.
+	hint, _, _ := strings.Cut(party, "::")
+	for _, misspelt := range []string{hint, hint + "::1220", hint + "x", strings.ToUpper(hint)} {
+		said := run(config.ExitProblem, "grant", limited, "--parties", misspelt)
+		require.Contains(t, said, "nothing that is stored names party "+strconv.Quote(misspelt)+":")
+		require.Contains(t, said, party)
+		require.Contains(t, said, "--anyway")
+	}
+	require.Contains(t, run(config.ExitProblem, "grant", limited, "--parties", "zzzzzzzz"), "names are whole")
+	got, err = as(t, database, limited, count)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 
 	// The schema of the Participant Query Store is made later.
 	run(0, "pqs", "enable")

@@ -91,7 +91,7 @@ var documented = map[string]struct {
 	"scan/verdict.go": {7, []string{"the answer to a request is not JSON", "the Scan service refuses access", "one record of the transaction history is larger",
 		"a server's certificate is not trusted"}},
 
-	"store/access.go":                    {2, []string{"there is no such role", "a role can't be limited"}},
+	"store/access.go":                    {3, []string{"there is no such role", "nothing that is stored names a party", "a role can't be limited"}},
 	"store/audit/compare_copies.go":      {2, []string{"a row and its copy were both altered"}},
 	"store/audit/compare_coverage.go":    {2, []string{"the checkpoint, or the floors", "the ledger ends below the checkpoint"}},
 	"store/audit/redact.go":              {1, []string{"`redact`: another process"}},

@@ -115,8 +115,8 @@ BEGIN
     END IF;
     BEGIN
         answer := ledger.offset_at(cutoff_ts);
-    EXCEPTION WHEN invalid_parameter_value THEN -- before the first update
-        answer := NULL;
+    EXCEPTION WHEN invalid_parameter_value THEN -- before the first update, or in the future
+        answer := CASE WHEN cutoff_ts > now() THEN ledger.latest_offset() END;
     END;
     SELECT max(u."offset") INTO answer
     FROM (SELECT x."offset" FROM pqs.__transactions x
