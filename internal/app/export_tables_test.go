@@ -115,6 +115,11 @@ func requireTables(t *testing.T, cfg Export, schema string) {
 
 func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 	t.Helper()
+	if c.Type == store.ExportDecimal && value != nil { // it may have an exponent, as a number or as a text
+		d, err := ledger.ParseDecimal(fmt.Sprint(value))
+		require.NoError(t, err)
+		return string(d.Plain())
+	}
 	switch v := value.(type) {
 	case nil:
 		return "∅"
@@ -129,11 +134,6 @@ func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 		}
 		return v
 	default:
-		if c.Type == store.ExportDecimal { // JSON may have an exponent
-			d, err := ledger.ParseDecimal(fmt.Sprint(v))
-			require.NoError(t, err)
-			return string(d.Plain())
-		}
 		return fmt.Sprint(v)
 	}
 }
