@@ -38,6 +38,28 @@ type Difference struct {
 	Column string  `json:"column,omitempty"`
 	Wanted *string `json:"ledger"` // what should be stored
 	Stored *string `json:"stored"`
+	// Rendering is not nil where nothing is wrong: what differs is an interface view, which the server computes when it is asked.
+	Rendering *Rendering `json:"rendering,omitempty"`
+}
+
+// Rendering says by which package an interface view was computed. nil: the server did not say so, or there is no such view.
+type Rendering struct {
+	Ledger *string `json:"ledger"` // now
+	Stored *string `json:"stored"` // what is stored
+}
+
+// String returns the end of a sentence about a view.
+func (r Rendering) String() string {
+	if r.Ledger == nil && r.Stored == nil {
+		return "rendered otherwise"
+	}
+	by := func(id *string) string {
+		if id == nil {
+			return "no package"
+		}
+		return "package " + strconv.Quote(*id)
+	}
+	return fmt.Sprintf("rendered otherwise, by %s now and by %s as stored", by(r.Ledger), by(r.Stored))
 }
 
 // Lacking reports that a column is NULL and should have a value. An upgraded participant causes many of these: it shows values that
@@ -59,6 +81,8 @@ func (d Difference) String() string {
 		where += ", " + strings.Trim(strconv.Quote(d.Row), `"`)
 	}
 	switch {
+	case d.Rendering != nil:
+		return where + ": " + d.Rendering.String() + d.rendered()
 	case d.Kind == Missing:
 		return where + ": the row is not stored"
 	case d.Kind == Extra && d.Derived:
@@ -70,6 +94,22 @@ func (d Difference) String() string {
 	}
 	return fmt.Sprintf("%s: %s is %s, and %s in the ledger", where, d.Column, Quoted(d.Stored), Quoted(d.Wanted))
 }
+
+// rendered returns what is otherwise in a view that is rendered otherwise, beside the package.
+func (d Difference) rendered() string {
+	switch {
+	case d.Kind == Missing:
+		return ", which shows this one now"
+	case d.Kind == Extra:
+		return ", which does not show this one any more"
+	case d.Column == PackageColumn || d.Column == "":
+		return ""
+	}
+	return fmt.Sprintf(": %s is %s, and %s in the ledger", d.Column, Quoted(d.Stored), Quoted(d.Wanted))
+}
+
+// PackageColumn is the column of interface views that says by which package one was computed.
+const PackageColumn = "implementation_package_id"
 
 // Quoted returns a value of a column for messages: in quotes, escaped, or NULL.
 func Quoted(value *string) string {

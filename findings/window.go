@@ -34,10 +34,19 @@ type Comparison struct {
 	Differences int64
 	Lacking     int64        // how many of them are Lacking
 	First       []Difference // the first few of them
+	Rendered    int64        // interface views that the server renders otherwise, which are no differences
+	AsRendered  []Difference // the first few of these
 }
 
-// Add counts a difference. It never fails.
+// Add counts a difference, or a view that is rendered otherwise. It never fails.
 func (c *Comparison) Add(d Difference) error {
+	if d.Rendering != nil {
+		c.Rendered++
+		if len(c.AsRendered) < firstDifferences {
+			c.AsRendered = append(c.AsRendered, d)
+		}
+		return nil
+	}
 	c.Differences++
 	if d.Lacking() {
 		c.Lacking++

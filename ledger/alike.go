@@ -2,9 +2,9 @@ package ledger
 
 import (
 	"bytes"
-	"math/big"
+	"errors"
+	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,8 +12,7 @@ import (
 )
 
 // Alike reports whether two Scan services of one network have sent the same update. It ignores the differences that services may have:
-// the external transaction hash, members that one sends as null and the other leaves out, the order of members, and how a decimal number
-// is written.
+// the external transaction hash, and in what forms they write JSON, see [AlikeJSON].
 func Alike(a, b *Update) bool {
 	if a.Offset != b.Offset || a.ID != b.ID {
 		return false
@@ -29,39 +28,56 @@ func Alike(a, b *Update) bool {
 	return reflect.DeepEqual(&x, &y)
 }
 
+// AlikeJSON reports whether two values of a payload say the same. A server may render what it stores anew, so what differs only in this
+// is no difference: a member of an object that is null or is left out, the order of members, escapes and white space, and the form of a
+// number, which may stand in a text: 1.50 is 1.5, and 5.000E-7 is 0.0000005. nil, no value at all, is like nothing else.
+func AlikeJSON(a, b JSON) bool {
+	return bytes.Equal(a, b) || a != nil && b != nil && bytes.Equal(canonical(a), canonical(b))
+}
+
+// AlikeExtra is AlikeJSON for the unknown members of an object: an object without members is like none.
+func AlikeExtra(a, b JSON) bool { return bytes.Equal(canonicalExtra(a), canonicalExtra(b)) }
+
 // canonicalUpdate replaces the JSON values of an update of a network by their canonical form. It changes no list that is shared.
 func canonicalUpdate(u *Update) {
-	u.Extra = canonical(u.Extra)
+	u.Extra = canonicalExtra(u.Extra)
 	u.Created, u.Exercised, u.Assigned = slices.Clone(u.Created), slices.Clone(u.Exercised), slices.Clone(u.Assigned)
 	u.Unassigned, u.Unknown = slices.Clone(u.Unassigned), slices.Clone(u.Unknown)
 	for i := range u.Created {
 		c := &u.Created[i]
-		c.Argument, c.Extra = canonical(c.Argument), canonical(c.Extra)
+		c.Argument, c.Extra = canonical(c.Argument), canonicalExtra(c.Extra)
 	}
 	for i := range u.Exercised {
 		e := &u.Exercised[i]
-		e.Argument, e.Result, e.Extra = canonical(e.Argument), canonical(e.Result), canonical(e.Extra)
+		e.Argument, e.Result, e.Extra = canonical(e.Argument), canonical(e.Result), canonicalExtra(e.Extra)
 	}
 	for i := range u.Assigned {
-		u.Assigned[i].Extra = canonical(u.Assigned[i].Extra)
+		u.Assigned[i].Extra = canonicalExtra(u.Assigned[i].Extra)
 	}
 	for i := range u.Unassigned {
-		u.Unassigned[i].Extra = canonical(u.Unassigned[i].Extra)
+		u.Unassigned[i].Extra = canonicalExtra(u.Unassigned[i].Extra)
 	}
 	for i := range u.Unknown {
 		u.Unknown[i].Raw = canonical(u.Unknown[i].Raw)
 	}
 }
 
-// canonical returns a form of a value that is equal for all values that Alike treats as equal. A value that can't be read is returned
-// unchanged.
+func canonicalExtra(extra JSON) JSON {
+	if extra = canonical(extra); string(extra) == "{}" {
+		return nil
+	}
+	return extra
+}
+
+// canonical returns a form of a value that is equal for all values that AlikeJSON treats as equal, and for no others. A value that can't be
+// read is returned unchanged.
 func canonical(value JSON) JSON {
 	if value == nil {
 		return nil
 	}
 	d := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowInvalidUTF8(true))
 	into, err := appendCanonical(nil, d)
-	if err != nil {
+	if _, rest := d.ReadToken(); err != nil || !errors.Is(rest, io.EOF) {
 		return value
 	}
 	return into
@@ -84,10 +100,15 @@ func appendCanonical(into JSON, d *jsontext.Decoder) (JSON, error) {
 		return append(into, ']'), err
 	}
 	value, err := d.ReadValue()
-	if err == nil && value.Kind() == '"' {
-		return appendCanonicalText(into, value)
+	switch {
+	case err != nil:
+		return into, err
+	case value.Kind() == '"':
+		return appendCanonicalText(into, value), nil
+	case value.Kind() == '0':
+		return appendCanonicalNumber(into, value), nil
 	}
-	return append(into, value...), err
+	return append(into, value...), nil
 }
 
 func appendCanonicalObject(into JSON, d *jsontext.Decoder) (JSON, error) {
@@ -95,9 +116,10 @@ func appendCanonicalObject(into JSON, d *jsontext.Decoder) (JSON, error) {
 	_, err := d.ReadToken()
 	for err == nil && d.PeekKind() != '}' {
 		var member JSON
-		if member, err = appendCanonical(nil, d); err != nil { // its name
+		if member, err = d.ReadValue(); err != nil {
 			break
 		}
+		member = appendCanonicalName(nil, member)
 		if d.PeekKind() == 'n' {
 			err = d.SkipValue()
 			continue
@@ -113,18 +135,37 @@ func appendCanonicalObject(into JSON, d *jsontext.Decoder) (JSON, error) {
 	return append(into, '}'), err
 }
 
-// decimalForm is a text that Daml's decimals may have: services write zero as "0E-10" or "0.0000000000".
-var decimalForm = regexp.MustCompile(`^-?[0-9]{1,40}(\.[0-9]{1,40}(E[+-]?[0-9]{1,2})?|E[+-]?[0-9]{1,2})$`)
-
-func appendCanonicalText(into JSON, text JSON) (JSON, error) {
-	plain, err := jsontext.AppendUnquote(nil, text)
-	if err != nil {
-		return append(into, text...), nil // the half of a surrogate pair
+func appendCanonicalText(into, text JSON) JSON {
+	if plain, err := jsontext.AppendUnquote(nil, text); err == nil && mayBeNumber(plain) {
+		return append(appendCanonicalNumber(append(into, '"'), plain), '"')
 	}
-	if decimalForm.Match(plain) {
-		if number, ok := new(big.Rat).SetString(string(plain)); ok {
-			return append(append(append(into, '"'), number.RatString()...), '"'), nil
+	return appendCanonicalName(into, text)
+}
+
+// appendCanonicalName appends the name of a member, or another text that is no number.
+func appendCanonicalName(into, text JSON) JSON {
+	plain, err := jsontext.AppendUnquote(nil, text)
+	if err == nil {
+		var quoted JSON
+		if quoted, err = jsontext.AppendQuote(into, plain); err == nil {
+			return quoted
 		}
 	}
-	return jsontext.AppendQuote(into, plain)
+	return append(into, text...) // the half of a surrogate pair
+}
+
+// mayBeNumber reports whether a text consists of what numbers consist of, and has no leading zero: 007 is a name.
+func mayBeNumber(text []byte) bool {
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	return len(digits) > 0 && digits[0] >= '0' && digits[0] <= '9' && (digits[0] != '0' || len(digits) == 1 || bytes.IndexByte([]byte(".eE"), digits[1]) >= 0) &&
+		len(bytes.Trim(digits, "0123456789.eE+-")) == 0
+}
+
+// appendCanonicalNumber appends a number in the form that equal numbers share; what is no number of a bounded size as it is.
+func appendCanonicalNumber(into, number []byte) []byte {
+	d, err := ParseDecimal(string(number))
+	if err != nil {
+		return append(into, number...)
+	}
+	return d.appendNumber(into)
 }

@@ -36,6 +36,7 @@ type Seals struct {
 	next    time.Time // when the source may be read again
 	unseen  bool      // a warning was logged that the source does not show everything any more
 	lacking bool      // a warning was logged that the source shows values where none is stored
+	renders bool      // it was logged that the source renders interface views otherwise
 }
 
 // Sealing is the result of sealing a window.
@@ -179,6 +180,12 @@ func (s *Seals) report(ctx context.Context, sealing Sealing) {
 		s.Logger.WarnContext(ctx, "the source shows values where none is stored, as a participant does that was upgraded since; "+
 			"they are counted as differences, and `indexer verify --repair` writes them",
 			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "differences", sealing.Differences, "first", sentences(sealing.First))
+	}
+	if sealing.Rendered > 0 && !s.renders { // likewise
+		s.renders = true
+		s.Logger.InfoContext(ctx, "the source renders interface views otherwise than when they were stored, as a participant does that prefers another "+
+			"package since; that is no difference, and `indexer verify --repair` stores them as they are shown now",
+			"stream", sealing.Stream, "after", sealing.From, "up_to", sealing.To, "views", sealing.Rendered, "first", sentences(sealing.AsRendered))
 	}
 	if s.Sealed != nil {
 		s.Sealed(sealing)

@@ -116,7 +116,7 @@ func (u *Updates) carriedByPruning(ctx context.Context, at ledger.Offset) error 
 	}
 	whole := true
 	err := u.compareActive(ctx, at, nil, func(d findings.Difference) error {
-		if strings.HasPrefix(d.Relation, "carried_") {
+		if d.Rendering == nil && strings.HasPrefix(d.Relation, "carried_") {
 			whole = false
 			if u.Repairer != nil {
 				u.result.Remaining++
@@ -222,6 +222,9 @@ func (u *Updates) compareActive(ctx context.Context, at ledger.Offset, first *le
 }
 
 func (u *Updates) countRemaining(ctx context.Context, d findings.Difference) error {
+	if d.Rendering != nil { // also where it can't be read again, it is no difference
+		return nil
+	}
 	u.result.Remaining++
 	logRemaining(ctx, u.Logger, d)
 	return nil

@@ -30,6 +30,9 @@ func (s *suspects) add(at ledger.Offset) {
 	}
 }
 
+// has reports whether an offset is among them; it may be, where there are more.
+func (s *suspects) has(at ledger.Offset) bool { return s.more || s.offsets[at] }
+
 // ranges returns the offsets in order, adjacent ones as one range.
 func (s *suspects) ranges() (ranges []ledger.Range) {
 	for _, at := range slices.Sorted(maps.Keys(s.offsets)) {

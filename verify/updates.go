@@ -50,6 +50,8 @@ type Updates struct {
 	carriedRead  bool
 	carriedWhole bool // what pruning kept here is what the participant shows there
 
+	refreshed suspects // where interface views are rendered otherwise: a repair stores them so, and what follows from them differs then
+
 	undecided bool  // a note says that a fork can't be ruled out
 	changes   int64 // of the source when a fork was last looked for
 }
@@ -163,13 +165,19 @@ func (u *Updates) coverage(ctx context.Context) (holes []ledger.Range, certain b
 	return holes, differences == 0 || u.Repairer != nil, err
 }
 
-// compared compares, repairs what differs, and compares again.
+// compared compares, repairs what differs or is rendered otherwise, and compares again.
 func (u *Updates) compared(ctx context.Context, compare func(Found) error, repair func() error) (differences int64, err error) {
+	rendered := false
 	err = compare(func(d findings.Difference) error {
-		differences++
+		if d.Rendering == nil {
+			differences++
+		} else {
+			rendered = true
+			u.refreshed.add(d.Offset)
+		}
 		return u.Found(d)
 	})
-	if err != nil || differences == 0 || u.Repairer == nil {
+	if err != nil || differences == 0 && !rendered || u.Repairer == nil {
 		return differences, err
 	}
 	return differences, u.repaired(ctx, compare, repair)
@@ -365,6 +373,9 @@ func (u *Updates) derived(ctx context.Context) error {
 	differences, named, remnants, unread, lost := 0, false, false, false, false
 	err = compare(func(d findings.Difference) error {
 		differences++
+		if u.Repairer != nil && (u.refreshed.has(d.Offset) || u.refreshed.has(d.Since)) {
+			d.Rendering = &findings.Rendering{}
+		}
 		remnants = remnants || pruned > 0 && remnant(d)
 		lost = lost || snapshotWaits && d.Kind == findings.Extra && remnant(d)
 		name := d.Relation == "templates" || d.Relation == "synchronizers" || d.Relation == "party_lists"

@@ -212,6 +212,12 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 	say := func(result result, format string, args ...any) {
 		r.Result, r.Explanation = result, fmt.Sprintf(format, args...)
 	}
+	different := 0
+	for i := range r.Differences {
+		if r.Differences[i].Rendering == nil {
+			different++
+		}
+	}
 	switch {
 	case r.Ledger.Error != "":
 		r.Differences = []findings.Difference{}
@@ -223,10 +229,10 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 		say(resultPruned, "not compared: it is stored, and the participant can't show it because it is pruned up to offset %d", r.Ledger.Pruned)
 	case r.update == nil:
 		say(resultDifferent, "it is stored at offset %d, and the ledger does not show it", record.Offsets[0])
-	case len(r.Differences) == 1:
+	case different == 1:
 		say(resultDifferent, "the database differs from the ledger in one place")
-	case len(r.Differences) > 1:
-		say(resultDifferent, "the database differs from the ledger in %d places", len(r.Differences))
+	case different > 1:
+		say(resultDifferent, "the database differs from the ledger in %d places", different)
 	case record.Beyond:
 		say(resultBeyond, "not stored yet: its offset %d is beyond the watermark %d", r.update.Offset, record.Watermark)
 	case record.Below:
@@ -235,5 +241,8 @@ func (r *updateReport) conclude(record *audit.UpdateRecord) {
 		say(resultEqual, "stored as the ledger shows it, without its content: %s", printable(record.Redacted.String()))
 	default:
 		say(resultEqual, "stored as the ledger shows it")
+	}
+	if rendered := len(r.Differences) - different; rendered > 0 {
+		r.Explanation += fmt.Sprintf("; rendered otherwise since: %d interface views (`indexer verify --repair` stores them so)", rendered)
 	}
 }

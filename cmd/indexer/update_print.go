@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
+	"ledgerindexer/findings"
 	"ledgerindexer/ledger"
 )
 
@@ -256,7 +258,15 @@ func (r *updateReport) printDifferences(out io.Writer) error {
 		default:
 			left, right = excerpts(d.Wanted, d.Stored)
 		}
-		row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, d.Column, left, right)
+		column := d.Column
+		if d.Rendering != nil {
+			column = strings.TrimSpace(column + " (rendered otherwise)")
+		}
+		row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, column, left, right)
+		if r := d.Rendering; r != nil && d.Column != findings.PackageColumn {
+			left, right = excerpts(r.Ledger, r.Stored)
+			row(w, d.Relation, strconv.FormatInt(int64(d.Offset), 10), d.Row, findings.PackageColumn, left, right)
+		}
 	}
 	return w.Flush()
 }

@@ -45,6 +45,8 @@ type verifyReport struct {
 	Left      int64                 `json:"differences_remaining"`
 	Relations []relationDifference  `json:"by_relation"`
 	First     []findings.Difference `json:"differences"`
+
+	repairs bool
 }
 
 type relationDifference struct {
@@ -56,11 +58,13 @@ type relationDifference struct {
 const resultRepaired result = "repaired"
 
 func (c *verifyCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output, bar *terminal.Bar) error {
-	r := verifyReport{First: []findings.Difference{}, Relations: []relationDifference{}}
+	r := verifyReport{First: []findings.Difference{}, Relations: []relationDifference{}, repairs: c.Repair}
 	counts := map[relationDifference]int64{}
 	cfg := app.Verify{Database: c.Database, Sources: config.Sources(c.optionalSources), Pace: c.Pace, Verify: c.Verify, Show: bar.Show}
 	verified, err := app.RunVerify(ctx, cfg, logger, func(d findings.Difference) {
-		counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
+		if d.Rendering == nil {
+			counts[relationDifference{Relation: d.Relation, Kind: d.Kind}]++
+		}
 		if len(r.First) == c.Show {
 			return
 		}
@@ -135,7 +139,7 @@ func (r *verifyReport) advice(c *verifyCommand) string {
 // print prints the report. The differences were printed as they were found.
 func (r *verifyReport) print(out config.Output) error {
 	l := newLabelled(out)
-	if more := r.Differences - int64(len(r.First)); more > 0 {
+	if more := r.Differences + r.Rendered - int64(len(r.First)); more > 0 {
 		fmt.Fprintf(out, "... and %d more\n", more)
 	}
 	if u := r.Updates; u != nil {
@@ -165,6 +169,9 @@ func (r *verifyReport) print(out config.Output) error {
 	for _, note := range r.Notes {
 		l.say("not compared", note)
 	}
+	if r.Rendered > 0 {
+		l.say("rendered otherwise", fmt.Sprintf("%d interface views, which the ledger computes when it is asked, or what follows from them: no difference%s", r.Rendered, r.refreshed()))
+	}
 	for _, d := range r.Relations {
 		l.say("difference", fmt.Sprintf("%s: %d %s", d.Relation, d.Count, d.Kind))
 	}
@@ -179,6 +186,14 @@ func (r *verifyReport) print(out config.Output) error {
 		l.say("result", "not everything was compared (see the error)")
 	}
 	return l.w.Flush()
+}
+
+// refreshed says what becomes of views that are rendered otherwise.
+func (r *verifyReport) refreshed() string {
+	if r.repairs {
+		return "; they were stored as it shows them now"
+	}
+	return " (--repair stores them as it shows them now)"
 }
 
 // exceptions qualifies a result that does not hold for everything.

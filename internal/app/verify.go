@@ -33,8 +33,9 @@ type Verification struct {
 	Amulets     *store.AmuletSums          `json:"amulet_sums,omitempty"` // of the updates of a network; nil: they were not added up
 	Sealed      int64                      `json:"sealed_windows"`        // windows whose digest was compared
 	Differences int64                      `json:"differences_found"`
-	Unrepaired  int64                      `json:"-"`            // differences from copies that a repair left
-	Notes       []string                   `json:"not_compared"` // what was not compared, and why
+	Rendered    int64                      `json:"rendered_otherwise"` // interface views, and what followed from them; these are no differences
+	Unrepaired  int64                      `json:"-"`                  // differences from copies that a repair left
+	Notes       []string                   `json:"not_compared"`       // what was not compared, and why
 
 	// What was redacted, and so was compared without what was erased.
 	RedactedContracts int64 `json:"redacted_contracts"`
@@ -94,7 +95,11 @@ func RunVerify(ctx context.Context, cfg Verify, logger *slog.Logger, found func(
 		if v.reportedBefore(d) {
 			return nil
 		}
-		v.result.Differences++
+		if d.Rendering == nil {
+			v.result.Differences++
+		} else {
+			v.result.Rendered++
+		}
 		found(d)
 		return nil
 	}
@@ -111,12 +116,13 @@ type sameness struct {
 	relation, row, column string
 	offset                ledger.Offset
 	seq                   int64
+	rendered              bool
 }
 
 // reportedBefore reports whether another step found the difference. For example, a contract that should not be active follows from no
 // fact, and is not in the participant's snapshot either. Equal differences of one step are different rows of a table without a key.
 func (v *verification) reportedBefore(d findings.Difference) bool {
-	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq}
+	key := sameness{kind: d.Kind, relation: d.Relation, row: d.Row, column: d.Column, offset: d.Offset, seq: d.Seq, rendered: d.Rendering != nil}
 	step, before := v.reported[key]
 	if !before && len(v.reported) < mostReported {
 		v.reported[key] = v.step

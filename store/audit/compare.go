@@ -21,8 +21,8 @@ import (
 // Compare compares the facts of the offsets after page.From up to page.To, all of which should be covered, with what
 // the ledger shows there: the page. It makes the rows that writing the page would make, and compares them with the
 // stored ones, each column of each fact table; carried rows, offset checkpoints and projections it leaves alone. A
-// jsonb column has to hold what PostgreSQL makes of the ledger's JSON, to the last digit. What was pruned meanwhile is left out, and
-// so is a page of a scope (page.Scope) in which its range is not stored any more. What was redacted has to be missing.
+// value is no difference that is alike (ledger.AlikeJSON), and interface views that differ are reported with a Rendering. What was pruned
+// meanwhile is left out, and so is a page of a scope (page.Scope) in which its range is not stored any more. What was redacted has to be missing.
 //
 // found is called for each difference, relation by relation, in offset order as far as one relation goes; if it returns an
 // error, the comparison stops with it. Memory is in proportion to the page, however much is stored or different.
@@ -86,7 +86,7 @@ func (s *Stored) compare(ctx context.Context, tx pgx.Tx, page ledger.Page, found
 	if err != nil {
 		return err
 	}
-	if err := dictionaries.check(wanted, found); err != nil {
+	if err := dictionaries.check(ctx, tx, wanted, page.From, page.To, found); err != nil {
 		return err
 	}
 	var facts rows.Facts

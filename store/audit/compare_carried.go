@@ -120,7 +120,7 @@ func (s *Stored) compareCarriedPage(
 	if err != nil {
 		return err
 	}
-	if err := names.check(wanted, found); err != nil {
+	if err := names.check(ctx, tx, wanted, page.progress.At, page.progress.At, found); err != nil {
 		return err
 	}
 	rows, err := s.rowsOf(ctx, tx, page, numbers)

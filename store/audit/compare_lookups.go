@@ -27,25 +27,25 @@ func (s *Stored) AnsweredLookups(ctx context.Context, after string, limit int) (
 
 // lookupColumns finds the columns of a looked-up contract that are not as the arguments say.
 const lookupColumns = `
-SELECT v.relation, v.name, v.wanted, v.stored
+SELECT v.relation, v.name, v.type, v.wanted, v.stored
 FROM lookups l
 LEFT JOIN templates t ON t.template_ref = l.template_ref
 CROSS JOIN LATERAL (VALUES
-    ('lookups', 'status', 'found', l.status),
-    ('lookups', 'reason', NULL, l.reason),
-    ('lookups', 'template_ref', $2 || ' of ' || $3, t.template_id || ' of ' || t.package_name),
-    ('lookups', 'created_at', $4::timestamptz::text, l.created_at::text),
-    ('lookups', 'payload', $5::jsonb::text, l.payload::text),
-    ('lookups', 'contract_key', $6::jsonb::text, l.contract_key::text),
-    ('lookups', 'contract_key_hash', encode($7::bytea, 'hex'), encode(l.contract_key_hash, 'hex')),
-    ('lookups', 'signatories', $8::text[]::text, l.signatories::text),
-    ('lookups', 'observers', $9::text[]::text, l.observers::text),
-    ('lookups', 'witness_parties', $10::text[]::text, l.witness_parties::text),
-    ('lookup_exact_payloads', 'exact',
+    ('lookups', 'status', '', 'found', l.status),
+    ('lookups', 'reason', '', NULL, l.reason),
+    ('lookups', 'template_ref', '', $2 || ' of ' || $3, t.template_id || ' of ' || t.package_name),
+    ('lookups', 'created_at', '', $4::timestamptz::text, l.created_at::text),
+    ('lookups', 'payload', 'jsonb', $5::jsonb::text, l.payload::text),
+    ('lookups', 'contract_key', 'jsonb', $6::jsonb::text, l.contract_key::text),
+    ('lookups', 'contract_key_hash', '', encode($7::bytea, 'hex'), encode(l.contract_key_hash, 'hex')),
+    ('lookups', 'signatories', '', $8::text[]::text, l.signatories::text),
+    ('lookups', 'observers', '', $9::text[]::text, l.observers::text),
+    ('lookups', 'witness_parties', '', $10::text[]::text, l.witness_parties::text),
+    ('lookup_exact_payloads', 'exact', '',
         (SELECT string_agg(e.field || ' ' || encode(e.exact, 'hex'), ', ' ORDER BY e.field, e.exact) FROM unnest($11::text[], $12::bytea[]) e (field, exact)),
         (SELECT string_agg(x.field || ' ' || encode(x.exact, 'hex'), ', ' ORDER BY x.field, x.exact) FROM lookup_exact_payloads x
          WHERE x.ledger_offset = l.ledger_offset AND x.node_id = l.node_id))
-) v (relation, name, wanted, stored)
+) v (relation, name, type, wanted, stored)
 WHERE l.contract_id = $1 AND v.wanted IS DISTINCT FROM v.stored`
 
 // CompareLookup compares what is stored of a looked-up contract with what the participant returns.
@@ -72,7 +72,13 @@ func (s *Stored) compareLookup(ctx context.Context, tx pgx.Tx, contract ledger.C
 		row.ContractKey, row.ContractKeyHash, row.Signatories, row.Observers, row.WitnessParties, fields, values,
 	}
 	d := findings.Difference{Kind: findings.Altered, Row: "contract_id " + contract.ContractID}
-	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &d.Wanted, &d.Stored}, func() error { return found(d) })
+	var typeName string
+	err = pg.Each(ctx, tx, lookupColumns, arguments, []any{&d.Relation, &d.Column, &typeName, &d.Wanted, &d.Stored}, func() error {
+		if alike(column{d.Column, typeName}, d.Wanted, d.Stored) || d.Column == exactColumn && alikeFields(d.Wanted, d.Stored) {
+			return nil
+		}
+		return found(d)
+	})
 	if err != nil {
 		return fmt.Errorf("compare the look-up of contract %s: %w", contract.ContractID, err)
 	}

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/dbsqlc"
 	"ledgerindexer/store/internal/names"
 	"ledgerindexer/store/internal/tables"
@@ -96,8 +99,13 @@ func (d *dictionaries) resolve(ctx context.Context, db dbsqlc.DBTX, wanted *name
 	return numbers, nil
 }
 
-// check looks for the interfaces that templates have shown. Templates that are missing differ in the rows that refer to them.
-func (d *dictionaries) check(wanted *names.Wanted, found func(findings.Difference) error) error {
+// storedView reports whether a template's contracts have views of an interface, among those stored after an offset up to another, and in the snapshot.
+const storedView = "SELECT EXISTS (SELECT FROM shown_interfaces($1, $2) i WHERE i.template_ref = $3 AND i.interface_id = $4)"
+
+// check looks for the interfaces that templates have shown after an offset up to another, or in the snapshot. One that is not known is a
+// difference only if such views are stored: else the participant renders them since. Templates that are missing differ in the rows that
+// refer to them.
+func (d *dictionaries) check(ctx context.Context, tx pgx.Tx, wanted *names.Wanted, from, to ledger.Offset, found func(findings.Difference) error) error {
 	for _, view := range wanted.Views.Keys {
 		ref, known := d.Templates[wanted.Templates.Keys[view.Template]]
 		if !known {
@@ -107,7 +115,14 @@ func (d *dictionaries) check(wanted *names.Wanted, found func(findings.Differenc
 			continue
 		}
 		row := "template_ref " + number(ref) + ", interface_id " + view.InterfaceID
-		if err := found(findings.Difference{Kind: findings.Missing, Relation: "template_interfaces", Row: row}); err != nil {
+		d, stored := findings.Difference{Kind: findings.Missing, Relation: "template_interfaces", Row: row}, false
+		if err := tx.QueryRow(ctx, storedView, int64(from), int64(to), ref, view.InterfaceID).Scan(&stored); err != nil {
+			return fmt.Errorf("look for the views that are stored: %w", err)
+		}
+		if !stored {
+			d.Rendering = &findings.Rendering{}
+		}
+		if err := found(d); err != nil {
 			return err
 		}
 	}

@@ -131,7 +131,7 @@ func (r *recorder) record(rows rows.Table, known []column) error {
 // text returns a value as PostgreSQL reads it, nil for NULL; for a binary value what is compared of it.
 func (r *recorder) text(c column, value any) (*string, error) {
 	if c.typeName == "bytea" {
-		return digest(value.([]byte)), nil
+		return digest(value.([]byte), digestedAbove(c)), nil
 	}
 	kind, known := r.types.TypeForName(c.typeName)
 	if !known {
@@ -185,13 +185,22 @@ func (t *recordedTable) subColumn() string {
 	return t.Key[1]
 }
 
+// digestedAbove returns the length above which the values of a column are compared by their digest. Exact JSON is compared as JSON up to the
+// size of what jsonb is asked to hold without a look at it.
+func digestedAbove(c column) int {
+	if c.name == exactColumn {
+		return 1 << 20
+	}
+	return digestAbove
+}
+
 // digest returns what is compared of a binary value; digestSQL does the same.
-func digest(value []byte) *string {
+func digest(value []byte, above int) *string {
 	if value == nil {
 		return nil
 	}
 	text := hex.EncodeToString(value)
-	if len(value) > digestAbove {
+	if len(value) > above {
 		sum := sha256.Sum256(value)
 		text = fmt.Sprintf("%d bytes, SHA-256 %x", len(value), sum)
 	}

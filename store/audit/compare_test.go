@@ -177,7 +177,11 @@ func TestCompareNamesMissingAndExtraRows(t *testing.T) {
 					value = column + " || '?'"
 				}
 				list := c.spoilt(fmt.Sprintf("UPDATE %s SET %s = %s WHERE %s AND %[2]s IS NOT NULL", table, column, value, one))
-				require.Equal(t, []string{"extra " + relation, "missing " + relation}, kinds(list), column)
+				want := []string{"extra " + relation, "missing " + relation}
+				if relation == "interface_views" && column == "ordinal" {
+					want = []string{"altered " + relation} // its interface says which view it is
+				}
+				require.Equal(t, want, kinds(list), column)
 			}
 		})
 	}
@@ -193,7 +197,7 @@ func kinds(list []findings.Difference) []string {
 	return storetest.Sorted(texts)
 }
 
-// What jsonb, arrays and NULL tell apart is told apart.
+// What jsonb, arrays and NULL tell apart is told apart, but not what only renders the same JSON in another way.
 func TestCompareIsExact(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
@@ -214,8 +218,8 @@ func TestCompareIsExact(t *testing.T) {
 		'INSERT INTO indexer.party_lists SELECT max(party_list_ref) + 1, list FROM indexer.party_lists RETURNING party_list_ref'`)
 	listed := func(list string) string { return "pg_temp.listed(" + list + ")" }
 	for _, spoil := range []struct{ column, value string }{
-		{"updates.extra", `jsonb_set(extra, '{b,0}', '1.5')`},
-		{"updates.extra", `extra - 'n'`},
+		{"updates.extra", `jsonb_set(extra, '{b,0}', '1.51')`},
+		{"updates.extra", `extra - 'a2'`},
 		{"updates.extra", `jsonb_set(extra, '{b,4}', '12345678901234567891')`},
 		{"updates.command_id", "NULL"},
 		{"updates.effective_at", "effective_at + interval '1 microsecond'"},
@@ -235,6 +239,9 @@ func TestCompareIsExact(t *testing.T) {
 		require.Len(t, list, 1, spoil)
 		require.Equal(t, spoil.column, list[0].Relation+"."+list[0].Column)
 		require.NotEqual(t, list[0].Wanted, list[0].Stored)
+	}
+	for _, alike := range []string{`jsonb_set(extra, '{b,0}', '1.5')`, `extra - 'n'`, `extra || '{"never sent": null}'`} {
+		require.Empty(t, x.spoilt("UPDATE indexer.updates SET extra = "+alike), alike)
 	}
 	blob := x.spoilt("UPDATE indexer.created SET created_event_blob = NULL")[0]
 	require.Equal(t, "65 bytes, SHA-256 98ce42deef51d40269d542f5314bef2c7468d401ad5d85168bfab4c0108f75f7", *blob.Wanted)

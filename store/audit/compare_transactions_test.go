@@ -101,7 +101,7 @@ func TestCompareRecordsNamesMissingAndExtraRows(t *testing.T) {
 	require.Equal(t, []string{"extra record_exact_payloads"}, kinds(spoilt("INSERT INTO indexer.record_exact_payloads SELECT * FROM indexer.record_exact_payloads LIMIT 1")))
 	require.Equal(t, []string{"extra transfer_receivers", "extra transfer_receivers"}, kinds(spoilt(
 		"INSERT INTO indexer.transfer_receivers SELECT seq, ordinal + 10, party, amount, receiver_fee, extra FROM indexer.transfer_receivers WHERE seq = 1")))
-	require.Equal(t, []string{"altered transfers"}, kinds(spoilt("UPDATE indexer.transfers SET holding_fees = trim_scale(holding_fees) WHERE seq = 1")))
+	require.Empty(t, spoilt("UPDATE indexer.transfers SET holding_fees = trim_scale(holding_fees) WHERE seq = 1"), "the same number")
 	// What a record lacks as a whole is told once.
 	var lost []string
 	for _, relation := range tables.Names(tables.In(tables.Records)) {

@@ -284,7 +284,7 @@ func TestWhatWasRedactedDoesNotComeBack(t *testing.T) {
 
 	r := d.repairs(d.store())
 	for _, page := range w.pages {
-		d.Exec("DELETE FROM indexer.created; DELETE FROM indexer.exercised; DELETE FROM indexer.unknown_elements; UPDATE indexer.interface_views SET view_value = '{}'; UPDATE indexer.updates SET extra = '{}'")
+		d.Exec("DELETE FROM indexer.created; DELETE FROM indexer.exercised; DELETE FROM indexer.unknown_elements; UPDATE indexer.interface_views SET view_value = '{}'; UPDATE indexer.updates SET extra = '{\"damaged\": 1}'")
 		require.NoError(t, r.RepairUpdates(ctx, storetest.Scope, page))
 	}
 	for _, page := range w.pages {

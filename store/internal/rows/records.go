@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"ledgerindexer/ledger"
@@ -97,12 +96,10 @@ func (r *Records) grow(records []ledger.Transaction) {
 	r.taps = slices.Grow(r.taps, taps)
 }
 
-// recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent, in which an
-// asterisk stands for the word for the unit.
+// recordExact keeps what the columns of one record can't hold. Its fields are paths in the record as it was sent.
 type recordExact struct {
 	keeper *Exact
 	at     Place
-	word   string
 	within string // where it is not empty, fields are those of the part that has this path
 	index  int    // of an element, where that is a list; else below 0
 }
@@ -118,7 +115,6 @@ func (x recordExact) of(list string, index int) recordExact {
 
 // path returns the path of a field, which is hardly ever needed.
 func (x recordExact) path(field string) string {
-	field = strings.Replace(field, "*", x.word, 1)
 	switch {
 	case x.within == "":
 		return field
@@ -136,21 +132,6 @@ func (x recordExact) value(field string, value ledger.JSON) []byte {
 	return x.keeper.Value(x.at, x.path(field), value)
 }
 
-// number keeps the text of a decimal where numeric would print another.
-func (x recordExact) number(field string, d ledger.Decimal) ledger.Decimal {
-	if !d.Canonical() {
-		x.keeper.keep(x.at, x.path(field), []byte(`"`+d+`"`))
-	}
-	return d
-}
-
-func (x recordExact) optionalNumber(field string, d *ledger.Decimal) *ledger.Decimal {
-	if d != nil {
-		x.number(field, *d)
-	}
-	return d
-}
-
 // AddAll converts records into their rows, with the seqs after a given one, and without redacted content. The fingerprint is computed from the
 // record as it was served, so that the record is recognized when it is served again.
 func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, records []ledger.Transaction) {
@@ -161,7 +142,7 @@ func (r *Records) AddAll(refs names.Numbers, erased *redacted.Set, after int64, 
 }
 
 func (r *Records) add(refs names.Numbers, seq int64, t *ledger.Transaction, fingerprint int64) {
-	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}, word: t.Word}
+	x := recordExact{keeper: &r.exact, at: Place{ordinal: &seq}}
 	r.exact.Time(x.at, "date", t.Date)
 	row := Transaction{
 		Seq: seq, EventID: t.EventID, Kind: string(t.Kind), TransactionType: t.Type, Date: Timestamp(t.Date),
@@ -199,17 +180,17 @@ func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	}
 	r.transfers = append(r.transfers, Transfer{
 		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Sender: sender.Party,
-		SenderChangeFee:            x.optionalNumber("transfer.sender.sender_change_fee", sender.ChangeFee),
-		SenderChangeAmount:         x.optionalNumber("transfer.sender.sender_change_amount", sender.ChangeAmount),
-		SenderFee:                  x.optionalNumber("transfer.sender.sender_fee", sender.Fee),
-		HoldingFees:                x.optionalNumber("transfer.sender.holding_fees", sender.HoldingFees),
-		InputAmount:                x.optionalNumber("transfer.sender.input_*_amount", sender.InputAmount),
-		InputAppRewardAmount:       x.optionalNumber("transfer.sender.input_app_reward_amount", sender.InputAppRewardAmount),
-		InputValidatorRewardAmount: x.optionalNumber("transfer.sender.input_validator_reward_amount", sender.InputValidatorRewardAmount),
-		InputSvRewardAmount:        x.optionalNumber("transfer.sender.input_sv_reward_amount", sender.InputSVRewardAmount),
-		InputValidatorFaucetAmount: x.optionalNumber("transfer.sender.input_validator_faucet_amount", sender.InputValidatorFaucetAmount),
+		SenderChangeFee:            sender.ChangeFee,
+		SenderChangeAmount:         sender.ChangeAmount,
+		SenderFee:                  sender.Fee,
+		HoldingFees:                sender.HoldingFees,
+		InputAmount:                sender.InputAmount,
+		InputAppRewardAmount:       sender.InputAppRewardAmount,
+		InputValidatorRewardAmount: sender.InputValidatorRewardAmount,
+		InputSvRewardAmount:        sender.InputSVRewardAmount,
+		InputValidatorFaucetAmount: sender.InputValidatorFaucetAmount,
 		Description:                transfer.Description, TransferKind: transfer.Kind, InstructionReceiver: transfer.InstructionReceiver,
-		InstructionAmount: x.optionalNumber("transfer.transferInstructionAmount", transfer.InstructionAmount),
+		InstructionAmount: transfer.InstructionAmount,
 		InstructionCid:    transfer.InstructionCID,
 		Receivers:         lengthOf(transfer.Receivers), BalanceChanges: lengthOf(transfer.BalanceChanges),
 		SenderExtra: x.value("transfer.sender.extra", sender.Extra), Extra: x.value("transfer.extra", transfer.Extra),
@@ -217,16 +198,16 @@ func (r *Records) addTransfer(x recordExact, seq int64, t *ledger.Transaction) {
 	for i := range transfer.Receivers {
 		receiver, x := &transfer.Receivers[i], x.of("transfer.receivers", i)
 		r.receivers = append(r.receivers, TransferReceiver{
-			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: x.number("amount", receiver.Amount),
-			ReceiverFee: x.optionalNumber("receiver_fee", receiver.Fee), Extra: x.value("extra", receiver.Extra),
+			Seq: seq, Ordinal: int32(i), Party: receiver.Party, Amount: receiver.Amount,
+			ReceiverFee: receiver.Fee, Extra: x.value("extra", receiver.Extra),
 		})
 	}
 	for i := range transfer.BalanceChanges {
 		change, x := &transfer.BalanceChanges[i], x.of("transfer.balance_changes", i)
 		r.BalanceChanges = append(r.BalanceChanges, BalanceChange{
 			Seq: seq, Ordinal: int32(i), Date: Timestamp(t.Date), Round: t.Round, Party: change.Party,
-			ChangeToInitialAmountAsOfRoundZero: x.number("change_to_initial_amount_as_of_round_zero", change.InitialAmount),
-			ChangeToHoldingFeesRate:            x.number("change_to_holding_fees_rate", change.HoldingFeesRate),
+			ChangeToInitialAmountAsOfRoundZero: change.InitialAmount,
+			ChangeToHoldingFeesRate:            change.HoldingFeesRate,
 			Extra:                              x.value("extra", change.Extra),
 		})
 	}
@@ -244,7 +225,7 @@ func lengthOf[T any](list []T) *int32 {
 func ownedRow(x recordExact, seq int64, t *ledger.Transaction, owned *ledger.OwnedAmount) Mint {
 	return Mint{
 		Seq: seq, Date: Timestamp(t.Date), Round: t.Round, Owner: owned.Owner,
-		Amount: x.number("*_amount", owned.Amount), Extra: x.value("extra", owned.Extra),
+		Amount: owned.Amount, Extra: x.value("extra", owned.Extra),
 	}
 }
 
