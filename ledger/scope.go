@@ -3,7 +3,9 @@ package ledger
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 )
@@ -112,4 +114,58 @@ func (s Scope) Lacks(of Scope) (flags []string) {
 		{"--templates", all(s.Templates, of.Templates)},
 		{"--interfaces", holds(s.Interfaces, of.Interfaces)},
 	}), s.OtherForm(of)...)
+}
+
+// Differences describes the settings in which two scopes differ, as flags: what this one has, and what the other one has.
+func (s Scope) Differences(other Scope) (here, there string) {
+	return strings.Join(s.apart(other), " "), strings.Join(other.apart(s), " ")
+}
+
+// mostApart is how many names of a list are told; a scope may have thousands.
+const mostApart = 5
+
+// apart returns what a scope has otherwise than another one.
+func (s Scope) apart(other Scope) (settings []string) {
+	for _, list := range []struct {
+		flag       string
+		own, other []string
+		empty      string
+	}{
+		{"--parties", s.Parties, other.Parties, "(any)"}, {"--templates", s.Templates, other.Templates, "(no list)"},
+		{"--interfaces", s.Interfaces, other.Interfaces, "(none)"},
+	} {
+		only, lacks := onlyIn(list.own, list.other), onlyIn(list.other, list.own)
+		switch {
+		case only != "":
+			settings = append(settings, list.flag+" "+only)
+		case lacks != "" && len(list.own) == 0:
+			settings = append(settings, list.flag+" "+list.empty)
+		case lacks != "":
+			settings = append(settings, list.flag+" (without "+lacks+")")
+		}
+	}
+	if s.Shape != other.Shape {
+		settings = append(settings, "--shape "+string(s.Shape))
+	}
+	for _, set := range []struct {
+		flag       string
+		own, other bool
+	}{
+		{"blobs", s.Blobs, other.Blobs}, {"reassignments", s.Reassignments, other.Reassignments}, {"topology", s.Topology, other.Topology},
+	} {
+		if set.own != set.other {
+			settings = append(settings, fmt.Sprintf("--%s=%t", set.flag, set.own))
+		}
+	}
+	return settings
+}
+
+// onlyIn lists the names that only the first of two lists has; empty: there are none.
+func onlyIn(list, other []string) string {
+	only := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(list))), func(name string) bool { return slices.Contains(other, name) })
+	text := strings.Join(only[:min(len(only), mostApart)], ",")
+	if more := len(only) - mostApart; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }

@@ -23,3 +23,26 @@ func TestScopeLacks(t *testing.T) {
 		require.Equal(t, c.lacks, c.now.Lacks(c.of), name)
 	}
 }
+
+// What differs is told from both sides, and nothing else.
+func TestScopesAreToldApart(t *testing.T) {
+	t.Parallel()
+	many := []string{"a", "b", "c", "d", "e", "f", "g"}
+	for name, c := range map[string]struct {
+		one, other  Scope
+		here, there string
+	}{
+		"equal":           {Scope{Parties: []string{"a", "b"}}, Scope{Parties: []string{"b", "a", "a"}}, "", ""},
+		"any and some":    {Scope{}, Scope{Parties: []string{"a"}}, "--parties (any)", "--parties a"},
+		"one more":        {Scope{Templates: []string{"a", "b"}}, Scope{Templates: []string{"a"}}, "--templates b", "--templates (without b)"},
+		"one for another": {Scope{Parties: []string{"a", "b"}}, Scope{Parties: []string{"a", "c"}}, "--parties b", "--parties c"},
+		"many":            {Scope{Interfaces: many}, Scope{}, "--interfaces a,b,c,d,e and 2 more", "--interfaces (none)"},
+		"the form": {
+			Scope{Shape: ShapeACSDelta, Topology: true}, Scope{Shape: ShapeLedgerEffects, Blobs: true, Topology: true},
+			"--shape acs-delta --blobs=false", "--shape ledger-effects --blobs=true",
+		},
+	} {
+		here, there := c.one.Differences(c.other)
+		require.Equal(t, [2]string{c.here, c.there}, [2]string{here, there}, name)
+	}
+}

@@ -111,9 +111,10 @@ func (s *Store) refuseChange(ctx context.Context, tx pgx.Tx, scope ledger.Scope,
 			return err
 		}
 		if other := scope.OtherForm(stored); len(other) > 0 {
+			asked, holds := scope.Differences(stored)
 			return &ledger.Problem{
-				What: fmt.Sprintf("the scope can't be changed to %s: in %s it has another form than %s, which database %s holds",
-					scope.Canonical(), strings.Join(other, ", "), stored.Canonical(), s.Address()),
+				What: fmt.Sprintf("the scope can't be changed to %s: in %s it has another form than what database %s holds, which is %s",
+					asked, strings.Join(other, ", "), s.Address(), holds),
 				Do: "leave these settings as they were: parties, templates and interfaces can be added and taken away, and nothing else; " +
 					"for another form index into a new database or pair of schemas (--tables-schema, --views-schema)",
 			}

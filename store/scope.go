@@ -115,9 +115,10 @@ func (s *Store) refuseSnapshotOnly(ctx context.Context, tx pgx.Tx, extent *Exten
 	if err != nil || carried == nil || at > extent.ProjectedFrom || len(scope.Lacks(stored)) == 0 {
 		return err
 	}
+	read, asked := stored.Differences(scope)
 	return &ledger.Problem{
-		What: fmt.Sprintf("database %s would hold nothing but the snapshot at offset %d, which was read in scope %s, and scope %s lacks something of that",
-			s.Address(), carried.At, stored.Canonical(), scope.Canonical()),
+		What: fmt.Sprintf("database %s would hold nothing but the snapshot at offset %d, which was read with %s, and a scope with %s lacks something of that",
+			s.Address(), carried.At, read, asked),
 		Do: "let `indexer run` read on with the flags of that scope first, and take something away then; or seed a new database in the smaller scope with `backfill`",
 	}
 }

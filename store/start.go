@@ -34,9 +34,13 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		if err != nil {
 			return err
 		}
+		holds, err := s.decodeScope(stored.Scope, []byte(stored.Definition))
+		if err != nil {
+			return err
+		}
+		here, there := holds.Differences(scope)
 		return &ledger.Problem{
-			What: fmt.Sprintf("database %s holds the scope %s, complete up to offset %d, but this run is configured for %s",
-				s.Address(), stored.Definition, at, scope.Canonical()),
+			What: fmt.Sprintf("database %s holds the scope of %s, complete up to offset %d, but this run is configured with %s", s.Address(), here, at, there),
 			Do: fmt.Sprintf("set --parties, --templates, --interfaces, --shape, --blobs, --reassignments and --topology as they were; "+
 				"or, if parties, templates or interfaces were added or taken away on purpose, start `indexer run` once with --change-scope: what is taken away "+
 				"stays as history up to offset %d, and what is added is filled in up to there with `backfill history`; or use a new database or pair of schemas "+

@@ -57,7 +57,8 @@ func TestCheckIdentity(t *testing.T) {
 		storetest.RequireProblem(t, s.CheckIdentity(ctx, "participant::2", storetest.Scope),
 			"belongs to participant participant::1", "leads to participant participant::2", "--ledger-url", "--database-url")
 		storetest.RequireProblem(t, s.CheckIdentity(ctx, "participant::1", other),
-			`"shape": "acs-delta"`, `"shape":"ledger-effects"`, "--parties", "new database")
+			"holds the scope of --parties (any) --shape acs-delta --reassignments=true, complete",
+			"configured with --parties alice --shape ledger-effects --reassignments=false", "new database")
 	}
 	check()
 	require.NoError(t, l.Append(ctx, storetest.Scope, storetest.OneCreation(0, 10)))

@@ -41,7 +41,7 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 			return err
 		}
 	}
-	r.Network = c.networkToo(ctx, logger)
+	r.Network = !c.OfNetwork() && config.NetworkBegun(ctx, c.DatabaseURL, logger)
 	if c.LedgerURL != "" && !c.OfNetwork() { // else it is given with the daemon's environment, for the other ledger
 		r.Ledger = c.askLedger(ctx, logger, r)
 	}
@@ -49,24 +49,6 @@ func (c *statusCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 		return writeReport(out, r)
 	}
 	return printStatus(out, r, c.Domain() == config.NetworkSchemas)
-}
-
-// networkToo reports whether the database holds updates of a network beside the pair of schemas that is asked for. A reader of that pair
-// need not have the right to know.
-func (c *statusCommand) networkToo(ctx context.Context, logger *slog.Logger) bool {
-	if c.OfNetwork() {
-		return false
-	}
-	db, err := store.Open(config.StoreOf(c.DatabaseURL, config.NetworkSchemas, logger))
-	if err == nil {
-		defer db.Close()
-		var begun bool
-		if begun, _, err = db.Begun(ctx); err == nil {
-			return begun
-		}
-	}
-	logger.DebugContext(ctx, "whether updates of a network are stored is not known", "error", err)
-	return false
 }
 
 // sampleRates reads the positions of the streams a second time, for their rates.

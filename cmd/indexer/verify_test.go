@@ -191,6 +191,29 @@ func TestVerifyOfWhatIsPruned(t *testing.T) {
 	require.Contains(t, fmt.Sprint(at(t, report, "not_compared")), "the active set at offset")
 }
 
+// Whoever gives a Scan service and means the updates of its network is told the flag that they have forgotten.
+func TestVerifyPointsToTheNetwork(t *testing.T) {
+	t.Parallel()
+	slow.Once(t)
+	l := grown(60)
+	scan := httptest.NewServer(sandbox.NewScan(l, sandbox.ScanOptions{}))
+	t.Cleanup(scan.Close)
+	environ := map[string]string{
+		"INDEXER_DATABASE_URL": throwaway.Migrated(t, migrate), "INDEXER_SCAN_URL": scan.URL, "INDEXER_SCAN_HISTORY": "updates", "INDEXER_LISTEN": "",
+	}
+	code, _, stderr := command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code, stderr)
+	_, stderr = printed(t, config.ExitProblem, environ, "verify")
+	require.Contains(t, stderr, "What to do: the updates of a network are stored in it: run `indexer verify --network`.\n")
+	require.Equal(t, "equal", at(t, jsonOf(t, config.ExitDone, environ, "verify", "--network"), "result"))
+
+	environ["INDEXER_LEDGER_URL"], environ["INDEXER_SCAN_HISTORY"] = participantOf(t, l, sandbox.ServerOptions{}), "none"
+	code, _, stderr = command(t, environ, "run", "--until-current")
+	require.Equal(t, config.ExitDone, code, stderr)
+	require.Equal(t, []any{"the updates of the network: `indexer verify --network` compares them with those of the Scan service"},
+		at(t, jsonOf(t, config.ExitDone, environ, "verify"), "not_compared"))
+}
+
 // The ledger is not needed: it may not be there any more.
 func TestVerifyOffline(t *testing.T) {
 	t.Parallel()

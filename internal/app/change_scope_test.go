@@ -160,12 +160,12 @@ func TestChangesOfTheScopeThatAreRefused(t *testing.T) {
 
 	more := *w
 	more.scope.Parties = parties[1:4]
-	refused(t, RunIndexer(t.Context(), indexerFor(w.database, url, more.scope), testLogger(t)), "this run is configured for", "--change-scope")
+	refused(t, RunIndexer(t.Context(), indexerFor(w.database, url, more.scope), testLogger(t)), "this run is configured with", "--change-scope")
 	_, err := RunFill(t.Context(), fillFor(w.database, url, more.scope, -1, -1, false), testLogger(t))
-	refused(t, err, "this run is configured for", "--change-scope")
+	refused(t, err, "this run is configured with", "--change-scope")
 	fewer := *w
 	fewer.scope.Parties = parties[1:2]
-	refused(t, RunIndexer(t.Context(), indexerFor(w.database, url, fewer.scope), testLogger(t)), "this run is configured for", "taken away on purpose, start `indexer run` once with --change-scope")
+	refused(t, RunIndexer(t.Context(), indexerFor(w.database, url, fewer.scope), testLogger(t)), "this run is configured with", "taken away on purpose, start `indexer run` once with --change-scope")
 	for flag, change := range map[string]func(*config.Scope){
 		"--shape":    func(s *config.Scope) { s.Shape = "ledger-effects" },
 		"--topology": func(s *config.Scope) { s.Topology = false },

@@ -217,6 +217,9 @@ func (v *verification) networkRecords(ctx context.Context, updates, history bool
 func (v *verification) servedHistory(ctx context.Context, history bool) error {
 	served := len(v.cfg.ScanURL) > 0
 	switch {
+	case !history && served && config.NetworkBegun(ctx, v.cfg.DatabaseURL, v.logger):
+		v.note("the updates of the network: `indexer verify --network` compares them with those of the Scan service")
+		return nil
 	case !history && served:
 		v.note("the transaction history: nothing of it has been indexed yet")
 		return nil
@@ -243,6 +246,9 @@ func (v *verification) nothingHeld(ctx context.Context) error {
 	p := ledger.Problem{
 		What: fmt.Sprintf("nothing has been indexed into database %s, so there is nothing to verify", v.db.Address()),
 		Do:   v.db.Commands().Begin(),
+	}
+	if !v.cfg.OfNetwork() && config.NetworkBegun(ctx, v.cfg.DatabaseURL, v.logger) {
+		p.Do = "the updates of a network are stored in it: run `indexer verify --network`"
 	}
 	if unfinished != nil {
 		p.What = fmt.Sprintf("the snapshot at offset %d is not finished in database %s, so there is nothing to verify yet", unfinished.At, v.db.Address())

@@ -242,3 +242,18 @@ func TestPrintingFails(t *testing.T) {
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// Whoever gave no database is not told that all is right.
+func TestTheSummarySaysThatNoDatabaseWasChecked(t *testing.T) {
+	t.Parallel()
+	ledgerOnly := []Finding{{Group: GroupLedger, Level: OK}, {Group: GroupDatabase, Topic: "url", Level: Note}}
+	for want, r := range map[string]Report{
+		"Nothing was checked.": {Findings: ledgerOnly[1:]},
+		"Nothing is wrong with what was checked; the database was not checked.": {Findings: ledgerOnly},
+		"No problem, 1 warning; the database was not checked.":                  {Findings: ledgerOnly, Warnings: 1},
+		"1 problem; the database was not checked.":                              {Findings: ledgerOnly, Problems: 1},
+		"Nothing is wrong with what was checked.":                               {Findings: append(ledgerOnly, Finding{Group: GroupDatabase, Level: OK})},
+	} {
+		require.Equal(t, want, r.Summary())
+	}
+}

@@ -59,8 +59,16 @@ func (r Report) Summary() string {
 	case r.Warnings > 0:
 		found = "No problem, " + plural(r.Warnings, "warning")
 	}
+	if checked && !r.checked(GroupDatabase) {
+		found += "; the database was not checked"
+	}
 	if len(r.Next) > 0 {
 		return found + ". Continue with:"
 	}
 	return found + "."
+}
+
+// checked reports whether a group says more than what was not checked.
+func (r Report) checked(group string) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Group == group && f.Level != Note })
 }

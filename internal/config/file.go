@@ -145,22 +145,28 @@ func (f *file) of(flag *kong.Flag) (value fileValue, ok bool) {
 	return value, ok
 }
 
-// nearest returns a hint at the name that was probably meant; empty if none is similar.
+// mostNearest is how many names a hint has.
+const mostNearest = 3
+
+// nearest returns a hint at the names that were probably meant, the likeliest first; if none is similar, at all of them.
 func nearest(name string, names []string) string {
-	best := slices.MinFunc(names, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
-	if d := distance(name, best); d > max(2, len(name)/3) {
-		return "; indexer config --schema lists them"
+	atMost := max(2, len(name)/3)
+	alike := slices.DeleteFunc(slices.Clone(names), func(known string) bool { return distance(name, known) > atMost })
+	if len(alike) == 0 {
+		return "; `indexer config --schema` lists the settings"
 	}
-	return fmt.Sprintf(": did you mean %s?", best)
+	slices.SortStableFunc(alike, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+	return fmt.Sprintf(": did you mean %s?", strings.Join(alike[:min(len(alike), mostNearest)], " or "))
 }
 
 // distance returns the edit distance of two words. Differences of case, and of dashes and underscores, count as 1 in all.
 func distance(a, b string) int {
-	alike := strings.ReplaceAll(strings.ToLower(a), "_", "-")
+	alike := func(word string) string { return strings.ReplaceAll(strings.ToLower(word), "_", "-") }
 	different := 0
-	if alike != a {
-		a, different = alike, 1
+	if (a == alike(a)) != (b == alike(b)) {
+		different = 1
 	}
+	a, b = alike(a), alike(b)
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

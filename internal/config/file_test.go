@@ -97,7 +97,7 @@ func TestConfigurationFilesWithErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, says string }{
 		"a wrong name":            {good + "max-rat: 3", `line 3, has "max-rat", which is no setting: did you mean max-rate?`},
 		"an underscore":           {good + "LOG_LEVEL: debug", `line 3, has "LOG_LEVEL", which is no setting: did you mean log-level?`},
-		"a strange name":          {good + "colour: red", `line 3, has "colour", which is no setting; indexer config --schema lists them`},
+		"a strange name":          {good + "colour: red", `line 3, has "colour", which is no setting; ` + "`indexer config --schema` lists the settings"},
 		"itself":                  {good + "config: x", `line 3, has "config", which is no setting`},
 		"a flag without variable": {good + "json: true", `line 3, has "json", which is no setting`},
 		"twice":                   {good + "max-rate: 3\nmax-rate: 4", `line 4, has max-rate again, which is on line 3`},

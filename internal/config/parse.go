@@ -240,7 +240,7 @@ func refuseUnknown(environ []string) error {
 		case isKnown && !utf8.ValidString(value):
 			return fmt.Errorf("environment variable %s is not text in UTF-8", name)
 		case strings.HasPrefix(name, envPrefix) && !isKnown && !ofService(name, value):
-			return fmt.Errorf("environment variable %s is not a setting; the settings are %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("environment variable %s is not a setting%s", name, nearest(name, known))
 		}
 	}
 	return nil

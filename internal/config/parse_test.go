@@ -252,17 +252,19 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-func TestUnknownVariablesAreRefusedWithTheList(t *testing.T) {
+func TestUnknownVariablesAreRefusedWithTheNearest(t *testing.T) {
 	t.Parallel()
 	_, err := parseDaemon(t, map[string]string{"INDEXER_PARTY": "top secret"}, run()...)
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage)
-	require.ErrorContains(t, err, "environment variable INDEXER_PARTY is not a setting; the settings are INDEXER_ADMIN_TOKEN_FILE, INDEXER_AT_OFFSET, ")
-	require.ErrorContains(t, err, "INDEXER_PARTIES, ")
+	require.ErrorContains(t, err, "environment variable INDEXER_PARTY is not a setting: did you mean INDEXER_PARTIES or INDEXER_")
+	require.Equal(t, mostNearest, strings.Count(err.Error(), " or ")+1, err)
 	require.NotContains(t, err.Error(), "top secret")
 
 	_, err = parseDaemon(t, map[string]string{"INDEXER_PARTY": ""}, run()...)
 	require.ErrorAs(t, err, &usage, "an empty one is misspelt too")
+	_, err = parseDaemon(t, map[string]string{"INDEXER_SOMETHING_ELSE": "1"}, run()...)
+	require.ErrorContains(t, err, "environment variable INDEXER_SOMETHING_ELSE is not a setting; `indexer config --schema` lists the settings")
 }
 
 // A Kubernetes service called indexer, or indexer-something, brings variables of its own.

@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"ledgerindexer/store"
 )
@@ -65,4 +66,19 @@ func Begun(ctx context.Context, history, network *store.Store) (begun Histories,
 		return Histories{}, fmt.Errorf("look whether updates of a network are stored: %w", err)
 	}
 	return begun, nil
+}
+
+// NetworkBegun reports whether a database holds updates of a network, beside the pair of schemas that is asked for. A reader of that pair
+// need not have the right to know: then false is returned.
+func NetworkBegun(ctx context.Context, databaseURL string, logger *slog.Logger) bool {
+	db, err := store.Open(StoreOf(databaseURL, NetworkSchemas, logger))
+	if err == nil {
+		defer db.Close()
+		var begun bool
+		if begun, _, err = db.Begun(ctx); err == nil {
+			return begun
+		}
+	}
+	logger.DebugContext(ctx, "whether updates of a network are stored is not known", "error", err)
+	return false
 }

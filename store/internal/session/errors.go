@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -98,6 +99,7 @@ func refusalOf(err error) (why refusal) {
 // databases are renamed and restored. If the server takes no writes, Unusable closes the idle sessions: a session keeps the setting of its
 // role or database from when it began, also after somebody corrects that.
 func (d *Database) Unusable(err error) error {
+	err = inOneLine(err)
 	var problem *ledger.Problem
 	why := refusalOf(err)
 	switch {
@@ -112,6 +114,37 @@ func (d *Database) Unusable(err error) error {
 		return err
 	}
 	return &ledger.Problem{What: fmt.Sprintf("database %s can't be used", d.Address()), Do: cures[why], Err: err}
+}
+
+// connectionFailure is an error that says in one line, once each, why a connection failed. pgconn takes a line for each attempt, with TLS and
+// without, so that most reasons stand there twice.
+type connectionFailure struct {
+	error
+	text string
+}
+
+func (e connectionFailure) Error() string { return e.text }
+
+func (e connectionFailure) Unwrap() error { return e.error }
+
+// inOneLine returns a failure to connect as a connectionFailure, and other errors as they are.
+func inOneLine(err error) error {
+	var failed *pgconn.ConnectError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	said, rest, several := strings.Cut(failed.Error(), "\n")
+	if !several {
+		return err
+	}
+	var reasons []string
+	for line := range strings.Lines(rest) {
+		line = strings.TrimSpace(line)
+		if !slices.ContainsFunc(reasons, func(before string) bool { return strings.Contains(before, line) }) {
+			reasons = append(reasons, line)
+		}
+	}
+	return connectionFailure{err, strings.Replace(err.Error(), failed.Error(), said+" "+strings.Join(reasons, "; "), 1)}
 }
 
 // cures are for databases that can't be used.

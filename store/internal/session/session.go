@@ -18,7 +18,7 @@ import (
 func (d *Database) Connect(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.Settled(config))
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", d.Address(), err)
+		return nil, fmt.Errorf("database %s: %w", d.Address(), inOneLine(err))
 	}
 	return conn, nil
 }
