@@ -14,11 +14,19 @@ SBOM := bin/cyclonedx-gomod-$(SBOM_VERSION)/cyclonedx-gomod
 VULN_VERSION := v1.9.0
 VULN := bin/govulncheck-$(VULN_VERSION)/govulncheck
 
+# Other programs' readers of the tables that are exported, in an environment of Python's that clones share: PyIceberg, the oldest version of it
+# that has to read them, and DuckDB with its extensions.
+PYICEBERG_VERSION := 0.12.0
+OLD_PYICEBERG_VERSION := 0.10.0
+DUCKDB_VERSION := 1.5.5
+READERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ledgerindexer/readers-$(PYICEBERG_VERSION)-$(OLD_PYICEBERG_VERSION)-$(DUCKDB_VERSION)
+export TEST_ICEBERG_READERS ?= $(READERS)
+
 COMMANDS := indexer backfill sandbox
 IMAGE := ledgerindexer:local
 
 .DEFAULT_GOAL := help
-.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools clean
+.PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools readers clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -134,6 +142,17 @@ release: $(SBOM) ## build the archives of a release into release/, twice, and co
 	diff -r release "$$again/release" && echo "built twice: the same bytes"
 
 tools: $(SQLC) $(LINT) $(VULN) ## build the tools, which takes a minute each the first time
+
+readers: $(READERS) ## install other programs' readers of exported tables, for a test (400 MB, in the user's cache)
+
+# It gets its name when it is complete, so that a run that ended early, or one beside it, does no harm.
+$(READERS):
+	@mkdir -p "$(@D)"; part=$$(mktemp -d "$(@D)/part-XXXXXX"); trap 'rm -rf "$$part"' EXIT; set -ex; \
+	python3 -m venv "$$part/venv"; \
+	"$$part/venv/bin/python" -m pip install -q --disable-pip-version-check "pyiceberg[pyarrow]==$(PYICEBERG_VERSION)" sortedcontainers \
+		"duckdb==$(DUCKDB_VERSION)" "duckdb-extension-iceberg==$(DUCKDB_VERSION)" "duckdb-extension-avro==$(DUCKDB_VERSION)"; \
+	"$$part/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --target "$$part/old" "pyiceberg==$(OLD_PYICEBERG_VERSION)"; \
+	mv -T "$$part" "$@" || [ -d "$@" ]
 
 # No cgo: sqlc then takes PostgreSQL's parser as WebAssembly, and any machine can
 # build it.

@@ -20,8 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/brief"
+	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
 	"ledgerindexer/ledger"
+	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
 )
 
@@ -45,7 +47,12 @@ func icebergTables(t *testing.T, flags []string, folder string, names ...string)
 	for _, name := range names {
 		flags = append(flags, filepath.Join(folder, name))
 	}
-	cmd := exec.CommandContext(t.Context(), program, flags...)
+	return tablesReadBy(t, exec.CommandContext(t.Context(), program, flags...))
+}
+
+// tablesReadBy runs a program that prints rows, each as JSON with the name of its table in front, and numbers of files.
+func tablesReadBy(t *testing.T, cmd *exec.Cmd) (rows map[string][]map[string]any, files map[string]int) {
+	t.Helper()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -76,12 +83,21 @@ var inIceberg = map[store.ExportType]string{
 // requireTables compares each table of an export with what PostgreSQL shows up to where the export ends, value by value.
 func requireTables(t *testing.T, cfg Export, schema string) {
 	t.Helper()
+	requireTablesBy(t, cfg, schema, func(names []string) map[string][]map[string]any {
+		rows, _ := icebergTables(t, nil, cfg.To, names...)
+		return rows
+	})
+}
+
+// requireTablesBy is requireTables with any reader.
+func requireTablesBy(t *testing.T, cfg Export, schema string, read func(names []string) map[string][]map[string]any) {
+	t.Helper()
 	relations := exportedRelations(t, cfg.DatabaseURL, schema, cfg.Options.Records)
 	var names []string
 	for _, r := range relations {
 		names = append(names, r.Name)
 	}
-	rows, _ := icebergTables(t, nil, cfg.To, names...)
+	rows := read(names)
 	manifests, err := filepath.Glob(filepath.Join(cfg.To, "manifests", "*.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, manifests)
@@ -135,6 +151,45 @@ func icebergText(t *testing.T, c store.ExportColumn, value any) string {
 		return v
 	default:
 		return fmt.Sprint(v)
+	}
+}
+
+// Every table of an export is read by other programs, value by value: by the newest PyIceberg and the oldest that is supported, and by DuckDB.
+func TestTablesAreReadByOtherPrograms(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	readers := os.Getenv("TEST_ICEBERG_READERS")
+	python := filepath.Join(readers, "venv", "bin", "python")
+	if _, err := os.Stat(python); err != nil {
+		t.Skip("the readers are not installed: `make readers` does it, and TEST_ICEBERG_READERS names their folder")
+	}
+	l := sandbox.NewLedger(sandbox.Options{Seed: 78, ActiveShare: 0.4})
+	l.Grow(250)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{}, effects(), everyTypeKnown)
+	_, err := CreateViews(t.Context(), viewsOf(database, "bank:Bank.Account:Account", "splice-api-token-holding-v1:Splice.Api.Token.HoldingV1:Holding"), testLogger(t))
+	require.NoError(t, err)
+	cfg := Export{Database: config.Database{DatabaseURL: database}, To: t.TempDir(), Options: export.Options{Updates: 60}}
+	_, err = exported(t, cfg)
+	require.NoError(t, err)
+	for name, reader := range map[string]struct{ engine, packages string }{
+		"pyiceberg": {"pyiceberg", ""}, "an old pyiceberg": {"pyiceberg", filepath.Join(readers, "old")}, "duckdb": {"duckdb", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireTablesBy(t, cfg, "ledger", func(names []string) map[string][]map[string]any {
+				args := []string{"../export/iceberg/read.py", reader.engine}
+				for _, name := range names {
+					args = append(args, filepath.Join(cfg.To, name))
+				}
+				cmd := exec.CommandContext(t.Context(), python, args...)
+				cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "PYTHONPATH=" + reader.packages, "PYTHONDONTWRITEBYTECODE=1"}
+				rows, _ := tablesReadBy(t, cmd)
+				for _, some := range []string{"created_events", "exercised_events", "typed_bank_account", "typed_splice_api_token_holding_v1_holding"} {
+					require.NotEmpty(t, rows[some], some)
+				}
+				return rows
+			})
+		})
 	}
 }
 

@@ -340,8 +340,10 @@ func (t *table) write(ctx context.Context, name string, content []byte) error {
 // An Avro file begins with a mark, a map of metadata and the 16 bytes that end each block. A block has the number of its records, their
 // length in bytes, and the records, whose fields follow one another. Whole numbers have a variable length; a text follows its length.
 
-// avroFile returns an Avro file of some records.
+// avroFile returns an Avro file of some records. They are not compressed, which the format takes for granted where nothing is said, and PyIceberg
+// does not.
 func avroFile(known [][2]string, count int, records []byte) []byte {
+	known = append(known, [2]string{"avro.codec", "null"})
 	file := avroLongs([]byte("Obj\x01"), int64(len(known)))
 	for _, entry := range known {
 		file = avroBytes(avroBytes(file, entry[0]), entry[1])
