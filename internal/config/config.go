@@ -287,6 +287,9 @@ func CheckDatabaseURL(text string) error {
 	parsed, failed := url.Parse(text)
 	isURL := failed == nil && strings.Contains(text, "://")
 	cut := isURL && (parsed.User == nil && passwordInNoURL.MatchString(text) || strings.Contains(parsed.EscapedPath(), "@"))
+	// What connects takes the first @ for the end of the password, and prints what follows as the host.
+	address, _, _ := strings.Cut(text, "?")
+	cut = cut || strings.Contains(text, "://") && strings.Count(address, "@") > 1
 	if err != nil || cut { // at a character of the password
 		return errors.New("--database-url must be of the form postgres://user@host:port/database, or keywords and values as libpq takes them; " +
 			"in a URL / ? # and @ of a password are written as %2F %3F %23 and %40")
