@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -19,7 +20,7 @@ func TestProfiles(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- ServePprof(ctx, listener) }()
+	go func() { done <- ServePprof(ctx, listener, slog.New(slog.DiscardHandler)) }()
 	url := "http://" + listener.Addr().String()
 
 	status, body := get(t, url+"/debug/pprof/goroutine?debug=1")
@@ -31,6 +32,15 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for host, want := range map[string]int{"": http.StatusOK, "localhost:6060": http.StatusOK, "[::1]": http.StatusOK, "evil.example:6060": http.StatusMisdirectedRequest} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/debug/pprof/cmdline", nil)
+		require.NoError(t, err)
+		request.Host = host
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		response.Body.Close()
+		require.Equal(t, want, response.StatusCode, "a site whose name leads here: %s", host)
+	}
 	response, err := client.Post(url+"/debug/pprof/symbol", "text/plain", strings.NewReader("0x1"))
 	require.NoError(t, err)
 	response.Body.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -11,10 +12,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 )
 
-// checkTimeout limits each readiness check.
-const checkTimeout = 2 * time.Second
+const (
+	// checkTimeout limits each readiness check.
+	checkTimeout = 2 * time.Second
+	// maxClients is how many connections are answered at a time on an address; others wait until one ends. An idle one does after idleTimeout:
+	// a client that asks again connects again.
+	maxClients  = 32
+	idleTimeout = 10 * time.Second
+)
 
 // Check tries a connection.
 type Check struct {
@@ -152,15 +160,17 @@ func Probes(health *Health, metrics *Metrics, public func(text string) string) *
 	return mux
 }
 
-// Serve answers requests on listener until ctx ends.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	return serveUntil(ctx, listener, &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+// Serve answers requests on listener until ctx ends. What goes wrong with a connection is logged.
+func Serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger) error {
+	return serveUntil(ctx, listener, logger, &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleTimeout,
 	})
 }
 
-// serveUntil serves on listener until ctx ends.
-func serveUntil(ctx context.Context, listener net.Listener, server *http.Server) error {
+// serveUntil serves on listener until ctx ends, to so many clients at a time that the process has files left for its own connections.
+func serveUntil(ctx context.Context, listener net.Listener, logger *slog.Logger, server *http.Server) error {
+	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	listener = netutil.LimitListener(listener, maxClients)
 	var stopping sync.WaitGroup
 	stopping.Go(func() {
 		<-ctx.Done()

@@ -1,13 +1,19 @@
 package admin
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +33,9 @@ func serve(t *testing.T, health *Health, metrics *Metrics) (url string, stop fun
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, listener, Probes(health, metrics, strings.ToLower)) }() // what is public is in lower case here
+	go func() {
+		done <- Serve(ctx, listener, Probes(health, metrics, strings.ToLower), slog.New(slog.DiscardHandler))
+	}() // what is public is in lower case here
 	stop = sync.OnceValue(func() error {
 		cancel()
 		return <-done
@@ -193,7 +201,7 @@ func TestServeReportsAListenerThatFails(t *testing.T) {
 	listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	require.ErrorContains(t, Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower)), "serve 127.0.0.1:")
+	require.ErrorContains(t, Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower), slog.New(slog.DiscardHandler)), "serve 127.0.0.1:")
 }
 
 // once is a listener with one connection.
@@ -218,6 +226,100 @@ func (o once) Close() error {
 
 func (once) Addr() net.Addr { return &net.TCPAddr{} }
 
+// crowd is a listener with some connections, which counts those that it has given out at a time.
+type crowd struct {
+	once
+	open, most atomic.Int64
+}
+
+func (c *crowd) Accept() (net.Conn, error) {
+	conn, err := c.once.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c.most.Store(max(c.most.Load(), c.open.Add(1)))
+	return &member{Conn: conn, of: c}, nil
+}
+
+type member struct {
+	net.Conn
+	of    *crowd
+	ended sync.Once
+}
+
+func (m *member) Close() error {
+	m.ended.Do(func() { m.of.open.Add(-1) })
+	return m.Conn.Close()
+}
+
+// However many clients connect and ask nothing, few connections are held at a time, and one that asks is answered.
+func TestAThousandIdleClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 1000
+		listener := &crowd{once: once{make(chan net.Conn, clients+1), make(chan struct{})}}
+		var idle []net.Conn
+		for range clients {
+			client, server := net.Pipe()
+			listener.conn <- server
+			idle = append(idle, client)
+		}
+		asks, server := net.Pipe()
+		listener.conn <- server
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower), slog.New(slog.DiscardHandler))
+		}()
+		_, err := io.WriteString(asks, "GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err)
+		answer, err := io.ReadAll(asks)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), "alive")
+		require.EqualValues(t, maxClients, listener.most.Load())
+		for _, client := range idle {
+			client.Close()
+		}
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+// failing is a listener that has no file left for a connection once.
+type failing struct {
+	once
+	failed atomic.Bool
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.failed.CompareAndSwap(false, true) {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return f.once.Accept()
+}
+
+// What goes wrong while listening is in the log, in its form.
+func TestErrorsOfAListenerAreLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		listener := &failing{once: once{make(chan net.Conn), make(chan struct{})}}
+		go func() {
+			ended <- Serve(ctx, listener, http.NotFoundHandler(), slog.New(slog.NewJSONHandler(&log, nil)))
+		}()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		stop()
+		require.NoError(t, <-ended)
+		var line map[string]any
+		require.NoError(t, json.Unmarshal(log.Bytes(), &line), log.String())
+		require.Equal(t, "WARN", line["level"])
+		require.Contains(t, line["msg"], "too many open files")
+	})
+}
+
 // A client that promises a body and sends none holds a connection for half a minute, and not for ever.
 func TestABodyThatDoesNotComeEndsTheConnection(t *testing.T) {
 	t.Parallel()
@@ -227,7 +329,9 @@ func TestABodyThatDoesNotComeEndsTheConnection(t *testing.T) {
 		listener.conn <- server
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower)) }()
+		go func() {
+			ended <- Serve(ctx, listener, Probes(NewHealth(nil), NewMetrics(), strings.ToLower), slog.New(slog.DiscardHandler))
+		}()
 		_, err := io.WriteString(client, "GET /healthz HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n")
 		require.NoError(t, err)
 		require.NoError(t, client.SetReadDeadline(time.Now().Add(time.Hour)))

@@ -95,7 +95,7 @@ func listen(ctx context.Context, group *errgroup.Group, logger *slog.Logger, fla
 		return err
 	}
 	logger.InfoContext(ctx, "listening", "address", listener.Addr().String())
-	group.Go(func() error { return admin.Serve(ctx, listener, handler) })
+	group.Go(func() error { return admin.Serve(ctx, listener, handler, logger.With("listener", flag)) })
 	return nil
 }
 

@@ -23,7 +23,7 @@ func startPprof(ctx context.Context, cfg config.Profile, logger *slog.Logger) (e
 	ctx, stop := context.WithCancel(ctx)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := admin.ServePprof(ctx, listener); err != nil {
+		if err := admin.ServePprof(ctx, listener, logger.With("listener", "--pprof")); err != nil {
 			logger.WarnContext(ctx, "profiles are not served any more", "error", err)
 		}
 	})

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"slices"
-	"strings"
+
+	"ledgerindexer/internal/admin"
 )
 
 // Register adds the page, at /, and its JSON, at /status.json.
@@ -46,28 +44,10 @@ func (p *Page) guarded(next http.HandlerFunc) http.HandlerFunc {
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
-		if !p.knows(r.Host) {
+		if !admin.Known(r.Host, p.cfg.Hosts) {
 			http.Error(w, fmt.Sprintf("the status page is not served as %q: ask by address, or name the host with --page-hosts", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
 		next(w, r)
 	}
-}
-
-// knows reports whether the page may be asked for by a host. Addresses can't be made to lead elsewhere.
-func (p *Page) knows(host string) bool {
-	host = nameOf(host)
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
-		return true
-	}
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
-		slices.ContainsFunc(p.cfg.Hosts, func(known string) bool { return nameOf(known) == host })
-}
-
-// nameOf returns the name of a host that is given with or without a port.
-func nameOf(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
