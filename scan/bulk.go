@@ -113,7 +113,7 @@ func (u *Updates) DownloadFiles(ctx context.Context, folder string, snapshotUpTo
 	if err != nil {
 		return fmt.Errorf("list the bulk files: %w", err)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return filesProblem(err)
 	}
 	if err := removeUnfinished(folder); err != nil {
@@ -299,7 +299,7 @@ func (u *Updates) downloadOnce(ctx context.Context, folder, key string, sum dige
 	const operation = "bulk-download"
 	path := pathBulkDownload + url.PathEscape(key)
 	to := filepath.Join(folder, filepath.FromSlash(key))
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
 		return filesProblem(err)
 	}
 	return writeFile(to, func(part io.Writer) error {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"ledgerindexer/ledger"
 )
@@ -48,6 +49,9 @@ func openBucket(name string, getenv func(string) string) (*bucket, error) {
 	}
 	if b.name == "" {
 		return nil, fmt.Errorf("%s names no bucket: give %sbucket/prefix", name, scheme)
+	}
+	if err := s3utils.CheckValidBucketName(b.name); err != nil {
+		return nil, fmt.Errorf("%s: no bucket can have the name %q, which needs 3 to 63 letters, digits, dots and hyphens: give %sbucket/prefix", name, b.name, scheme)
 	}
 	endpoint, err := url.Parse(cmp.Or(getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com"))
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "http" && endpoint.Scheme != "https" || strings.Trim(endpoint.Path, "/") != "" || endpoint.User != nil {

@@ -305,7 +305,7 @@ func TestWhatABucketLacks(t *testing.T) {
 	require.ErrorAs(t, b.failed("list", "", minio.ErrorResponse{StatusCode: http.StatusBadRequest, Code: minio.InvalidBucketName}), &unnamed)
 	require.Contains(t, unnamed.Do, "name another one")
 	given := map[string]string{"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-	for what, c := range map[string][2]string{"names no bucket": {"s3://", ""}, "AWS_ENDPOINT_URL": {"s3://there", "ftp://x"}, "set AWS_ACCESS_KEY_ID": {"s3://there", "http://x"}} {
+	for what, c := range map[string][2]string{"names no bucket": {"s3://", ""}, `no bucket can have the name "ab", which needs 3 to 63 letters`: {"s3://ab/x", ""}, "AWS_ENDPOINT_URL": {"s3://there", "ftp://x"}, "set AWS_ACCESS_KEY_ID": {"s3://there", "http://x"}} {
 		_, err := openBucket(c[0], func(key string) string {
 			if key == "AWS_ENDPOINT_URL" {
 				return c[1]

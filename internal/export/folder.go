@@ -16,6 +16,9 @@ import (
 	"ledgerindexer/ledger"
 )
 
+// What is exported is as confidential as the ledger: beside its owner only a group may read it, which the umask may forbid too.
+const folderMode, fileMode = 0o750, 0o640
+
 // part ends the name of an unfinished file.
 const part = ".part"
 
@@ -51,7 +54,7 @@ type folder struct {
 
 func openFolder(name string, write bool) (*folder, error) {
 	if write {
-		if err := os.MkdirAll(name, 0o777); err != nil {
+		if err := os.MkdirAll(name, folderMode); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +77,7 @@ func (f *folder) URL() string { return f.url }
 
 // Lock: see Place. The lock ends with the process, however it ends.
 func (f *folder) Lock(context.Context) (unlock func(), err error) {
-	file, err := f.root.OpenFile(".lock", os.O_CREATE|os.O_RDWR, 0o666)
+	file, err := f.root.OpenFile(".lock", os.O_CREATE|os.O_RDWR, fileMode)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +127,14 @@ func (f *folder) Remove(_ context.Context, name string) error {
 
 // Write: see Place.
 func (f *folder) Write(_ context.Context, name string, fill func(io.Writer) error) (err error) {
-	if err := f.root.MkdirAll(filepath.FromSlash(path.Dir(name)), 0o777); err != nil {
+	if err := f.root.MkdirAll(filepath.FromSlash(path.Dir(name)), folderMode); err != nil {
 		return err
 	}
 	if err := f.sync("."); err != nil {
 		return err
 	}
 	unfinished := filepath.FromSlash(name) + part
-	file, err := f.root.Create(unfinished)
+	file, err := f.root.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, fileMode)
 	if err != nil {
 		return err
 	}

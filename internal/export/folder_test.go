@@ -1,6 +1,7 @@
 package export
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +13,28 @@ import (
 
 	"ledgerindexer/internal/throwaway"
 )
+
+// Others than a group can't read what is exported, unless they are let.
+func TestExportsAreNotForEverybody(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "new", "export")
+	f, err := openFolder(name, true)
+	require.NoError(t, err)
+	unlock, err := f.Lock(t.Context())
+	require.NoError(t, err)
+	defer unlock()
+	require.NoError(t, f.Write(t.Context(), "updates/metadata/1.parquet", text("some")))
+	seen := 0
+	require.NoError(t, filepath.WalkDir(filepath.Dir(name), func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := entry.Info()
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o027, "%s: %v", path, info.Mode())
+		seen++
+		return nil
+	}))
+	require.Equal(t, 6, seen, "folders, lock and file")
+}
 
 // On a disk that is full a file is there whole or not at all, what is there stays, and the error says what to do.
 func TestAFolderOnAFullDisk(t *testing.T) {
