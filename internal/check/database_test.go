@@ -15,6 +15,7 @@ import (
 	"ledgerindexer/ledger"
 	"ledgerindexer/participant"
 	"ledgerindexer/sandbox"
+	"ledgerindexer/store"
 )
 
 // database looks at a database alone.
@@ -344,6 +345,28 @@ func TestALeaderOfAnotherUser(t *testing.T) {
 	report := database(t, as)
 	require.Contains(t, wrong(report), "problem database/leader")
 	require.Equal(t, []string{"note database/leader"}, tuned(of(database(t, url), GroupDatabase))[len(tuned(of(database(t, url), GroupDatabase)))-1:])
+}
+
+// A role that was limited to parties, and was given one that sees everything, is named.
+func TestAReaderThatSeesMoreByNow(t *testing.T) {
+	t.Parallel()
+	url := throwaway.Database(t)
+	require.NoError(t, migrate(t.Context(), url))
+	role, _ := throwaway.Login(t, url, "")
+	db, err := store.Open(store.Config{URL: url})
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Grant(t.Context(), store.Reader{Role: role, Parties: []string{"alice::1"}})
+	require.NoError(t, err)
+	require.NotContains(t, wrong(database(t, url)), "warning database/readers")
+	other := nameOf(t, url) + "_everything"
+	execute(t, url, "CREATE ROLE "+quoted(other))
+	t.Cleanup(func() { executeAtLast(t, url, "DROP OWNED BY "+quoted(other), "DROP ROLE "+quoted(other)) })
+	_, err = db.Grant(t.Context(), store.Reader{Role: other, AllParties: true})
+	require.NoError(t, err)
+	execute(t, url, "GRANT "+quoted(other)+" TO "+quoted(role))
+	report := database(t, url)
+	require.Contains(t, find(t, report, GroupDatabase, "readers").Text, "role "+quoted(role)+" was changed since it was limited to parties")
 }
 
 func TestSettingsOfTheRole(t *testing.T) {

@@ -38,6 +38,29 @@ func (c *checker) checkSchema(ctx context.Context, s section, db *store.Store, i
 	c.reportWatermark(ctx, s, db)
 	c.reportStoredHistory(s)
 	c.reportLeaders(s, server)
+	reportReaders(within, s, db)
+}
+
+// reportReaders reports roles that were limited to parties and see more by now, such as by another role that they were given.
+func reportReaders(ctx context.Context, s section, db *store.Store) {
+	readers, err := db.Readers(ctx)
+	if err != nil {
+		s.warn("readers", err.Error(), storedAdvice(err))
+		return
+	}
+	limited := 0
+	for _, r := range readers {
+		if !r.AllParties {
+			limited++
+		}
+		if r.Unlimited != "" {
+			s.warn("readers", fmt.Sprintf("role %s was changed since it was limited to parties: %s", pgx.Identifier{r.Role}.Sanitize(), r.Unlimited),
+				"take that from it, or take its rights with `indexer revoke`; `indexer grants` lists who may read")
+		}
+	}
+	if len(readers) > 0 {
+		s.ok("readers", "%d roles were given rights, %d of them limited to parties", len(readers), limited)
+	}
 }
 
 // checkPair checks the rights in a pair of schemas and its version. Not readable: nothing is stored, or it can't be read.
@@ -102,6 +125,7 @@ func (c *checker) checkNetworkPair(ctx context.Context, s section, server store.
 		s.problem("network's updates", fmt.Sprintf("they are of the network of %s, and --scan-url leads to that of %s: `indexer run` would refuse", stored, here),
 			"correct --scan-url or --database-url; each network needs a database of its own")
 	default:
+		reportReaders(within, s, db)
 		s.ok("network's updates", "they are of this network, up to offset %d", contents.Watermark)
 	}
 }
