@@ -50,8 +50,8 @@ func (r *Retry) Do(ctx context.Context, fn func(ctx context.Context) error) erro
 	return err
 }
 
-// after calls fn after a wait. While there is no connection it calls fn more often, because that costs next to nothing, and tells nobody
-// as long as there is none: when there is one again, waits begin anew.
+// after calls fn after a wait. While there is no connection it calls fn more often, because that costs next to nothing,
+// and tells nobody as long as there is none: when there is one again, waits begin anew.
 func (r *Retry) after(ctx context.Context, wait time.Duration, away bool, fn func(ctx context.Context) error) error {
 	for {
 		step := wait
@@ -74,8 +74,8 @@ func (r *Retry) after(ctx context.Context, wait time.Duration, away bool, fn fun
 	}
 }
 
-// noConnection reports whether an error is that of a connection that could not be made, and that said so without delay: nothing listens,
-// there is no way there, or no such host.
+// noConnection reports whether an error is that of a connection that could not be made, and that said so without delay:
+// nothing listens, there is no way there, or no such host.
 func noConnection(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "dial" && !op.Timeout()

@@ -24,8 +24,8 @@ type neededBy struct {
 // packagesAtOnce is how many packages are read at a time.
 const packagesAtOnce = 8
 
-// needed returns the packages that stay vetted and need one that goes. It reads each: a package holds the id of every other one that it
-// refers to as plain text.
+// needed returns the packages that stay vetted and need one that goes. It reads each: a package holds the id of every
+// other one that it refers to as plain text.
 func (r *vettingResult) needed(ctx context.Context, client *participant.Client) (list []neededBy, err error) {
 	var gone []string
 	for _, c := range r.Changes {
@@ -60,8 +60,8 @@ func (r *vettingResult) needed(ctx context.Context, client *participant.Client) 
 	return slices.DeleteFunc(found, func(n neededBy) bool { return len(n.Needs) == 0 }), nil
 }
 
-// whatNeeds adds to the refusal of a change, because of dependencies that would not be vetted, which packages need what goes: the participant
-// does not say it. It asks what the change would be by a dry run that allows them.
+// whatNeeds adds to the refusal of a change, because of dependencies that would not be vetted, which packages need what
+// goes: the participant does not say it. It asks what the change would be by a dry run that allows them.
 func whatNeeds(ctx context.Context, client *participant.Client, request participant.VettingRequest, err error) error {
 	refused, ok := errors.AsType[*participant.Error](err)
 	if !ok || refused.Code != "TOPOLOGY_DEPENDENCIES_NOT_VETTED" {
@@ -75,7 +75,7 @@ func whatNeeds(ctx context.Context, client *participant.Client, request particip
 	}
 	needed, failed := newVettingResult(past, now).needed(ctx, client)
 	if failed != nil {
-		return fmt.Errorf("%w (which packages need what goes could not be found out: %v)", err, failed)
+		return fmt.Errorf("%w (which packages need what goes could not be found out: %w)", err, failed)
 	}
 	var texts []string
 	for _, n := range needed {

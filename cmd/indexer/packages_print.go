@@ -29,7 +29,8 @@ type vettingResult struct {
 	Changes []vettingChange        `json:"changes"`
 	// Unmatched is what was to be unvetted and was not vetted.
 	Unmatched []string `json:"unmatched,omitempty"`
-	// NeededBy has the packages that stay vetted though they need what goes, of a change with --force-flag allow-unvetted-dependencies.
+	// NeededBy has the packages that stay vetted though they need what goes, of a change with --force-flag
+	// allow-unvetted-dependencies.
 	NeededBy []neededBy `json:"needed_by,omitempty"`
 	Unknown  string     `json:"unknown,omitempty"` // what could not be found out, and why
 	Command  string     `json:"command,omitempty"` // makes the change that was previewed
@@ -179,7 +180,8 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 
 func (r *vettingResult) printNeeded(out io.Writer) {
 	for _, n := range r.NeededBy {
-		fmt.Fprintf(out, "\nNeeds what goes, and stays vetted: %s needs %s.\n", label(n.VettedPackage), printable(strings.Join(n.Needs, ", ")))
+		needs := printable(strings.Join(n.Needs, ", "))
+		fmt.Fprintf(out, "\nNeeds what goes, and stays vetted: %s needs %s.\n", label(n.VettedPackage), needs)
 	}
 	if r.Unknown != "" {
 		fmt.Fprintf(out, "\nNot known: %s.\n", printable(r.Unknown))
