@@ -88,15 +88,16 @@ COMMENT ON FUNCTION text_of(jsonb) IS 'The text that a JSON value is.';
 
 -- The one reader of decimals in SQL, as ledger.ParseDecimal is in Go: each form that Java's BigDecimal has (5.000E-7, 0E-10, 1E+3), and a
 -- point that nothing follows. It is not inlined, so the functions that call it read the usual forms themselves. The length and the
--- exponent bound what is computed before it is found too long. A zero may have any exponent.
+-- exponent bound what is computed before it is found too long. A zero may have any exponent. No backslash: its text is read with the
+-- caller's standard_conforming_strings.
 CREATE FUNCTION decimal_within(value text, most_whole integer, most_fraction integer) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     n numeric;
 BEGIN
     IF length(value) <= 700 THEN
-        n := CASE WHEN value ~ '^-?[0-9]+\.?[0-9]*([Ee][-+]?0*[0-9]?[0-9]?[0-9])?$' THEN value::numeric
-                  WHEN value ~ '^-?0+\.?0*[Ee]\+?0*[0-9]{1,9}$' THEN 0 END;
+        n := CASE WHEN value ~ '^-?[0-9]+[.]?[0-9]*([Ee][-+]?0*[0-9]?[0-9]?[0-9])?$' THEN value::numeric
+                  WHEN value ~ '^-?0+[.]?0*[Ee][+]?0*[0-9]{1,9}$' THEN 0 END;
     END IF;
     RETURN CASE WHEN scale(n) <= most_fraction AND abs(n) < power(10::numeric, most_whole) THEN n END;
 END

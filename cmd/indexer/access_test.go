@@ -180,7 +180,7 @@ func TestReadersAskInSQL(t *testing.T) {
 	code, _, stderr := command(t, readers, "status")
 	require.Equal(t, config.ExitProblem, code, stderr)
 	require.Contains(t, stderr, "What to do: grant what is missing")
-	for _, grant := range [][]string{{"--all-parties"}, {"--parties", "alice::00"}} {
+	for _, grant := range [][]string{{"--all-parties"}, {"--parties", "alice::00", "--anyway"}} {
 		code, _, stderr = command(t, map[string]string{"INDEXER_DATABASE_URL": database}, append([]string{"grant", role}, grant...)...)
 		require.Equal(t, config.ExitDone, code, stderr)
 		for _, run := range []string{"status", "verify", "run"} {

@@ -406,7 +406,7 @@ func TestAServiceThatIsBackfillingIsWaitedFor(t *testing.T) {
 func TestABadRecordEndsTheHistory(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ pattern, with, field string }{
-		"an exponent":        {`"amount"\s*:\s*"[^"]*"`, `"amount":"1e3"`, "transfer.receivers[0].amount"},
+		"half an exponent":   {`"amount"\s*:\s*"[^"]*"`, `"amount":"1e"`, "transfer.receivers[0].amount"},
 		"another's part":     {`"transaction_type"\s*:\s*"transfer"`, `"transaction_type":"mint"`, "contradicts the transaction_type"},
 		"a missing receiver": {`"amount"\s*:`, `"mount":`, "transfer.receivers[0].amount"},
 	} {

@@ -108,7 +108,7 @@ CREATE OR REPLACE FUNCTION pqs.__index_command(qname text, expression text) RETU
 LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
 DECLARE
     template text := (pqs.__contract_type(qname)).template_fqn;
-    path     text := (SELECT string_agg(m[1], '.') FROM regexp_matches(left(expression, 10000), '->>?\s*''([A-Za-z0-9_$]+)''', 'g') m);
+    path     text := (SELECT string_agg(m[1], '.') FROM regexp_matches(left(expression, 10000), '->>?[[:space:]]*''([A-Za-z0-9_$]+)''', 'g') m);
 BEGIN
     -- People paste it into a shell, where nothing between such quotes means anything.
     RETURN format('indexer index create ''%s'' ''%s''', translate(template, '''', ''), coalesce(path, 'FIELD'));

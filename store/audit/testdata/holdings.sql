@@ -4,7 +4,7 @@ CREATE VIEW public.holdings AS
 SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
        e.created_at, a.activated_offset, a.activated_node_id, e.created_round,
        e.holding_fee_rate, e.source, e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name,
-       t.entity_name, s.synchronizer_id
+       t.entity_name, s.synchronizer_id, e.unread_amount
 FROM (
     SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
     FROM active_contracts x
@@ -19,9 +19,12 @@ LEFT JOIN templates t ON t.template_ref = a.template_ref
 LEFT JOIN synchronizers s ON s.synchronizer_ref = a.synchronizer_ref;
 
 CREATE VIEW public.holding_totals AS
-SELECT h.owner, h.instrument, h.instrument_admin, h.admin_signed, sum(h.amount) AS amount,
-       coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) AS locked_amount,
-       coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) AS unlocked_amount, count(*) AS contracts
+SELECT h.owner, h.instrument, h.instrument_admin, h.admin_signed, CASE WHEN bool_and(h.amount IS NOT NULL) THEN sum(h.amount) END AS amount,
+       CASE WHEN bool_and(CASE WHEN h.locked THEN h.amount IS NOT NULL ELSE h.locked IS NOT NULL END)
+            THEN coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) END AS locked_amount,
+       CASE WHEN bool_and(CASE WHEN NOT h.locked THEN h.amount IS NOT NULL ELSE h.locked IS NOT NULL END)
+            THEN coalesce(sum(h.amount) FILTER (WHERE NOT h.locked), 0) END AS unlocked_amount,
+       count(*) AS contracts, count(*) FILTER (WHERE h.amount IS NULL) AS unread_amounts
 FROM public.holdings h
 GROUP BY h.owner, h.instrument, h.instrument_admin, h.admin_signed;
 
@@ -34,7 +37,8 @@ BEGIN
     RETURN QUERY
     SELECT e.owner, e.instrument, e.instrument_admin, e.amount, e.locked, e.locked_until, e.lock_holders, a.contract_id,
            e.created_at, a.activated_offset, a.activated_node_id, e.created_round, e.holding_fee_rate, e.source,
-           e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id
+           e.admin_signed, t.template_id, t.package_id, t.package_name, t.module_name, t.entity_name, s.synchronizer_id,
+           e.unread_amount
     FROM (
         SELECT DISTINCT ON (x.contract_id) x.contract_id, x.synchronizer_ref, x.template_ref, x.activated_offset, x.activated_node_id
         FROM (
