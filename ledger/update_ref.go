@@ -4,9 +4,9 @@ import "time"
 
 // UpdateKey identifies an update on every participant that sees it. A part that the update lacks is empty or zero.
 type UpdateKey struct {
-	ID             string
-	SynchronizerID string
-	RecordTime     time.Time // UTC
+	ID             string    `json:"update_id"`
+	SynchronizerID string    `json:"synchronizer_id,omitempty"`
+	RecordTime     time.Time `json:"record_time,omitzero"` // UTC
 }
 
 // Equal reports whether both identify the same update.
@@ -16,7 +16,7 @@ func (k UpdateKey) Equal(other UpdateKey) bool {
 
 // UpdateRef identifies an update, and says at which offset a participant or a database has it.
 type UpdateRef struct {
-	Offset Offset
+	Offset Offset `json:"offset"`
 	UpdateKey
 }
 

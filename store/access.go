@@ -18,14 +18,14 @@ import (
 
 // Reader is a role of the database that may read, and what it sees.
 type Reader struct {
-	Role       string
-	AllParties bool     // sees everything
-	Parties    []string // else what these may see
-	History    bool     // with Parties: the transaction history too
-	OnlyKnown  bool     // for Grant, with Parties: refuse those that nothing stored names
+	Role       string   `json:"role"`
+	AllParties bool     `json:"all_parties"`       // sees everything
+	Parties    []string `json:"parties,omitempty"` // else what these may see
+	History    bool     `json:"history,omitempty"` // with Parties: the transaction history too
+	OnlyKnown  bool     `json:"-"`                 // for Grant, with Parties: refuse those that nothing stored names
 
-	GrantedAt time.Time // of one that was granted
-	Unlimited string    // why the role sees more than its parties may; empty: it does not. The role was changed since
+	GrantedAt time.Time `json:"granted_at,omitzero"` // of one that was granted
+	Unlimited string    `json:"unlimited,omitempty"` // why the role sees more than its parties may; empty: it does not. The role was changed since
 }
 
 // Granted is what Grant found.

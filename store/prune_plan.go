@@ -26,23 +26,23 @@ type PruneBefore struct {
 
 // PrunePlan is what pruning removes.
 type PrunePlan struct {
-	From  ledger.Offset // the history floor now. Everything after it up to Floor is removed
-	Floor ledger.Offset // the floors afterwards; not above From: there is nothing to prune
-	Until time.Time     // record time of the last update that is removed; zero: it has none
+	From  ledger.Offset `json:"from"`           // the history floor now. Everything after it up to Floor is removed
+	Floor ledger.Offset `json:"floor"`          // the floors afterwards; not above From: there is nothing to prune
+	Until time.Time     `json:"until,omitzero"` // record time of the last update that is removed; zero: it has none
 
-	Tables []PrunedTable // those that lose rows
+	Tables []PrunedTable `json:"tables"` // those that lose rows
 	// Active is how many contracts stay, with their creation, because they were active at Floor. One on two synchronizers counts twice.
-	Active int64
+	Active int64 `json:"active_contracts"`
 	// Copied is the number of rows that have to be copied because others in their partitions are removed.
-	Copied int64
+	Copied int64 `json:"rows_copied"`
 }
 
-// PrunedTable is what a table loses.
+// PrunedTable is what a table loses. Its JSON form, and that of PrunePlan, are for scripts.
 type PrunedTable struct {
-	Relation   string
-	Partitions int   // that are dropped, or replaced by a smaller one
-	Rows       int64 // that are removed, about
-	Bytes      int64 // on the disk, with indexes, about; of a table without partitions 0, because it keeps them for other rows
+	Relation   string `json:"relation"`
+	Partitions int    `json:"partitions"` // that are dropped, or replaced by a smaller one
+	Rows       int64  `json:"rows"`       // that are removed, about
+	Bytes      int64  `json:"bytes"`      // on the disk, with indexes, about; of a table without partitions 0, because it keeps them for other rows
 }
 
 // Empty reports whether there is nothing to prune.
@@ -96,20 +96,28 @@ func (s *Store) pruneFloor(ctx context.Context, tx pgx.Tx, extent *Extent, befor
 		}
 		return *before.Offset - 1, until, nil
 	}
+	newest, err := s.recordTime(ctx, tx, extent.Watermark)
+	if err != nil {
+		return 0, until, err
+	}
+	var now time.Time
+	if err := tx.QueryRow(ctx, "SELECT now()").Scan(&now); err != nil {
+		return 0, until, fmt.Errorf("read the database's clock: %w", err)
+	}
 	until = before.Time
 	if until.IsZero() {
-		newest, err := s.recordTime(ctx, tx, extent.Watermark)
-		if err != nil || newest.IsZero() {
-			return extent.HistoryFloor, until, err
-		}
-		var now time.Time
-		if err := tx.QueryRow(ctx, "SELECT now()").Scan(&now); err != nil {
-			return 0, until, fmt.Errorf("read the database's clock: %w", err)
+		if newest.IsZero() {
+			return extent.HistoryFloor, until, nil
 		}
 		if now.Before(newest) {
 			newest = now
 		}
 		until = newest.Add(-before.Age)
+	} else if until.After(now) && until.After(newest) { // offset_at answers nothing for the future
+		until = now
+		if newest.After(now) {
+			until = newest.Add(time.Microsecond)
+		}
 	}
 	err = pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, "SELECT offset_at($1::timestamptz - interval '1 microsecond')", until).Scan(&floor)

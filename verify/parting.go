@@ -35,22 +35,23 @@ type PartingDatabase interface {
 
 // Parting is where a participant and a database part: up to Common both have the same updates at the same offsets, and not after it.
 type Parting struct {
-	From      ledger.Offset // what lies after it was compared
-	Watermark ledger.Offset
-	Common    ledger.Offset // of the last update before they part; From: there is none
-	Equal     int64         // updates up to Common
-	Parted    bool          // false: all that is stored is equal, and Common is of the last update; what follows is zero
+	From      ledger.Offset `json:"from"` // what lies after it was compared
+	Watermark ledger.Offset `json:"watermark"`
+	Common    ledger.Offset `json:"common"` // of the last update before they part; From: there is none
+	Equal     int64         `json:"equal"`  // updates up to Common
+	Parted    bool          `json:"parted"` // false: all that is stored is equal, and Common is of the last update; what follows is zero
 
-	Stored, Served *ledger.UpdateRef // the first update after Common; nil: there is none
+	Stored *ledger.UpdateRef `json:"stored"` // the first update after Common; nil: there is none
+	Served *ledger.UpdateRef `json:"served"`
 
 	// Of the updates after Common.
-	Moved int64 // both have, at other offsets
-	Kept  int64 // both have, at the same offset
-	New   int64 // only the participant has
-	Lost  int64 // only the database has
-	Later int64 // of Lost: recorded after all that the participant shows of their synchronizer, so that it may receive them yet
+	Moved int64 `json:"moved"` // both have, at other offsets
+	Kept  int64 `json:"kept"`  // both have, at the same offset
+	New   int64 `json:"new"`   // only the participant has
+	Lost  int64 `json:"lost"`  // only the database has
+	Later int64 `json:"later"` // of Lost: recorded after all that the participant shows of their synchronizer, so that it may receive them yet
 
-	Missing []ledger.UpdateRef // the first ones of Lost that are not of Later
+	Missing []ledger.UpdateRef `json:"missing"` // the first ones of Lost that are not of Later
 }
 
 const (

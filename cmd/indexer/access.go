@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -94,7 +95,15 @@ func (c *revokeCommand) Run(ctx context.Context, db *store.Store, out config.Out
 	return nil
 }
 
-type grantsCommand struct{ config.Database }
+type grantsCommand struct {
+	config.Database
+	jsonFlag
+}
+
+// grantsReport is what the command prints.
+type grantsReport struct {
+	Roles []store.Reader `json:"roles"`
+}
 
 // Run lists what was granted, and roles that were changed since and see more.
 func (c *grantsCommand) Run(ctx context.Context, db *store.Store, out config.Output) error {
@@ -102,13 +111,17 @@ func (c *grantsCommand) Run(ctx context.Context, db *store.Store, out config.Out
 	if err != nil {
 		return err
 	}
-	if len(readers) == 0 {
+	return c.show(out, &grantsReport{append([]store.Reader{}, readers...)})
+}
+
+func (g *grantsReport) print(out io.Writer) error {
+	if len(g.Roles) == 0 {
 		fmt.Fprintln(out, "nothing was granted")
 		return nil
 	}
 	table := newTable(out, "ROLE", "GRANTED", "SEES")
 	var changed []string
-	for _, r := range readers {
+	for _, r := range g.Roles {
 		sees := "everything"
 		if !r.AllParties {
 			sees = strings.Join(r.Parties, ", ") + historyText(r.History)

@@ -31,8 +31,8 @@ type daemonFlags struct {
 
 // checkCommand takes every flag of run. What is missing is reported as not configured.
 type checkCommand struct {
-	Of   daemonFlags `embed:""`
-	JSON bool        `name:"json" env:"-" help:"Print JSON."`
+	Of daemonFlags `embed:""`
+	jsonFlag
 }
 
 func (c *checkCommand) Run(ctx context.Context, parsed *kong.Context, out config.Output) error {

@@ -12,7 +12,7 @@ import (
 type configCommand struct {
 	Of     daemonFlags `embed:""`
 	Schema bool        `env:"-" help:"Print the JSON Schema of the configuration file instead."`
-	JSON   bool        `name:"json" env:"-" help:"Print JSON."`
+	jsonFlag
 }
 
 // Run prints the settings as a configuration file, in which comments say where they come from.

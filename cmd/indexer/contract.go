@@ -20,7 +20,7 @@ type contractCommand struct {
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to ask it for the creation event; empty: don't."`
 	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
 	Parties      []string      `sep:"," placeholder:"PARTY" help:"Parties to ask as. Default: those that the database was indexed for."`
-	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
+	jsonFlag
 }
 
 func (c *contractCommand) Validate() error {
@@ -110,7 +110,7 @@ func (c *contractCommand) Run(ctx context.Context, logger *slog.Logger, db *stor
 	if r.Database.Redacted, err = audit.New(db).RedactedBefore(ctx, audit.Redaction{ContractID: c.ID}); err != nil {
 		return err
 	}
-	switch err := show(out, c.JSON, &r); {
+	switch err := c.show(out, &r); {
 	case err != nil:
 		return err
 	case failed != nil:

@@ -175,7 +175,7 @@ func TestScopeChangedSinceTheCheckpoint(t *testing.T) {
 	slow.Once(t)
 	l, environ := followed(t, sandbox.ServerOptions{})
 	environ["INDEXER_BLOBS"] = "true"
-	stops(t, environ, fmt.Sprintf("complete up to offset %d, but this run is configured for", l.End()),
+	stops(t, environ, fmt.Sprintf("complete up to offset %d, but this run is configured with", l.End()),
 		fmt.Sprintf("with --change-scope: what is taken away stays as history up to offset %d", l.End()))
 	environ["INDEXER_BLOBS"] = "false"
 	goesOn(t, environ)

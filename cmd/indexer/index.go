@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -87,24 +88,47 @@ func withType(r app.IndexReport) string {
 	return indexedOf(r) + " (" + r.Type + ")"
 }
 
-type indexList struct{ config.Database }
+type indexList struct {
+	config.Database
+	jsonFlag
+}
+
+// indexesReport is what the command prints.
+type indexesReport struct {
+	Indexes []indexReport `json:"indexes"`
+}
+
+type indexReport struct {
+	Of         string   `json:"of"`
+	Templates  []string `json:"templates"` // and interfaces that it was made for
+	Bytes      int64    `json:"bytes"`
+	Unfinished int      `json:"unfinished_parts"`
+}
 
 func (c *indexList) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	reports, err := app.ListIndexes(ctx, c.Database, logger)
 	if err != nil {
 		return err
 	}
-	if len(reports) == 0 {
+	list := indexesReport{[]indexReport{}}
+	for _, r := range reports {
+		list.Indexes = append(list.Indexes, indexReport{withType(r), append([]string{}, r.Of...), r.Bytes, r.Unfinished})
+	}
+	return c.show(out, &list)
+}
+
+func (l *indexesReport) print(out io.Writer) error {
+	if len(l.Indexes) == 0 {
 		fmt.Fprintln(out, "no index was made")
 		return nil
 	}
 	table := newTable(out, "INDEX OF", "SIZE", "STATE", "FOR")
-	for _, r := range reports {
+	for _, r := range l.Indexes {
 		state := "complete"
 		if r.Unfinished > 0 {
 			state = fmt.Sprintf("%d parts unfinished", r.Unfinished)
 		}
-		row(table, withType(r), terminal.Bytes(r.Bytes), state, strings.Join(r.Of, ", "))
+		row(table, r.Of, terminal.Bytes(r.Bytes), state, strings.Join(r.Templates, ", "))
 	}
 	return table.Flush()
 }

@@ -79,12 +79,17 @@ func brief(text string) string {
 	return text
 }
 
+// jsonFlag is the flag of commands that print a report. What they report has a JSON form, which is for scripts.
+type jsonFlag struct {
+	JSON bool `name:"json" env:"-" help:"Print JSON."`
+}
+
 // show prints a report as JSON, or as people read it.
-func show(out io.Writer, asJSON bool, r interface{ print(out io.Writer) error }) error {
-	if asJSON {
-		return writeReport(out, r)
+func (f jsonFlag) show(out io.Writer, report interface{ print(out io.Writer) error }) error {
+	if f.JSON {
+		return writeReport(out, report)
 	}
-	return r.print(out)
+	return report.print(out)
 }
 
 // writeReport prints a value as JSON without characters that a terminal would interpret.

@@ -28,7 +28,7 @@ type packagesFlags struct {
 	config.Ledger
 	config.Admin
 	Synchronizer string `env:"-" placeholder:"ID" help:"Synchronizer to list or to change. A change needs it if the participant is connected to several."`
-	JSON         bool   `name:"json" env:"-" help:"Print JSON."`
+	jsonFlag
 }
 
 // client returns a client for the participant, with the administrator's token if that is configured.
@@ -65,7 +65,7 @@ func (c *packagesList) Run(ctx context.Context, logger *slog.Logger, out config.
 	if err != nil {
 		return err
 	}
-	return show(out, c.JSON, vetted)
+	return c.show(out, vetted)
 }
 
 // vettedList is what `packages list` prints.

@@ -102,7 +102,7 @@ func (f *changeFlags) run(ctx context.Context, parsed *kong.Context, logger *slo
 	if unknown != nil {
 		result.Unknown = "which of the packages that stay vetted need what goes: " + withDetails(unknown).Error()
 	}
-	return show(out, f.JSON, result)
+	return f.show(out, result)
 }
 
 // apply makes the change that was previewed, on the same synchronizer, and only while nobody else has changed

@@ -15,6 +15,7 @@ import (
 
 type reanchorCommand struct {
 	app.Reanchor
+	jsonFlag
 	Since string `env:"-" placeholder:"OFFSET|DATE|AGE" help:"Compare from this offset, date or time on (2026-01-31, 2026-01-31T12:00:00Z), or from this long before the last update that is stored (7d, 36h): when the backup was taken, or earlier. Default: from the first update that is stored."`
 }
 
@@ -41,18 +42,26 @@ func (c *reanchorCommand) Run(ctx context.Context, logger *slog.Logger, out conf
 	if err != nil {
 		return err
 	}
-	if !done.Parted {
-		fmt.Fprintf(out, "the participant has what is stored after offset %d, at the same offsets: %d updates. There is nothing to do\n", done.From, done.Equal)
+	done.Missing = append([]ledger.UpdateRef{}, done.Missing...) // not null in JSON
+	return c.show(out, &reanchorReport{done})
+}
+
+// reanchorReport is what the command prints.
+type reanchorReport struct{ app.Reanchored }
+
+func (r *reanchorReport) print(out io.Writer) error {
+	if !r.Parted {
+		fmt.Fprintf(out, "the participant has what is stored after offset %d, at the same offsets: %d updates. There is nothing to do\n", r.From, r.Equal)
 		return nil
 	}
-	if err := printParting(out, &done); err != nil {
+	if err := printParting(out, &r.Reanchored); err != nil {
 		return err
 	}
-	if done.Reset == nil {
-		fmt.Fprintf(out, "\nwhat is after offset %d would be removed, and read again by the indexer; nothing was changed: add --apply\n", done.To)
+	if r.Reset == nil {
+		fmt.Fprintf(out, "\nwhat is after offset %d would be removed, and read again by the indexer; nothing was changed: add --apply\n", r.To)
 		return nil
 	}
-	fmt.Fprintf(out, "\nthe watermark went back from offset %d to %d: start the indexer, it reads on from there\n", done.Reset.From, done.To)
+	fmt.Fprintf(out, "\nthe watermark went back from offset %d to %d: start the indexer, it reads on from there\n", r.Reset.From, r.To)
 	return nil
 }
 

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
 	"ledgerindexer/store/audit"
 )
 
 type redactCommand struct {
 	config.Database
+	jsonFlag
 	Contract string `xor:"what" required:"" env:"-" placeholder:"ID" help:"Redact this contract, which has to be archived: its creation, key, blob, interface views, look-up, and the exercises of it."`
 	Update   string `xor:"what" required:"" env:"-" placeholder:"ID" help:"Redact everything that happened in this update, and the contracts that it created, which have to be archived."`
 	Reason   string `required:"" env:"-" placeholder:"TEXT" help:"Why. It is stored with the redaction, where readers see it: name no content."`
@@ -37,25 +40,43 @@ func (c *redactCommand) Validate() error {
 	return c.Database.Validate()
 }
 
+// redactReport is what the command prints.
+type redactReport struct {
+	audit.RedactionReport
+	Applied bool `json:"applied"`
+}
+
 func (c *redactCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	what := audit.Redaction{ContractID: c.Contract, UpdateID: c.Update}
 	report, err := app.RunRedact(ctx, c.Database, what, c.Reason, c.Apply, logger)
 	if err != nil {
 		return err
 	}
-	if before := report.Before; before != nil {
-		fmt.Fprintf(out, "it was %s\n", printable(before.String()))
+	report.Contracts, report.Offsets = append([]string{}, report.Contracts...), append([]ledger.Offset{}, report.Offsets...) // not null in JSON
+	report.Rows = append([]audit.RedactedRows{}, report.Rows...)
+	if err := c.show(out, &redactReport{report, c.Apply}); err != nil {
+		return err
 	}
-	if c.Update != "" {
-		for _, offset := range report.Offsets {
-			fmt.Fprintf(out, "the update is at offset %d\n", offset)
-		}
-		for _, id := range report.Contracts {
+	if report.VacuumFailed != nil {
+		return fmt.Errorf("it is redacted, but the space of the erased versions was not freed: run VACUUM (ANALYZE) yourself: %w", report.VacuumFailed)
+	}
+	return nil
+}
+
+func (r *redactReport) print(out io.Writer) error {
+	if r.Before != nil {
+		fmt.Fprintf(out, "it was %s\n", printable(r.Before.String()))
+	}
+	for _, offset := range r.Offsets { // of an update
+		fmt.Fprintf(out, "the update is at offset %d\n", offset)
+	}
+	for _, id := range r.Contracts {
+		if len(r.Offsets) > 0 {
 			fmt.Fprintf(out, "it created contract %s\n", printable(brief(id)))
 		}
 	}
 	table := newTable(out)
-	for i, rows := range report.Rows {
+	for i, rows := range r.Rows {
 		if i == 0 {
 			row(table, "TABLE", "ROWS WITH CONTENT")
 		}
@@ -64,16 +85,13 @@ func (c *redactCommand) Run(ctx context.Context, logger *slog.Logger, out config
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if len(report.Rows) == 0 {
+	if len(r.Rows) == 0 {
 		fmt.Fprintln(out, "no content of it is stored")
 	}
-	if !c.Apply {
+	if !r.Applied {
 		fmt.Fprintln(out, "nothing was changed: add --apply to erase this for good")
 		return nil
 	}
 	fmt.Fprintln(out, "it is redacted, and does not come back when it is read again")
-	if report.VacuumFailed != nil {
-		return fmt.Errorf("it is redacted, but the space of the erased versions was not freed: run VACUUM (ANALYZE) yourself: %w", report.VacuumFailed)
-	}
 	return nil
 }

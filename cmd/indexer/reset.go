@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"ledgerindexer/internal/app"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/ledger"
+	"ledgerindexer/store"
 )
 
 type resetCommand struct {
 	config.Database
+	jsonFlag
 	ToOffset int64 `required:"" env:"-" placeholder:"OFFSET" help:"The last offset that stays. It becomes the watermark, from which the indexer resumes."`
 	Apply    bool  `env:"-" help:"Remove it. Without this flag nothing is changed."`
 }
@@ -30,29 +33,39 @@ func (c *resetCommand) Validate() error {
 	return c.Database.Validate()
 }
 
+// resetReport is what the command prints.
+type resetReport struct {
+	store.ResetReport
+	Applied bool `json:"applied"`
+}
+
 // Run resets, or says what a reset would do, and prints how many rows of each table that concerns.
 func (c *resetCommand) Run(ctx context.Context, logger *slog.Logger, out config.Output) error {
 	report, err := app.RunReset(ctx, c.Database, ledger.Offset(c.ToOffset), c.Apply, logger)
 	if err != nil {
 		return err
 	}
-	if len(report.Removed) == 0 {
-		fmt.Fprintf(out, "nothing is stored after offset %d\n", c.ToOffset)
-		return nil
+	return c.show(out, &resetReport{report, c.Apply})
+}
+
+func (r *resetReport) print(out io.Writer) error {
+	if len(r.Removed) == 0 {
+		_, err := fmt.Fprintf(out, "nothing is stored after offset %d\n", r.To)
+		return err
 	}
 	went, title := "would go", "ROWS"
-	if c.Apply {
+	if r.Applied {
 		went, title = "went", "ROWS REMOVED"
 	}
-	fmt.Fprintf(out, "the watermark %s back from offset %d to %d\n\n", went, report.From, report.To)
+	fmt.Fprintf(out, "the watermark %s back from offset %d to %d\n\n", went, r.From, r.To)
 	table := newTable(out, "TABLE", title)
-	for _, removed := range report.Removed {
+	for _, removed := range r.Removed {
 		row(table, removed.Relation, fmt.Sprint(removed.Rows))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	if !c.Apply {
+	if !r.Applied {
 		fmt.Fprintln(out, "\nthe indexer would read it again, as far as its source still serves it; nothing was changed: add --apply")
 	}
 	return nil

@@ -19,7 +19,7 @@ type statusCommand struct {
 	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant, to compare with the ledger's end; empty, or with --network: don't."`
 	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
 	Sample       time.Duration `default:"0s" env:"-" placeholder:"TIME" help:"Watch for this long, and say at which rate the streams move (2s); 0: don't. Default: ${default}."`
-	JSON         bool          `name:"json" env:"-" help:"Print JSON."`
+	jsonFlag
 }
 
 // ledgerPatience is how long status waits for the ledger.

@@ -19,7 +19,7 @@ type updateCommand struct {
 	ID string `arg:"" help:"Update id."`
 	config.Database
 	config.Sources
-	JSON bool `name:"json" env:"-" help:"Print JSON."`
+	jsonFlag
 }
 
 func (c *updateCommand) Validate() error {
@@ -95,7 +95,7 @@ func (c *updateCommand) Run(ctx context.Context, logger *slog.Logger, db *store.
 	if err != nil {
 		return err
 	}
-	switch err := show(out, c.JSON, &r); {
+	switch err := c.show(out, &r); {
 	case err != nil:
 		return err
 	case failed != nil:

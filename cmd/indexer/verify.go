@@ -19,8 +19,8 @@ type verifyCommand struct {
 	optionalSources
 	config.Pace
 	config.Verify
-	Show int  `default:"100" env:"-" placeholder:"N" help:"Print this many differences; the rest is counted. Default: ${default}."`
-	JSON bool `name:"json" env:"-" help:"Print JSON."`
+	Show int `default:"100" env:"-" placeholder:"N" help:"Print this many differences; the rest is counted. Default: ${default}."`
+	jsonFlag
 }
 
 // Validate refuses contradictions. Those within the settings that are embedded are refused by these.

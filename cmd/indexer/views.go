@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 
 	"ledgerindexer/internal/app"
@@ -47,6 +48,7 @@ func (c *viewsRefresh) Run(ctx context.Context, logger *slog.Logger, out config.
 
 type viewsList struct {
 	config.Database
+	jsonFlag
 	Schema string `env:"-" placeholder:"NAME" help:"Only the views in this schema."`
 }
 
@@ -55,12 +57,21 @@ func (c *viewsList) Run(ctx context.Context, logger *slog.Logger, out config.Out
 	if err != nil {
 		return err
 	}
-	if len(reports) == 0 {
+	return c.show(out, &viewsReport{append([]app.ViewReport{}, reports...)})
+}
+
+// viewsReport is what the command prints.
+type viewsReport struct {
+	Views []app.ViewReport `json:"views"`
+}
+
+func (v *viewsReport) print(out io.Writer) error {
+	if len(v.Views) == 0 {
 		fmt.Fprintln(out, "no view was made")
 		return nil
 	}
 	table := newTable(out, "VIEW", "COLUMNS", "TYPES", "OF")
-	for _, r := range reports {
+	for _, r := range v.Views {
 		types := "of packages"
 		if r.Inferred > 0 {
 			types = inferredFrom(r)

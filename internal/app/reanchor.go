@@ -26,8 +26,8 @@ type Reanchor struct {
 // Reanchored says where participant and database part, and what came of it.
 type Reanchored struct {
 	verify.Parting
-	To    ledger.Offset      // the offset to go back to, if they part
-	Reset *store.ResetReport // nil: nothing was changed
+	To    ledger.Offset      `json:"to,omitempty"`    // the offset to go back to, if they part
+	Reset *store.ResetReport `json:"reset,omitempty"` // nil: nothing was changed
 }
 
 // RunReanchor finds where a participant that was restored from a backup and the database part and, if that is to be applied, resets the

@@ -32,14 +32,15 @@ type Views struct {
 
 // ViewReport is what became of a view.
 type ViewReport struct {
-	Schema, Name string // Name is empty where there is no view, because of Failure
-	Of           string // what it is of
-	Columns      int
-	Inferred     int64 // from how many values its types were inferred; 0: packages say them
-	New          bool
-	Changes      []string // of one that was there before
-	Notes        []string // what is not known of it
-	Failure      string
+	Schema   string   `json:"schema"`
+	Name     string   `json:"name"` // empty where there is no view, because of Failure
+	Of       string   `json:"of"`   // what it is of
+	Columns  int      `json:"columns"`
+	Inferred int64    `json:"inferred_from,omitempty"` // from how many values its types were inferred; 0: packages say them
+	New      bool     `json:"new,omitempty"`
+	Changes  []string `json:"changes,omitempty"` // of one that was there before
+	Notes    []string `json:"notes,omitempty"`   // what is not known of it
+	Failure  string   `json:"failure,omitempty"`
 }
 
 // CreateViews makes views of templates, interfaces and their choices, and replaces those that are there. With All, what

@@ -30,15 +30,15 @@ func (r Redaction) String() string {
 
 // RedactionReport is what a redaction erases, or has erased.
 type RedactionReport struct {
-	Contracts []string        // whose content it is: the one that was named, or those that the update created
-	Offsets   []ledger.Offset // where the update is stored; empty: a contract was named
-	Before    *RedactedBefore // nil: it was not redacted before
-	Rows      []RedactedRows  // table by table, those without any left out
+	Contracts []string        `json:"contracts"`        // whose content it is: the one that was named, or those that the update created
+	Offsets   []ledger.Offset `json:"offsets"`          // where the update is stored; empty: a contract was named
+	Before    *RedactedBefore `json:"before,omitempty"` // nil: it was not redacted before
+	Rows      []RedactedRows  `json:"rows"`             // table by table, those without any left out
 
 	// Of a redaction that was made. Vacuumed are the tables and partitions of which the space of the erased versions was freed; VacuumFailed
 	// says why it was not.
-	Vacuumed     []string
-	VacuumFailed error
+	Vacuumed     []string `json:"vacuumed,omitempty"`
+	VacuumFailed error    `json:"-"`
 }
 
 // RedactedBefore is an earlier redaction of the same.
@@ -55,8 +55,8 @@ func (r *RedactedBefore) String() string {
 
 // RedactedRows are the rows of a table from which content is erased.
 type RedactedRows struct {
-	Relation string
-	Rows     int64
+	Relation string `json:"relation"`
+	Rows     int64  `json:"rows"`
 }
 
 // Redacted counts the contracts and updates that were redacted.
