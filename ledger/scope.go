@@ -116,7 +116,8 @@ func (s Scope) Lacks(of Scope) (flags []string) {
 	}), s.OtherForm(of)...)
 }
 
-// Differences describes the settings in which two scopes differ, as flags: what this one has, and what the other one has.
+// Differences describes the settings in which two scopes differ, as flags: what this one has, and what the other one
+// has.
 func (s Scope) Differences(other Scope) (here, there string) {
 	return strings.Join(s.apart(other), " "), strings.Join(other.apart(s), " ")
 }

@@ -96,8 +96,8 @@ func (s *Store) CheckReset(ctx context.Context, to ledger.Offset) error {
 	})
 }
 
-// PlanReset returns what Reset would remove, and refuses what Reset refuses. It counts the rows, which takes a fraction of the time of removing
-// them, and changes nothing.
+// PlanReset returns what Reset would remove, and refuses what Reset refuses. It counts the rows, which takes a fraction
+// of the time of removing them, and changes nothing.
 func (s *Store) PlanReset(ctx context.Context, to ledger.Offset) (ResetReport, error) {
 	plan := ResetReport{To: to, Removed: []RemovedRows{}}
 	err := s.db.ReadOnly(ctx, func(tx pgx.Tx) error {

@@ -34,7 +34,7 @@ func (s *Store) CheckIdentity(ctx context.Context, participantID string, scope l
 		if err != nil {
 			return err
 		}
-		holds, err := s.decodeScope(stored.Scope, []byte(stored.Definition))
+		holds, err := s.decodeScope(stored.Scope, stored.Definition)
 		if err != nil {
 			return err
 		}

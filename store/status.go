@@ -24,7 +24,8 @@ type Status struct {
 	Coverage     []ledger.Range        // what is stored, ranges that touch each other as one; at most the 200 largest, the largest first
 	EarlierScope []ledger.EarlierRange // what is stored in a scope that lacks something of the one in force, in order
 
-	// Hosting are the last changes of where the participant hosts the parties that are named in the scope, the latest first.
+	// Hosting are the last changes of where the participant hosts the parties that are named in the scope, the latest
+	// first.
 	Hosting []HostingChange
 
 	Snapshot *ledger.SnapshotProgress // unfinished; nil where there is none
@@ -45,8 +46,8 @@ type Status struct {
 	TransactionsLeader Leadership          // of the transaction history
 }
 
-// HostingChange is a party that was onboarded to the participant with contracts from elsewhere, or that it does not host any more, on one
-// synchronizer.
+// HostingChange is a party that was onboarded to the participant with contracts from elsewhere, or that it does not
+// host any more, on one synchronizer.
 type HostingChange struct {
 	Offset       ledger.Offset            `json:"offset"`
 	Kind         ledger.TopologyEventKind `json:"kind"` // onboarding or revoked
@@ -258,7 +259,8 @@ func (s *Store) covered(ctx context.Context, tx pgx.Tx, status *Status) error {
 // hostingShown is the most changes that Status lists.
 const hostingShown = 10
 
-// hosting reads the last changes of each party that the scope names. Where it names none, parties come and go, and nobody has to act.
+// hosting reads the last changes of each party that the scope names. Where it names none, parties come and go, and
+// nobody has to act.
 func (s *Store) hosting(ctx context.Context, tx pgx.Tx) (list []HostingChange, err error) {
 	scope, _, err := s.scopeInForce(ctx, tx)
 	if err != nil || len(scope.Parties) == 0 {

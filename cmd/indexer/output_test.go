@@ -13,8 +13,8 @@ import (
 	"ledgerindexer/sandbox"
 )
 
-// Every command that prints a table or a report prints it as JSON too. A new command is one of these, or stands in the list of those that
-// do something, and say in a line or two what they did.
+// Every command that prints a table or a report prints it as JSON too. A new command is one of these, or stands in the
+// list of those that do something, and say in a line or two what they did.
 func TestReportsHaveAJSONForm(t *testing.T) {
 	t.Parallel()
 	without := map[string]bool{}

@@ -158,7 +158,8 @@ func TestVerifyOneSource(t *testing.T) {
 	require.Contains(t, at(t, report, "error"), "nothing has been indexed")
 }
 
-// What the participant has pruned is named, whatever is chosen to be read again. Where that is everything, the database is not equal.
+// What the participant has pruned is named, whatever is chosen to be read again. Where that is everything, the database
+// is not equal.
 func TestVerifyOfWhatIsPruned(t *testing.T) {
 	t.Parallel()
 	slow.Once(t)

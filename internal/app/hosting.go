@@ -11,8 +11,8 @@ import (
 	"ledgerindexer/store/audit"
 )
 
-// hosting watches the topology events that are written, counts them, and says when a party that the scope names comes to the participant, or is
-// not hosted there any more. Where the scope names no party, nobody has to act.
+// hosting watches the topology events that are written, counts them, and says when a party that the scope names comes
+// to the participant, or is not hosted there any more. Where the scope names no party, nobody has to act.
 type hosting struct {
 	participant string // its id; empty: not known
 	logger      *slog.Logger
@@ -44,8 +44,8 @@ func (h *hosting) note(ctx context.Context, scope ledger.Scope, pages []ledger.P
 	}
 }
 
-// say logs an onboarding or a revocation once. TopologyAdded needs no line, because its updates come from now on, and TopologyChanged none,
-// because nothing follows.
+// say logs an onboarding or a revocation once. TopologyAdded needs no line, because its updates come from now on, and
+// TopologyChanged none, because nothing follows.
 func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyEvent) {
 	if e.Kind != ledger.TopologyOnboarding && e.Kind != ledger.TopologyRevoked {
 		return

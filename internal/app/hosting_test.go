@@ -17,8 +17,8 @@ import (
 	"ledgerindexer/store"
 )
 
-// What is logged of a party that the scope names: on each synchronizer once, and only of this participant. Every event is counted. Where no
-// party is named, nothing has to be done, and nothing is logged.
+// What is logged of a party that the scope names: on each synchronizer once, and only of this participant. Every event
+// is counted. Where no party is named, nothing has to be done, and nothing is logged.
 func TestHostingChangesAreNoticed(t *testing.T) {
 	t.Parallel()
 	const (

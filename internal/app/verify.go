@@ -42,8 +42,8 @@ type Verification struct {
 	RedactedUpdates   int64 `json:"redacted_updates"`
 }
 
-// Compared reports whether anything was compared with the source, or with the digests of what was. That the tables agree with one
-// another says nothing about the ledger.
+// Compared reports whether anything was compared with the source, or with the digests of what was. That the tables
+// agree with one another says nothing about the ledger.
 func (v *Verification) Compared() bool {
 	return v.Updates != nil && v.Updates.Compared || v.History != nil && v.History.Compared || v.Sealed > 0
 }

@@ -148,7 +148,8 @@ func (f *file) of(flag *kong.Flag) (value fileValue, ok bool) {
 // mostNearest is how many names a hint has.
 const mostNearest = 3
 
-// nearest returns a hint at the names that were probably meant, the likeliest first; if none is similar, at all of them.
+// nearest returns a hint at the names that were probably meant, the likeliest first; if none is similar, at all of
+// them.
 func nearest(name string, names []string) string {
 	atMost := max(2, len(name)/3)
 	alike := slices.DeleteFunc(slices.Clone(names), func(known string) bool { return distance(name, known) > atMost })

@@ -68,8 +68,8 @@ func Begun(ctx context.Context, history, network *store.Store) (begun Histories,
 	return begun, nil
 }
 
-// NetworkBegun reports whether a database holds updates of a network, beside the pair of schemas that is asked for. A reader of that pair
-// need not have the right to know: then false is returned.
+// NetworkBegun reports whether a database holds updates of a network, beside the pair of schemas that is asked for. A
+// reader of that pair need not have the right to know: then false is returned.
 func NetworkBegun(ctx context.Context, databaseURL string, logger *slog.Logger) bool {
 	db, err := store.Open(StoreOf(databaseURL, NetworkSchemas, logger))
 	if err == nil {

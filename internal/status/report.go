@@ -51,8 +51,8 @@ type Stream struct {
 	FirstUpdate  ledger.Offset  `json:"first_update,omitempty"`  // that is stored; absent: none is
 	Coverage     []ledger.Range `json:"coverage"`                // the ranges that are stored, at most the 200 largest, the largest first
 	EarlierScope []ledger.Range `json:"earlier_scope,omitempty"` // of what is stored, the ranges that are complete for an earlier scope only, and a carried snapshot (from = to); absent: none is
-	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host any more, on a
-	// synchronizer, the last ones first; absent: none.
+	// Hosting are parties of the scope that were onboarded to the participant with contracts, or that it does not host
+	// any more, on a synchronizer, the last ones first; absent: none.
 	Hosting          []store.HostingChange `json:"hosting,omitempty"`
 	UpdatesPerSecond *float64              `json:"updates_per_second,omitempty"`
 	OffsetsPerSecond *float64              `json:"offsets_per_second,omitempty"`

@@ -190,7 +190,8 @@ func (p *Page) Data(ctx context.Context) Data {
 	return d
 }
 
-// data returns what is known of a stream now. What was measured too long ago, or of a database that does not answer any more, is not.
+// data returns what is known of a stream now. What was measured too long ago, or of a database that does not answer any
+// more, is not.
 func (m *measuredStream) data(s Stream, state admin.StreamState, answers bool) StreamData {
 	d := StreamData{
 		Stream: s.Title, Kind: s.Kind, Source: s.Source, SourceVersion: m.version, State: state.State, Ready: state.Ready,

@@ -189,8 +189,8 @@ func TestPageIsAskedForByKnownNames(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.ask(t, "localhost", "/other").Code)
 }
 
-// A database that goes away is no reason to show nothing, but what it said last is not known now: that is said, with how old it is, also
-// before the next measurement.
+// A database that goes away is no reason to show nothing, but what it said last is not known now: that is said, with
+// how old it is, also before the next measurement.
 func TestPageWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -219,7 +219,8 @@ func newStreamView(s StreamData, l LedgerData, now time.Time) streamView {
 	return v
 }
 
-// fromReport adds what the database says of the stream. Where it does not answer now, that is not known, and what it said last is a note.
+// fromReport adds what the database says of the stream. Where it does not answer now, that is not known, and what it
+// said last is a note.
 func (v *streamView) fromReport(kind string, l LedgerData, now time.Time) {
 	newest := func(what string, at time.Time) string {
 		if at.IsZero() {

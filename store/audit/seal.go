@@ -157,7 +157,8 @@ func (s *Sealer) SealSnapshot(ctx context.Context, at ledger.Offset, digest find
 }
 
 // SealUnseen seals a window that can't be compared, so that it is noticed when it changes. why is findings.SealNotShown, or findings.SealPruned of
-// records and snapshots. What was found to be different before stays so. Errors are those of SealUpdates and SealRecords.
+// records and snapshots. What was found to be different before stays so. Errors are those of SealUpdates and
+// SealRecords.
 func (s *Sealer) SealUnseen(ctx context.Context, stream string, from, to int64, why findings.SealResult) error {
 	err := s.sealDigest(ctx, stream, from, to, func(ctx context.Context, tx pgx.Tx, rows []byte) error {
 		if err := s.stored.refuseGone(ctx, tx, stream, from, to); err != nil {

@@ -76,7 +76,8 @@ func (s *Stored) windowAgain(ctx context.Context, tx pgx.Tx, stream string, agai
 	return &findings.Window{From: list[0].FromExclusive, To: list[0].ToInclusive, Full: true, Again: true}, nil
 }
 
-// Unsealed returns the first range of the updates or the transaction history that is shown and that no window claims; nil: there is none.
+// Unsealed returns the first range of the updates or the transaction history that is shown and that no window claims;
+// nil: there is none.
 func (s *Stored) Unsealed(ctx context.Context, stream string) (gap *findings.Window, err error) {
 	err = s.db.ReadOnly(ctx, func(tx pgx.Tx) error {
 		floor, upTo, err := s.shown(ctx, tx, stream)

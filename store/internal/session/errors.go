@@ -116,8 +116,8 @@ func (d *Database) Unusable(err error) error {
 	return &ledger.Problem{What: fmt.Sprintf("database %s can't be used", d.Address()), Do: cures[why], Err: err}
 }
 
-// connectionFailure is an error that says in one line, once each, why a connection failed. pgconn takes a line for each attempt, with TLS and
-// without, so that most reasons stand there twice.
+// connectionFailure is an error that says in one line, once each, why a connection failed. pgconn takes a line for each
+// attempt, with TLS and without, so that most reasons stand there twice.
 type connectionFailure struct {
 	error
 	text string
