@@ -85,12 +85,12 @@ func TestAnExportSeesWhatItWaitedFor(t *testing.T) {
 	require.Equal(t, before+7, after)
 }
 
-// Two relations would have the same files where a typed view is called as another one, also as one that is for imports only.
+// Two relations would have the same files where a typed view is called as another one.
 func TestNamesOfExportedViews(t *testing.T) {
 	t.Parallel()
 	brief.Once(t)
 	d := newDatabase(t)
-	for _, name := range [][2]string{{"created", "events"}, {"snapshot", "entries"}} {
+	for _, name := range [][2]string{{"created", "events"}, {"topology", "events"}} {
 		d.Exec(fmt.Sprintf("CREATE SCHEMA %s; CREATE VIEW %[1]s.%s AS SELECT 1::bigint AS ledger_offset, 0 AS node_id", name[0], name[1]))
 		d.Exec(fmt.Sprintf(`INSERT INTO indexer.typed_views (view_schema, view_name, kind, package_name, module_name, entity_name, choice, columns)
 			VALUES ('%s', '%s', 'template', 'p', 'm', 'e', '', '[]')`, name[0], name[1]))

@@ -149,7 +149,6 @@ func TestTokenFiles(t *testing.T) {
 		"empty":              tokenFile(t, " \n"),
 		"two tokens":         tokenFile(t, "s3cret\ns3cret"),
 		"control characters": tokenFile(t, "s3cret\x1b[2J"),
-		"Bearer before it":   tokenFile(t, "Bearer s3cret"),
 	} {
 		report := look(t, Config{LedgerURL: url, LedgerAccess: cfg})
 		require.Contains(t, of(report, GroupToken), "problem token/token", name)

@@ -303,13 +303,14 @@ SELECT 'interface', package_name::text, module_name, entity_name, '', array_agg(
 FROM interface_names WHERE package_name IS NOT NULL GROUP BY package_name, module_name, entity_name
 UNION ALL
 SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
-    CASE WHEN x.interface_id IS NULL THEN t.package_name ELSE coalesce(nullif(p.package_name, ''), split_part(x.interface_id, ':', 1)) END,
+    CASE WHEN x.interface_id IS NULL THEN t.package_name ELSE coalesce(nullif(p.package_name, ''), c.package_name, split_part(x.interface_id, ':', 1)) END,
     CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
     CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
     x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
 FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive') x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
-LEFT JOIN ledger.packages p ON p.package_id = split_part(x.interface_id, ':', 1)
+LEFT JOIN packages p ON p.package_id = split_part(x.interface_id, ':', 1)
+LEFT JOIN package_contents c ON c.package_id = split_part(x.interface_id, ':', 1)
 GROUP BY 1, 2, 3, 4, 5
 `
 
