@@ -238,7 +238,7 @@ func TestAnotherHistoryWhileReading(t *testing.T) {
 				}
 				var problem *ledger.Problem
 				require.ErrorAs(t, <-l.done, &problem)
-				require.Contains(t, problem.Do, "--to-offset 57`")
+				require.Contains(t, problem.Do, "--to-offset 57 --apply`")
 				require.Equal(t, l.ledger.all()[:20], l.memory.got(), "nothing of the other one is stored")
 				require.ErrorIs(t, l.retries[0], errForked)
 			})

@@ -28,7 +28,8 @@ func TestIndex(t *testing.T) {
 	p := start(t, environ, "run")
 	db := connect(t, environ["INDEXER_DATABASE_URL"])
 	for known := false; !known; time.Sleep(20 * time.Millisecond) {
-		require.NoError(t, db.QueryRow(t.Context(), `SELECT count(DISTINCT package_name) = 2 AND bool_and(types IS NOT DISTINCT FROM 'known') FROM ledger.packages WHERE package_name IN ('bank', 'registry')`).Scan(&known))
+		require.NoError(t, db.QueryRow(t.Context(), `SELECT count(DISTINCT package_name) = 2 AND bool_and(types IS NOT DISTINCT FROM 'known') AND
+			EXISTS (SELECT FROM ledger.created_events WHERE package_name = 'bank') FROM ledger.packages WHERE package_name IN ('bank', 'registry')`).Scan(&known))
 	}
 	stdout, _ = printed(t, config.ExitDone, environ, "index", "create", "bank:Bank.Account:Account", "owner")
 	require.Regexp(t, `^made index created_field_owner_[0-9a-f]{12} of owner \(text\) of template bank:Bank.Account:Account: [0-9.]+ [kM]B in 1 partitions, in .*s\nit serves conditions with = and IN\n$`, stdout)
