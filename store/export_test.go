@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -101,4 +102,32 @@ func TestNamesOfExportedViews(t *testing.T) {
 		require.ErrorContains(t, err, "view "+name[0]+"."+name[1]+" would be exported as "+name[0]+"_"+name[1]+", as something else is")
 		d.Exec("DELETE FROM indexer.typed_views")
 	}
+}
+
+// One export of a database writes to a place at a time. One whose session has ended is told, and another one may begin.
+func TestOneExportWritesToAPlace(t *testing.T) {
+	t.Parallel()
+	d := newDatabase(t)
+	s := d.store()
+	first, unlock, err := s.LockExport(t.Context(), "s3://there/x")
+	require.NoError(t, err)
+	_, _, err = s.LockExport(t.Context(), "s3://there/x")
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.What, "writes to s3://there/x")
+	_, elsewhere, err := s.LockExport(t.Context(), "s3://there/y")
+	require.NoError(t, err)
+	elsewhere()
+	unlock()
+	require.Error(t, first.Err())
+
+	lost, unlock, err := s.LockExport(t.Context(), "s3://there/x")
+	require.NoError(t, err)
+	defer unlock()
+	d.Exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '% export lock'")
+	<-lost.Done()
+	require.ErrorContains(t, context.Cause(lost), "the lock of the export to s3://there/x was lost")
+	_, again, err := s.LockExport(t.Context(), "s3://there/x")
+	require.NoError(t, err)
+	again()
 }

@@ -246,7 +246,7 @@ func filesOf(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() && entry.Name() != ".lock" && !strings.Contains(path, "/metadata/") {
+		if err == nil && entry.Type().IsRegular() && !strings.Contains(path, "/metadata/") {
 			content, err := os.ReadFile(path)
 			require.NoError(t, err)
 			files[strings.TrimPrefix(path, folder+"/")] = string(content)
@@ -439,9 +439,12 @@ func TestExportsThatAreRefused(t *testing.T) {
 	refused(beyond, "--through")
 	place, err := export.Open(folder, true)
 	require.NoError(t, err)
-	unlock, err := place.Lock(t.Context())
+	db, err := cfg.Open(t.Context(), testLogger(t))
 	require.NoError(t, err)
-	refused(cfg, "another export writes to "+folder)
+	defer db.Close()
+	_, unlock, err := export.Begin(t.Context(), db, place, export.Options{})
+	require.NoError(t, err)
+	refused(cfg, "another export of database", "writes to file://"+folder)
 	unlock()
 
 	wrote, err = exported(t, cfg)

@@ -17,7 +17,7 @@ const (
 	maxAnswer = 16 << 20
 	// maxPages and maxListed are how many pages and names a list may have. An export has some dozen files for each range.
 	maxPages, maxListed = 10_000, 2_000_000
-	// maxManifest is the largest manifest or lock that is read, in bytes; maxObject the largest file, which has as many parts as an object can have.
+	// maxManifest is the largest manifest, or file of metadata, that is read, in bytes; maxObject the largest file, which has as many parts as an object can have.
 	maxManifest, maxObject = 16 << 20, 10_000 * partBytes
 	// answerTime is the longest time that an answer may take, and objectTime that of an object.
 	answerTime, objectTime = 10 * time.Minute, 6 * time.Hour
@@ -109,7 +109,7 @@ func checkListed(n int) error {
 	return nil
 }
 
-// readWhole reads an object that is kept in memory: a manifest, or the lock.
+// readWhole reads an object that is kept in memory: a manifest, say.
 func readWhole(from io.Reader) ([]byte, error) {
 	content, err := io.ReadAll(io.LimitReader(from, maxManifest+1))
 	if err == nil && len(content) > maxManifest {

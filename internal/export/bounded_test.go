@@ -62,10 +62,13 @@ func TestAnObjectStoreWithoutEnd(t *testing.T) {
 		"unfinished uploads": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated><NextKeyMarker>a</NextKeyMarker></ListMultipartUploadsResult>")
 		}, func(b *bucket) error { _, err := b.uploads(t.Context()); return err }, "its list leads back to a page that came before"},
-		"the lock": {func(w http.ResponseWriter, _ *http.Request) {
+		"a manifest": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Last-Modified", time.Unix(0, 0).UTC().Format(http.TimeFormat))
 			unending(w, strings.Repeat("a", 1<<16))
-		}, func(b *bucket) error { _, _, err := b.readLock(t.Context()); return err }, "has more than 16777216 bytes"},
+		}, func(b *bucket) error {
+			_, err := (&catalog{place: b}).read(t.Context(), "manifests/1.json")
+			return err
+		}, "it is larger than what an export writes there"},
 		"what is written of an error": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			unending(w, strings.Repeat("a", 1<<16))

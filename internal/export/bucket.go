@@ -37,12 +37,11 @@ type bucket struct {
 	client *minio.Client
 	name   string
 	prefix string // empty, or with a slash at its end
-	lock   lock
 }
 
 // openBucket takes credentials, or where they are, region and endpoint from the variables that other programs take them from. It makes no request.
 func openBucket(name string, getenv func(string) string) (*bucket, error) {
-	b := &bucket{lock: newLock()}
+	b := &bucket{}
 	b.name, b.prefix, _ = strings.Cut(strings.TrimPrefix(name, scheme), "/")
 	if b.prefix = strings.Trim(b.prefix, "/"); b.prefix != "" {
 		b.prefix += "/"
@@ -130,7 +129,10 @@ func (b *bucket) List(ctx context.Context) (map[string]int64, error) {
 
 // Open: see Place. It reads from a copy, which does not change when the object does.
 func (b *bucket) Open(ctx context.Context, name string) (Content, error) {
-	to := new(copied)
+	to := &copied{most: maxObject}
+	if strings.HasPrefix(name, manifests+"/") || strings.Contains(name, metadata) {
+		to.most = maxManifest
+	}
 	if err := b.copy(ctx, name, to); err != nil {
 		to.file.Close() // also where there is none
 		return nil, err
@@ -144,6 +146,7 @@ func (b *bucket) Open(ctx context.Context, name string) (Content, error) {
 
 // copied is the copy of an object: in memory if it is small, else in an unnamed file.
 type copied struct {
+	most   int64 // so many bytes at most
 	memory bytes.Buffer
 	file   *os.File
 }
@@ -153,6 +156,9 @@ type noRoom struct{ error }
 
 // Write appends to the copy.
 func (c *copied) Write(p []byte) (int, error) {
+	if c.most -= int64(len(p)); c.most < 0 {
+		return 0, endless("it is larger than what an export writes there")
+	}
 	if c.file == nil && c.memory.Len()+len(p) <= partBytes {
 		return c.memory.Write(p)
 	}
@@ -222,16 +228,12 @@ func (b *bucket) copy(ctx context.Context, name string, to *copied) error {
 
 // Remove: see Place.
 func (b *bucket) Remove(ctx context.Context, name string) error {
-	ctx, done := b.lock.within(ctx)
-	defer done()
 	err := b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{})
-	return b.failed("remove", name, cmp.Or(b.lock.lost(), err))
+	return b.failed("remove", name, err)
 }
 
 // Write: see Place. It sends a larger object in parts, and removes these if it can't finish.
 func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) error) error {
-	ctx, done := b.lock.within(ctx)
-	defer done()
 	reader, writer := io.Pipe()
 	uploaded := make(chan error, 1)
 	go func() {
@@ -248,7 +250,7 @@ func (b *bucket) Write(ctx context.Context, name string, fill func(io.Writer) er
 	if reason := (unfinished{}); errors.As(err, &reason) {
 		return reason.error
 	}
-	return b.failed("write", name, cmp.Or(b.lock.lost(), err))
+	return b.failed("write", name, err)
 }
 
 // unfinished is an error of fill. It hides what it wraps, so that io.EOF is not mistaken for the end of the file.
@@ -286,7 +288,7 @@ func (b *bucket) failed(what, name string, err error) error {
 	var known *ledger.Problem
 	var unverified *tls.CertificateVerificationError
 	switch {
-	case errors.As(err, &known): // the lock's, or of an answer without end
+	case errors.As(err, &known): // of an answer without end
 		return fmt.Errorf("%s %s: %w", what, object, err)
 	case errors.As(err, &unverified):
 		return &ledger.Problem{

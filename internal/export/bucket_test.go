@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"log"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -55,7 +54,6 @@ func objectStore(t *testing.T) (open func(name string) *bucket, faults *atomic.P
 	return func(name string) *bucket {
 		b, err := openBucket(name, func(key string) string { return environ[key] })
 		require.NoError(t, err)
-		b.lock.renew, b.lock.free = 20*time.Millisecond, 100*time.Millisecond
 		return b
 	}, faults
 }
@@ -94,8 +92,7 @@ func TestPlaces(t *testing.T) {
 	for name, place := range map[string]Place{"folder": folder, "bucket": open("s3://there/exports/ledger/"), "bucket without a prefix": open("s3://there")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			unlock, err := place.Lock(t.Context())
-			require.NoError(t, err)
+			require.NoError(t, place.AbortUploads(t.Context()))
 			require.NoError(t, place.Write(t.Context(), "manifests/1.json", text("first")))
 			require.NoError(t, place.Write(t.Context(), "updates/1.parquet", text(large)))
 			open, err := place.Open(t.Context(), "manifests/1.json")
@@ -129,7 +126,6 @@ func TestPlaces(t *testing.T) {
 			require.True(t, large == contentOf(t, place, "updates/1.parquet"), "whole, or not at all")
 			found, err := place.List(t.Context())
 			require.NoError(t, err)
-			delete(found, lockName)
 			delete(found, "elsewhere.json")
 			for name := range found {
 				if strings.HasPrefix(name, "exports/") {
@@ -142,10 +138,6 @@ func TestPlaces(t *testing.T) {
 			require.NoError(t, place.Remove(t.Context(), "manifests/1.json"), "it is gone already")
 			_, err = place.Open(t.Context(), "manifests/1.json")
 			require.ErrorIs(t, err, fs.ErrNotExist)
-			unlock()
-			unlock, err = place.Lock(t.Context())
-			require.NoError(t, err)
-			unlock()
 		})
 	}
 }
@@ -250,7 +242,7 @@ func TestReadingFromABucketWithoutRoom(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer full.Close()
-	for _, err := range []error{noFolder, b.copy(t.Context(), "updates/1.parquet", &copied{file: full})} {
+	for _, err := range []error{noFolder, b.copy(t.Context(), "updates/1.parquet", &copied{most: maxObject, file: full})} {
 		require.ErrorContains(t, err, "copy s3://there/x/updates/1.parquet")
 		require.ErrorContains(t, err, "make room in TMPDIR")
 		require.NotContains(t, err.Error(), "object store")
@@ -283,7 +275,7 @@ func TestWhatABucketLacks(t *testing.T) {
 	for _, request := range []func() error{
 		func() error { _, err := b.List(t.Context()); return err },
 		func() error { return b.Write(t.Context(), "manifests/1.json", text("some")) },
-		func() error { _, err := b.Lock(t.Context()); return err },
+		func() error { return b.AbortUploads(t.Context()) },
 	} {
 		var problem *ledger.Problem
 		require.ErrorAs(t, request(), &problem)
@@ -458,169 +450,8 @@ func TestUploadsOfABucket(t *testing.T) {
 		found = append(found, upload.Key)
 	}
 	require.ElementsMatch(t, ours, found)
-}
-
-// One export has a bucket's prefix at a time. One that was killed has it until nobody has seen its lock change for a while; if it was only away, it notices.
-func TestTheLockOfABucket(t *testing.T) {
-	t.Parallel()
-	open, _ := objectStore(t)
-	first, second := open("s3://there/x"), open("s3://there/x")
-	second.lock.free = time.Hour
-	unlock, err := first.Lock(t.Context())
-	require.NoError(t, err)
-	_, err = second.Lock(t.Context())
-	var problem *ledger.Problem
-	require.ErrorAs(t, err, &problem)
-	require.Contains(t, problem.What, "another export writes to s3://there/x")
-	elsewhere, err := open("s3://there/y").Lock(t.Context())
-	require.NoError(t, err)
-	elsewhere()
-	unlock()
-	unlock, err = second.Lock(t.Context())
-	require.NoError(t, err)
-	unlock()
-
-	away := open("s3://there/x")
-	require.NoError(t, away.acquire(t.Context()))
-	for seen := away.lock.etag; away.lock.writes < 4; { // as where answers are lost
-		ok, err := away.writeLock(t.Context(), seen)
-		require.NoError(t, err)
-		require.True(t, ok)
-	}
-	until := away.lock.until
-	away.lock.until = time.Now()
-	away.release()
-	require.True(t, strings.HasPrefix(contentOf(t, first, lockName), away.lock.holder), "after its time a lock may be another export's")
-	away.lock.until = until
-	id, err := minio.Core{Client: away.client}.NewMultipartUpload(t.Context(), "there", "x/"+fileName("updates", 0, 7, "first"), minio.PutObjectOptions{})
-	require.NoError(t, err)
-	uploads, err := first.uploads(t.Context())
-	require.NoError(t, err)
-	require.Len(t, uploads, 1)
-	require.Equal(t, id, uploads[0].UploadID)
-	unlock, err = first.Lock(t.Context())
-	require.NoError(t, err)
-	defer unlock()
-	uploads, err = first.uploads(t.Context())
+	require.NoError(t, b.AbortUploads(t.Context()))
+	uploads, err = b.uploads(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, uploads)
-	term, lose := context.WithCancelCause(t.Context())
-	away.lock.term = term
-	away.keep(term, lose)
-	after, done := away.lock.within(t.Context())
-	defer done()
-	require.Error(t, after.Err(), "nothing begins after the lock")
-	require.ErrorContains(t, away.Write(t.Context(), "manifests/1.json", text("some")), "another export took the lock of s3://there/x")
-	require.ErrorContains(t, away.Remove(t.Context(), "manifests/1.json"), "another export took the lock of s3://there/x")
-	found, err := first.List(t.Context())
-	require.NoError(t, err)
-	require.NotContains(t, found, "manifests/1.json")
-	require.True(t, strings.HasPrefix(contentOf(t, first, lockName), first.lock.holder))
-}
-
-// An answer that comes late, of a lock that was written since, is no sign that nobody writes it.
-func TestALockThatIsReadSlowly(t *testing.T) {
-	t.Parallel()
-	for _, slow := range []int64{1, 2} { // the look whose answer comes late
-		t.Run(fmt.Sprintf("look %d", slow), func(t *testing.T) {
-			t.Parallel()
-			open, faults := objectStore(t)
-			holder, other := open("s3://there/x"), open("s3://there/x")
-			other.lock.free = 4 * time.Second // longer than a busy machine stands still
-			require.NoError(t, holder.acquire(t.Context()))
-			var looks atomic.Int64
-			f := fault(func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
-				if r.Method != http.MethodGet || looks.Add(1) != slow {
-					return false
-				}
-				answer := httptest.NewRecorder()
-				store.ServeHTTP(answer, r)
-				ok, err := holder.writeLock(r.Context(), holder.lock.etag)
-				assert.NoError(t, err)
-				assert.True(t, ok)
-				<-time.After(other.lock.free + other.lock.free/10)
-				maps.Copy(w.Header(), answer.Header())
-				_, _ = w.Write(answer.Body.Bytes())
-				return true
-			})
-			faults.Store(&f)
-			_, err := other.watchLock(t.Context())
-			var problem *ledger.Problem
-			require.ErrorAs(t, err, &problem)
-			require.Contains(t, problem.What, "another export writes to s3://there/x")
-		})
-	}
-}
-
-// A lock that can't be written is not one that another export has.
-func TestALockThatIsRefused(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		fault fault
-		times int64
-		part  string // of the problem; empty: it is taken after that
-	}{
-		"a quota":                 {answer(http.StatusConflict, "QuotaExceeded"), 10, "quota"},
-		"credentials":             {answer(http.StatusForbidden, "AccessDenied"), 10, "AWS_ACCESS_KEY_ID"},
-		"another write":           {answer(http.StatusConflict, "ConditionalRequestConflict"), 2, ""},
-		"another operation":       {answer(http.StatusConflict, "OperationAborted"), 2, ""},
-		"one that is gone by now": {answer(http.StatusPreconditionFailed, "PreconditionFailed"), 2, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			open, faults := objectStore(t)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			var n atomic.Int64
-			f := fault(func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
-				if r.Method != http.MethodPut {
-					return false
-				}
-				if n.Add(1) == 10 {
-					cancel() // it would go on for ever
-				}
-				return n.Load() <= c.times && c.fault(w, r, store)
-			})
-			faults.Store(&f)
-			err := open("s3://there/x").acquire(ctx)
-			if c.part == "" {
-				require.NoError(t, err)
-				return
-			}
-			var problem *ledger.Problem
-			require.ErrorAs(t, err, &problem)
-			require.Contains(t, problem.Do, c.part)
-		})
-	}
-}
-
-// A lock that can't be written any more is lost when its time is over, for the reason that the store gave.
-func TestALockThatCannotBeKept(t *testing.T) {
-	t.Parallel()
-	open, faults := objectStore(t)
-	lost := func(b *bucket) error {
-		t.Helper()
-		require.NoError(t, b.acquire(t.Context()))
-		f := fault(func(w http.ResponseWriter, r *http.Request, store http.Handler) bool {
-			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, lockName) && answer(http.StatusForbidden, "AccessDenied")(w, r, store)
-		})
-		faults.Store(&f)
-		defer faults.Store(nil)
-		term, lose := context.WithCancelCause(t.Context())
-		b.lock.term = term
-		b.keep(term, lose)
-		return b.Write(t.Context(), "manifests/1.json", text("some"))
-	}
-	refused := open("s3://there/x")
-	refused.lock.expire = 5 * time.Second
-	err := lost(refused)
-	require.ErrorContains(t, err, "the lock of s3://there/x could not be kept")
-	require.NotContains(t, err.Error(), "when the object store answers")
-	var problem *ledger.Problem
-	require.ErrorAs(t, err, &problem)
-	require.Contains(t, problem.Do, "AWS_ACCESS_KEY_ID")
-
-	rare := open("s3://there/y") // it would be written again long after its time
-	rare.lock.renew, rare.lock.expire = time.Hour, 20*time.Millisecond
-	require.ErrorContains(t, lost(rare), "stood still")
 }

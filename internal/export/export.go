@@ -2,6 +2,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -56,15 +57,18 @@ type Export struct {
 	end       ledger.Offset          // the watermark when the export began; an export of other than full ranges ends there. 0: not known yet
 }
 
-// Begin locks a place and reads what was exported there. A missing or truncated file and a damaged manifest are a *ledger.Problem. The
-// caller calls unlock after the export.
+// Begin locks a place in the database and reads what was exported there. A missing or truncated file and a damaged manifest are a *ledger.Problem,
+// and so is another export at work there. The caller calls unlock after the export.
 func Begin(ctx context.Context, database *store.Store, place Place, options Options) (e *Export, unlock func(), err error) {
-	unlock, err = place.Lock(ctx)
+	locked, unlock, err := database.LockExport(ctx, place.URL())
 	if err != nil {
 		return nil, nil, err
 	}
-	e = &Export{catalog: catalog{place: place, records: options.Records}, database: database, options: options}
-	err = e.load(ctx)
+	e = &Export{catalog: catalog{place: lockedPlace{place, locked}, records: options.Records}, database: database, options: options}
+	err = place.AbortUploads(ctx)
+	if err == nil {
+		err = e.load(ctx)
+	}
 	if err == nil {
 		err = e.refuseOtherKind(options.OfNetwork)
 	}
@@ -73,6 +77,33 @@ func Begin(ctx context.Context, database *store.Store, place Place, options Opti
 		return nil, nil, err
 	}
 	return e, unlock, nil
+}
+
+// lockedPlace is a place in which nothing changes any more once its lock was lost.
+type lockedPlace struct {
+	Place
+	locked context.Context
+}
+
+// Write: see Place.
+func (l lockedPlace) Write(ctx context.Context, name string, fill func(io.Writer) error) error {
+	return l.within(ctx, func(ctx context.Context) error { return l.Place.Write(ctx, name, fill) })
+}
+
+// Remove: see Place.
+func (l lockedPlace) Remove(ctx context.Context, name string) error {
+	return l.within(ctx, func(ctx context.Context) error { return l.Place.Remove(ctx, name) })
+}
+
+func (l lockedPlace) within(ctx context.Context, change func(context.Context) error) error {
+	if l.locked.Err() != nil {
+		return context.Cause(l.locked)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(l.locked, cancel)()
+	err := change(ctx)
+	return cmp.Or(context.Cause(l.locked), err)
 }
 
 // clean removes what an interrupted export left, so that no engine finds rows twice. Whole files without a manifest whose updates were

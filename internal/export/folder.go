@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"ledgerindexer/ledger"
 )
 
 // What is exported is as confidential as the ledger: beside its owner only a group may read it, which the umask may forbid too.
@@ -24,8 +22,8 @@ const part = ".part"
 
 // Place is where an export lies. Names have slashes.
 type Place interface {
-	// Lock keeps other exports from writing there until unlock is called. If another one is writing, the error is a *ledger.Problem.
-	Lock(ctx context.Context) (unlock func(), err error)
+	// AbortUploads removes the parts of files that an export did not finish, where a list does not show them.
+	AbortUploads(ctx context.Context) error
 	// List returns what is there, with its sizes.
 	List(ctx context.Context) (map[string]int64, error)
 	// Open opens a file. The error is fs.ErrNotExist where there is none.
@@ -75,25 +73,8 @@ func (f *folder) String() string { return f.root.Name() }
 // URL: see Place.
 func (f *folder) URL() string { return f.url }
 
-// Lock: see Place. The lock ends with the process, however it ends.
-func (f *folder) Lock(context.Context) (unlock func(), err error) {
-	file, err := f.root.OpenFile(".lock", os.O_CREATE|os.O_RDWR, fileMode)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, &ledger.Problem{What: fmt.Sprintf("another export writes to %s", f), Do: "wait until it is done, or stop it"}
-		}
-		return nil, fmt.Errorf("lock %s: %w", f, err)
-	}
-	return func() {
-		// A process that this one forks has the file open until it executes its program, so closing alone may unlock it later.
-		_ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN)
-		file.Close()
-	}, nil
-}
+// AbortUploads does nothing: unfinished files are listed.
+func (f *folder) AbortUploads(context.Context) error { return nil }
 
 // List: see Place.
 func (f *folder) List(context.Context) (map[string]int64, error) {

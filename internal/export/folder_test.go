@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"testing"
 
@@ -20,9 +19,6 @@ func TestExportsAreNotForEverybody(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "new", "export")
 	f, err := openFolder(name, true)
 	require.NoError(t, err)
-	unlock, err := f.Lock(t.Context())
-	require.NoError(t, err)
-	defer unlock()
 	require.NoError(t, f.Write(t.Context(), "updates/metadata/1.parquet", text("some")))
 	seen := 0
 	require.NoError(t, filepath.WalkDir(filepath.Dir(name), func(path string, entry fs.DirEntry, err error) error {
@@ -33,7 +29,7 @@ func TestExportsAreNotForEverybody(t *testing.T) {
 		seen++
 		return nil
 	}))
-	require.Equal(t, 6, seen, "folders, lock and file")
+	require.Equal(t, 5, seen, "folders and file")
 }
 
 // On a disk that is full a file is there whole or not at all, what is there stays, and the error says what to do.
@@ -59,41 +55,4 @@ func TestAFolderOnAFullDisk(t *testing.T) {
 		assert.Equal(t, map[string]int64{"updates/1.parquet": 4}, found)
 		return folder.Write(t.Context(), "updates/2.parquet", text("less"))
 	}))
-}
-
-// A folder is unlocked at once, although a process that was forked meanwhile has the lock's file still open.
-func TestAFolderIsUnlockedBesideAFork(t *testing.T) {
-	t.Parallel()
-	folder, err := openFolder(t.TempDir(), true)
-	require.NoError(t, err)
-	defer func() { assert.NoError(t, folder.root.Close()) }()
-	unlock, err := folder.Lock(t.Context())
-	require.NoError(t, err)
-	fd := inherited(t, filepath.Join(folder.String(), ".lock"))
-	defer func() { assert.NoError(t, syscall.Close(fd)) }()
-	unlock()
-	unlock, err = folder.Lock(t.Context())
-	require.NoError(t, err)
-	unlock()
-}
-
-// inherited opens what this process has open under a name once more, as a forked process has it.
-func inherited(t *testing.T, name string) (fd int) {
-	t.Helper()
-	const own = "/proc/self/fd"
-	open, err := os.ReadDir(own)
-	if err != nil {
-		t.Skip(err) // only Linux lists them
-	}
-	for _, entry := range open {
-		if at, err := os.Readlink(filepath.Join(own, entry.Name())); err == nil && at == name {
-			n, err := strconv.Atoi(entry.Name())
-			require.NoError(t, err)
-			fd, err = syscall.Dup(n)
-			require.NoError(t, err)
-			return fd
-		}
-	}
-	t.Fatalf("%s is not open", name)
-	return 0
 }

@@ -9,6 +9,18 @@ import (
 	"context"
 )
 
+const exportLock = `-- name: ExportLock :one
+SELECT pg_try_advisory_xact_lock(hashtextextended('ledgerindexer export ' || $1::text, 0))
+`
+
+// Whether nobody else exports to a place. The transaction holds the lock.
+func (q *Queries) ExportLock(ctx context.Context, db DBTX, place string) (bool, error) {
+	row := db.QueryRow(ctx, exportLock, place)
+	var pg_try_advisory_xact_lock bool
+	err := row.Scan(&pg_try_advisory_xact_lock)
+	return pg_try_advisory_xact_lock, err
+}
+
 const exportSeals = `-- name: ExportSeals :many
 
 SELECT stream, from_exclusive, to_inclusive, verified_at, result, differences, digest, repaired_at, redacted_at FROM verifications v
