@@ -34,13 +34,17 @@ help: ## print this help
 # The race detector needs cgo and a C compiler. RACE=on insists on it. With it a tenth of the random inputs are tried, garbage
 # is collected less often, which saves a tenth of the time, and no program waits a second at its end for what still runs, as goleak
 # finds that. Many tests wait, for a lock to be given up or for a server to come back: more of them run at a time than there are processors.
+# Each package is tested by a command of its own: one command for all prints none before those in front of it. The longest come first.
 test: ## run the tests with the race detector, against a PostgreSQL that is found or started (ARGS: flags for go test)
 	@race=; \
 	if [ "$$(go env CGO_ENABLED)" = 1 ] && command -v $$(go env CC) >/dev/null; then \
 		race=-race; export RAPID_CHECKS=$${RAPID_CHECKS:-10} GOGC=$${GOGC:-300} GORACE=$${GORACE:-atexit_sleep_ms=0}; \
 	elif [ "$(RACE)" = on ]; then echo "no C compiler ($$(go env CC)) or CGO_ENABLED=0: the race detector can't be built" >&2; exit 1; \
 	else echo "without -race: no C compiler ($$(go env CC)) or CGO_ENABLED=0"; fi; \
-	set -x; go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS) ./...
+	go build $$race ./... && \
+	packages=$$(go list -f '{{with or .TestGoFiles .XTestGoFiles}}{{len .}} {{$$.ImportPath}}{{end}}' ./...) || exit; \
+	echo "$$packages" | sort -rn | cut -d ' ' -f 2 | (set -x; xargs -P "$$(getconf _NPROCESSORS_ONLN)" -n 1 \
+		go test $$race -shuffle=on -parallel=4 -timeout=30m $(ARGS))
 
 # They are the tests that name internal/brief (slow, where brief is something else) or check random inputs. As many packages are tested at a time as there are processors:
 # most of these tests are of one goroutine. Packages with the most tests come first: those that take long must not be last.

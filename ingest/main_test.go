@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/findings"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 )
 

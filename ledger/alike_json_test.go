@@ -10,6 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 func TestAlikeJSON(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/access"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
 )

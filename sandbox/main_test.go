@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

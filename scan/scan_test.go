@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/access"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 )
 

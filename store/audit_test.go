@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"

@@ -16,6 +16,7 @@ import (
 
 	"ledgerindexer/findings"
 	"ledgerindexer/ingest"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 )

@@ -19,6 +19,7 @@ import (
 
 	slow "ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/sandbox"

@@ -22,6 +22,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"
@@ -32,7 +33,7 @@ var theIceberg = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(thePrograms.folder, "iceberg")
 	cmd := exec.Command("go", "build", "-o", program, ".")
 	cmd.Dir = "../export/iceberg"
-	cmd.Env = append(os.Environ(), "GOFLAGS=")
+	cmd.Env = append(hermetic.Given(), "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

@@ -23,6 +23,7 @@ import (
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
 	"ledgerindexer/internal/export"
+	"ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
@@ -40,7 +41,7 @@ var theDuckDB = sync.OnceValues(func() (program string, err error) {
 	program = filepath.Join(thePrograms.folder, "duckdb")
 	cmd := exec.Command("go", "build", "-o", program, ".")
 	cmd.Dir = "../export/duckdb"
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOFLAGS=")
+	cmd.Env = append(hermetic.Given(), "CGO_ENABLED=1", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

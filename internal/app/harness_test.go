@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/config"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/sandbox"
 	"ledgerindexer/store"

@@ -14,6 +14,7 @@ import (
 
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 )
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/access"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 )
 

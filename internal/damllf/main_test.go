@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/damllf/build"
+	_ "ledgerindexer/internal/hermetic"
 )
 
 // otherID is the id of a package that other packages refer to.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 )
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 const document = `

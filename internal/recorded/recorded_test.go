@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 // What is in the repository is what was recorded, whole. WRITE_RECORDED=1 makes it again of the recording beside the

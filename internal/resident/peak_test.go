@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 // What a process has touched is in its peak, also when it is free again.

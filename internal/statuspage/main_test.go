@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/admin"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 	"ledgerindexer/internal/version"
 	"ledgerindexer/ledger"

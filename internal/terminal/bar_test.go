@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 )
 

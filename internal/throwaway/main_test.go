@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(Tests(m)) }

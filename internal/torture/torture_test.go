@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"ledgerindexer/internal/brief"
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 )
 

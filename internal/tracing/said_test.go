@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 // What the SDK can't use is in the log, without values, which may be credentials.

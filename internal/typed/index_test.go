@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"ledgerindexer/internal/damllf/build"
+	_ "ledgerindexer/internal/hermetic"
 )
 
 func TestFieldsThatCanBeIndexed(t *testing.T) {

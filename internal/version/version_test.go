@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/store"
 )
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 // What a batch does is remembered until it is shown, however those beside it are cut, and not longer; what is too much is not.

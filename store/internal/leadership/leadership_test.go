@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/store/internal/session"
 )
 

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 // A name has one place, wherever its text is in memory, and names that begin in the same memory have one each.

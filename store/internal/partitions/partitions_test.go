@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	_ "ledgerindexer/internal/hermetic"
 )
 
 func TestPartitionsFirstMissing(t *testing.T) {

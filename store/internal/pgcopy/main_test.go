@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/internal/throwaway"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	_ "ledgerindexer/internal/hermetic"
 	"ledgerindexer/ledger"
 )
 
