@@ -23,6 +23,9 @@ const (
 	pieceRows  = 20_000
 )
 
+// exactColumn holds the bytes of values that their own column can't.
+const exactColumn = "exact"
+
 // digestAbove is the length in bytes above which binary values are compared, and shown, by their SHA-256.
 const digestAbove = 64
 

@@ -3,13 +3,11 @@ package audit
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"ledgerindexer/findings"
-	"ledgerindexer/ledger"
 	"ledgerindexer/store/internal/tables"
 )
 
@@ -209,15 +207,6 @@ func (c *tableComparison) pairs(ctx context.Context, tx pgx.Tx, sql string, argu
 	return c.report(&same)
 }
 
-// rowPair is the rows with the same key that are on one side only: one at most on each side, except in a table that
-// has no primary key, and of interface views.
-type rowPair struct {
-	key            string
-	ledger, stored [][]*string
-}
-
-func (p *rowPair) empty() bool { return len(p.ledger)+len(p.stored) == 0 }
-
 func (c *tableComparison) keyOf(values []*string) string {
 	var key strings.Builder
 	for _, i := range c.pair {
@@ -225,75 +214,4 @@ func (c *tableComparison) keyOf(values []*string) string {
 		key.WriteByte(',')
 	}
 	return key.String()
-}
-
-func (c *tableComparison) report(p *rowPair) error {
-	if c.ofViews() {
-		return c.reportViews(p)
-	}
-	both := min(len(p.ledger), len(p.stored))
-	for i := range both {
-		if err := c.reportAltered(p.ledger[i], p.stored[i]); err != nil {
-			return err
-		}
-	}
-	for _, row := range p.ledger[both:] {
-		if err := c.found(c.difference(findings.Missing, row)); err != nil {
-			return err
-		}
-	}
-	for _, row := range p.stored[both:] {
-		if err := c.found(c.difference(findings.Extra, row)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reportAltered reports the columns of a row whose values are not alike.
-func (c *tableComparison) reportAltered(wanted, stored []*string) error {
-	of := c.difference(findings.Altered, stored)
-	var names []string
-	var left, right []*string
-	for i, column := range c.table.columns {
-		if !alike(column, wanted[i], stored[i]) {
-			names, left, right = append(names, column.name), append(left, shownText(column, wanted[i])), append(right, shownText(column, stored[i]))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return c.names.reportRows(of, names, left, right, c.found)
-}
-
-// difference names a row. PostgreSQL wrote the numbers, so they can be read.
-func (c *tableComparison) difference(kind findings.Disagreement, row []*string) findings.Difference {
-	d := findings.Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
-	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
-		n, _ := strconv.ParseInt(*row[i], 10, 32)
-		nodeID := int32(n)
-		d.NodeID = &nodeID
-	}
-	if i := columnNamed(c.table.columns, "interface_id"); i >= 0 && row[i] != nil && columnNamed(c.table.columns, "exact") >= 0 {
-		d.Rendering = &findings.Rendering{}
-	}
-	var parts []string
-	for _, i := range c.key {
-		name, value := c.table.columns[i].name, row[i]
-		if value == nil {
-			continue
-		}
-		switch {
-		case name == "ledger_offset":
-			n, _ := strconv.ParseInt(*value, 10, 64)
-			d.Offset = ledger.Offset(n)
-			continue
-		case name == "seq" && c.table.OfRecords():
-			d.Seq, _ = strconv.ParseInt(*value, 10, 64)
-			continue
-		}
-		parts = append(parts, name+" "+*value)
-	}
-	d.Row = strings.Join(parts, ", ")
-	return d
 }

@@ -1,0 +1,176 @@
+package audit
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"ledgerindexer/findings"
+	"ledgerindexer/ledger"
+)
+
+// rowPair is the rows with the same key that are on one side only: one at most on each side, except in a table that
+// has no primary key, and of interface views.
+type rowPair struct {
+	key            string
+	ledger, stored [][]*string
+}
+
+func (p *rowPair) empty() bool { return len(p.ledger)+len(p.stored) == 0 }
+
+// report reports how the rows of one key differ.
+func (c *tableComparison) report(p *rowPair) error {
+	if c.ofViews() {
+		return c.reportViews(p.ledger, p.stored)
+	}
+	both := min(len(p.ledger), len(p.stored))
+	for i := range both {
+		if err := c.reportAltered(p.ledger[i], p.stored[i]); err != nil {
+			return err
+		}
+	}
+	for _, row := range p.ledger[both:] {
+		if err := c.found(c.difference(findings.Missing, row)); err != nil {
+			return err
+		}
+	}
+	for _, row := range p.stored[both:] {
+		if err := c.found(c.difference(findings.Extra, row)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reportAltered reports the columns of a row whose values are not alike.
+func (c *tableComparison) reportAltered(wanted, stored []*string) error {
+	of := c.difference(findings.Altered, stored)
+	var names []string
+	var left, right []*string
+	for i, column := range c.table.columns {
+		if !alike(column, wanted[i], stored[i]) {
+			names, left, right = append(names, column.name), append(left, shownText(column, wanted[i])), append(right, shownText(column, stored[i]))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return c.names.reportRows(of, names, left, right, c.found)
+}
+
+// difference names a row. PostgreSQL wrote the numbers, so they can be read.
+func (c *tableComparison) difference(kind findings.Disagreement, row []*string) findings.Difference {
+	d := findings.Difference{Kind: kind, Relation: c.table.Name, Element: c.table.Element}
+	if i := columnNamed(c.table.columns, "node_id"); i >= 0 && row[i] != nil {
+		n, _ := strconv.ParseInt(*row[i], 10, 32)
+		nodeID := int32(n)
+		d.NodeID = &nodeID
+	}
+	if i := columnNamed(c.table.columns, "interface_id"); i >= 0 && row[i] != nil && columnNamed(c.table.columns, "exact") >= 0 {
+		d.Rendering = &findings.Rendering{}
+	}
+	var parts []string
+	for _, i := range c.key {
+		name, value := c.table.columns[i].name, row[i]
+		if value == nil {
+			continue
+		}
+		switch {
+		case name == "ledger_offset":
+			n, _ := strconv.ParseInt(*value, 10, 64)
+			d.Offset = ledger.Offset(n)
+			continue
+		case name == "seq" && c.table.OfRecords():
+			d.Seq, _ = strconv.ParseInt(*value, 10, 64)
+			continue
+		}
+		parts = append(parts, name+" "+*value)
+	}
+	d.Row = strings.Join(parts, ", ")
+	return d
+}
+
+// renderedColumns are what a participant computes of an interface view when it is asked, by the package that it prefers then: no facts. Of a view
+// all other columns are.
+var renderedColumns = []string{
+	"view_value", "status_code", "status_message", "status_details", findings.PackageColumn, "interface_id", "ordinal", "extra",
+}
+
+func (c *tableComparison) ofViews() bool {
+	return c.table.Name == "interface_views" || c.table.Name == "carried_interface_views"
+}
+
+// reportViews reports the interface views of an event that differ: what is a fact as usual, the rest as rendered otherwise, once for
+// each view. Views of the same interface are pairs.
+func (c *tableComparison) reportViews(fromLedger, inDatabase [][]*string) error {
+	id := columnNamed(c.table.columns, "interface_id")
+	var wanted, stored [][]*string // in pairs, at first
+	rest := slices.Clone(inDatabase)
+	var more [][]*string
+	for _, row := range fromLedger {
+		i := slices.IndexFunc(rest, func(other []*string) bool { return *other[id] == *row[id] })
+		if i < 0 {
+			more = append(more, row)
+			continue
+		}
+		wanted, stored = append(wanted, row), append(stored, rest[i])
+		rest = slices.Delete(rest, i, i+1)
+	}
+	moved := len(more) != len(rest) // others came or went
+	wanted, stored = append(wanted, more...), append(stored, rest...)
+	for i := range max(len(wanted), len(stored)) {
+		var err error
+		switch {
+		case i >= len(stored):
+			err = c.found(c.rendering(findings.Missing, wanted[i], nil))
+		case i >= len(wanted):
+			err = c.found(c.rendering(findings.Extra, nil, stored[i]))
+		default:
+			err = c.reportView(wanted[i], stored[i], moved)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *tableComparison) reportView(wanted, stored []*string, moved bool) error {
+	facts := slices.Clone(wanted)
+	var rendered *findings.Difference
+	for _, name := range renderedColumns {
+		i := columnNamed(c.table.columns, name)
+		if i < 0 {
+			continue
+		}
+		facts[i] = stored[i]
+		if rendered == nil && !alike(c.table.columns[i], wanted[i], stored[i]) && !(moved && name == "ordinal") {
+			d := c.rendering(findings.Altered, wanted, stored)
+			d.Column, d.Wanted, d.Stored = name, wanted[i], stored[i]
+			rendered = &d
+		}
+	}
+	if err := c.reportAltered(facts, stored); err != nil || rendered == nil {
+		return err
+	}
+	return c.found(*rendered)
+}
+
+// rendering names a view that is rendered otherwise; one of the rows may be nil.
+func (c *tableComparison) rendering(kind findings.Disagreement, wanted, stored []*string) findings.Difference {
+	row := stored
+	if row == nil {
+		row = wanted
+	}
+	d := c.difference(kind, row)
+	d.Rendering = &findings.Rendering{}
+	if i := columnNamed(c.table.columns, findings.PackageColumn); i >= 0 {
+		if wanted != nil {
+			d.Rendering.Ledger = wanted[i]
+		}
+		if stored != nil {
+			d.Rendering.Stored = stored[i]
+		}
+	}
+	return d
+}
