@@ -36,6 +36,16 @@ VALUES (@package_id, @package_name, @package_version, @language, @upgrades, @nee
 ON CONFLICT (package_id) DO UPDATE SET package_name = excluded.package_name, package_version = excluded.package_version, language = excluded.language,
     upgrades = excluded.upgrades, needs = excluded.needs, failure = excluded.failure, content = excluded.content;
 
+-- name: PackageSchemaList :many
+-- The other schemas of this database in which an indexer keeps packages that this role may read.
+SELECT n.nspname::text AS name
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = 'package_contents' AND c.relkind = 'r' AND n.nspname <> @own::text
+    AND EXISTS (SELECT FROM pg_catalog.pg_class l WHERE l.relnamespace = n.oid AND l.relname = 'leadership')
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+ORDER BY 1;
+
 -- name: PackageDrop :exec
 -- Removes what follows from a package, and that it could not be had. with_content: the package too.
 WITH definitions AS (
@@ -64,9 +74,15 @@ INSERT INTO package_tries (package_id, tries, next_at, failure) VALUES (@package
 ON CONFLICT (package_id) DO UPDATE SET tries = package_tries.tries + 1,
     next_at = now() + least(interval '1 day', interval '1 hour' * power(2, least(package_tries.tries, 10))), failure = excluded.failure;
 
+-- name: NamedPackageList :many
+-- The packages of which events name templates or interfaces.
+SELECT package_id FROM templates
+UNION SELECT split_part(interface_id, ':', 1) FROM template_interfaces;
+
 -- name: ServedSubjectList :many
 -- What events name: templates, interfaces that have views and of which it is known what their packages are named, and the choices of either
--- that were exercised. An interface's package has its id for a name where the name is not known.
+-- that were exercised, where these are asked for: they are looked for in all exercises. An interface's package has its id for a name where the
+-- name is not known.
 SELECT 'template' AS kind, package_name, module_name, entity_name, '' AS choice, array_agg(DISTINCT package_id)::text[] AS package_ids
 FROM templates GROUP BY package_name, module_name, entity_name
 UNION ALL
@@ -78,7 +94,7 @@ SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
     CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
     CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
     x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
-FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive') x
+FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive' AND @with_choices::boolean) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 LEFT JOIN packages p ON p.package_id = split_part(x.interface_id, ':', 1)
 LEFT JOIN package_contents c ON c.package_id = split_part(x.interface_id, ':', 1)

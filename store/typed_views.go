@@ -32,9 +32,10 @@ type ServedSubject struct {
 	PackageIDs              []string
 }
 
-// ServedSubjects lists the templates that events name, the interfaces that have views, and their choices that were exercised, without Archive.
-func (s *Store) ServedSubjects(ctx context.Context) ([]ServedSubject, error) {
-	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool)
+// ServedSubjects lists the templates that events name, the interfaces that have views, and, with choices, their choices that were exercised,
+// without Archive. Choices are looked for in all exercises.
+func (s *Store) ServedSubjects(ctx context.Context, choices bool) ([]ServedSubject, error) {
+	rows, err := s.db.Queries.ServedSubjectList(ctx, s.db.Pool, choices)
 	if err != nil {
 		return nil, fmt.Errorf("list what events name: %w", err)
 	}

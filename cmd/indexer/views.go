@@ -19,7 +19,7 @@ type viewsCommand struct {
 
 type viewsCreate struct {
 	app.Views
-	Infer bool `env:"-" help:"Also of templates and interfaces whose package is not there: infer types from the values that are stored."`
+	Infer bool `env:"-" help:"Also of templates and interfaces whose package is not there: infer types from the values that are stored; of a network this is always done."`
 }
 
 func (*viewsCreate) Help() string {

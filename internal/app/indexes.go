@@ -25,6 +25,7 @@ type Index struct {
 	Key      bool   `env:"-" help:"The index is of contract keys."`
 	Holdings bool   `env:"-" help:"The index is of past holdings by who held what: of all of them, whichever template is named."`
 	Anyway   bool   `kong:"-"` // also where many values are the same
+	Infer    bool   `kong:"-"` // also of those whose types no package says, from the values that are stored
 }
 
 // IndexReport is what there is of an index.
@@ -39,12 +40,12 @@ type IndexReport struct {
 // CreateIndex makes an index of a field in all payloads, interface views or choice arguments, of all lifetimes by template, of all exercises
 // by choice, of all creations by contract key, or of all past holdings, or finishes one that was cut off. Indexing continues meanwhile. Names that are wrong are a *config.UsageError.
 func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexReport, error) {
-	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}}, logger)
+	w, err := openTypes(ctx, Views{ViewsSchema: ViewsSchema{Database: cfg.Database}, Infer: cfg.Infer}, logger)
 	if err != nil {
 		return IndexReport{}, err
 	}
 	defer w.db.Close()
-	found, err := w.find(cfg.Template)
+	found, err := w.findServed(ctx, cfg.Template, cfg.Choice != "")
 	if err != nil {
 		return IndexReport{}, err
 	}
@@ -57,13 +58,9 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 	}
 	wanted := store.FieldIndexWanted{Subject: fieldSubject(subject), Of: cfg.of(), Anyway: cfg.Anyway}
 	if cfg.Path != "" {
-		shape, err := w.packages.Shape(subject)
+		column, err := w.column(ctx, subject, cfg.Path)
 		if err != nil {
-			return IndexReport{}, typesUnknown(err)
-		}
-		column, err := shape.Field(subject, cfg.Path)
-		if err != nil {
-			return IndexReport{}, &config.UsageError{Err: err}
+			return IndexReport{}, err
 		}
 		wanted.Path, wanted.Type = column.PathName(), column.Type
 		wanted.Expression = func(value string) string { return column.Expression(w.db.ViewsSchema(), value) }
@@ -79,6 +76,44 @@ func CreateIndex(ctx context.Context, cfg Index, logger *slog.Logger) (IndexRepo
 		report.Refresh, err = wideViews(ctx, w.db, subject)
 	}
 	return report, err
+}
+
+// findServed is find among what packages define and, if the name is none of theirs, what events name: an index needs no more.
+func (w *viewsWork) findServed(ctx context.Context, name string, choices bool) ([]*typed.Subject, error) {
+	if found, err := typed.Find(w.subjects, name); err == nil {
+		return found, nil
+	}
+	if err := w.addServed(ctx, choices); err != nil {
+		return nil, err
+	}
+	return w.find(name)
+}
+
+// column returns the column of a field: as a view has published it, which uses no other index, or else of the type that packages say, or,
+// where that is wanted, the values.
+func (w *viewsWork) column(ctx context.Context, of *typed.Subject, path string) (typed.Column, error) {
+	registered, err := w.db.TypedViews(ctx, "")
+	if err != nil {
+		return typed.Column{}, err
+	}
+	for _, v := range registered {
+		columns, err := publishedBy(v)
+		if err != nil {
+			return typed.Column{}, err
+		}
+		if column, ok := typed.PublishedField(columns, path); ok && isOf(v, of) {
+			return column, nil
+		}
+	}
+	shape, err := w.shape(ctx, of)
+	if err != nil {
+		return typed.Column{}, typesUnknown(err)
+	}
+	column, err := shape.Field(of, path)
+	if err != nil {
+		return typed.Column{}, &config.UsageError{Err: err}
+	}
+	return column, nil
 }
 
 // wideViews returns the typed views of a subject that don't use an index by themselves.
@@ -226,5 +261,5 @@ func typesUnknown(err error) error {
 	if _, ok := errors.AsType[*typed.UnknownError](err); !ok {
 		return err
 	}
-	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it again by itself. `indexer views create --infer` makes a view without it"}
+	return &ledger.Problem{What: err.Error(), Do: "see ledger.packages for what is missing; the daemon asks for it again by itself. --infer does without it"}
 }

@@ -11,6 +11,7 @@ import (
 	"ledgerindexer/findings"
 	"ledgerindexer/internal/brief"
 	"ledgerindexer/internal/config"
+	"ledgerindexer/ledger"
 	"ledgerindexer/sandbox"
 )
 
@@ -113,4 +114,86 @@ func explained(t *testing.T, conn *pgx.Conn, query string) []string {
 	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	return plan
+}
+
+// Of a network no packages are served: the values say of which type a field is, a view that was made, or the package of a participant whose
+// ledger lies in the same database. An index of no field needs none of them.
+func TestIndexesOfANetwork(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l, scan := scanOf(77, 400, sandbox.ScanOptions{})
+	database := databaseOfBoth(t)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
+	of := config.Database{DatabaseURL: database, Schemas: config.Schemas{Network: true}}
+	create := func(index Index) (IndexReport, error) {
+		index.Database = of
+		return CreateIndex(t.Context(), index, testLogger(t))
+	}
+	made := func(index Index) string {
+		report, err := create(index)
+		require.NoError(t, err)
+		require.True(t, report.Changed)
+		return report.Type
+	}
+	require.Empty(t, made(Index{Template: "splice-amulet:Splice.Amulet:Amulet"}))
+	require.Empty(t, made(Index{Template: "Amulet", Choice: "Amulet_Expire"}))
+	require.Empty(t, made(Index{Template: "Amulet", Key: true}))
+	require.Equal(t, "text", made(Index{Template: "Amulet", Path: "owner", Anyway: true}))
+	require.Equal(t, "numeric(38,10)", made(Index{Template: "LockedAmulet", Path: "amulet.amount.initialAmount"}))
+	require.Equal(t, "timestamp with time zone", made(Index{Template: "Amulet", Path: "at", Choice: "Amulet_Expire"}))
+	for _, wrong := range []Index{{Template: "Ambulet"}, {Template: "Amulet", Path: "keeper"}, {Template: "Amulet", Choice: "Amulet_Eat"}} {
+		_, err := create(wrong)
+		var usage *config.UsageError
+		require.ErrorAs(t, err, &usage)
+		require.Regexp(t, `splice-amulet:Splice.Amulet:Amulet`, err.Error())
+	}
+
+	views := ViewsSchema{Database: of, Schema: "typed_network"}
+	view := func(template string) ViewReport {
+		reports, err := CreateViews(t.Context(), Views{ViewsSchema: views, Templates: []string{template}}, testLogger(t))
+		require.NoError(t, err)
+		return reports[0]
+	}
+	require.Positive(t, view("Amulet").Inferred)
+	execute(t, database, `UPDATE network_indexer.created SET payload = jsonb_set(payload, '{amount,createdAt,number}', '"007"')
+		WHERE payload #> '{amount,createdAt,number}' IS NOT NULL`)
+	require.Equal(t, "bigint", made(Index{Template: "Amulet", Path: "amount.createdAt.number"}), "as the view has it, which uses no other index")
+
+	cfg := indexerFor(database, serve(t, l, sandbox.ServerOptions{}), effects())
+	cfg.PackagesInterval = often
+	daemon := startIndexer(t, cfg)
+	waitFor(t, database, lastUpdate(l))
+	waitUntil(t, database, everyTypeKnown)
+	require.NoError(t, daemon.finish())
+	require.Zero(t, view("LockedAmulet").Inferred, "the participant's packages say it")
+	reports, err := RefreshViews(t.Context(), views, testLogger(t))
+	require.NoError(t, err)
+	for _, r := range reports {
+		require.Empty(t, r.Failure)
+		unknown := strings.HasPrefix(r.Of, "choice Amulet_ExpireV2 of ") // of a later version than any package that is here
+		require.Equal(t, unknown, r.Inferred > 0, r.Of)
+	}
+	require.Equal(t, "timestamp with time zone", made(Index{Template: "LockedAmulet", Path: "lock.expiresAt"}))
+}
+
+// Where a participant's package is not there, an index of no field needs none, and one of a field has the type of the values only if asked.
+func TestIndexesWithoutPackages(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	l := sandbox.NewLedger(sandbox.Options{Seed: 78})
+	l.Grow(200)
+	database, _ := withTypes(t, l, sandbox.ServerOptions{Fault: noPackages}, effects(), noTypeKnown)
+	create := func(index Index) (IndexReport, error) {
+		index.DatabaseURL = database
+		return CreateIndex(t.Context(), index, testLogger(t))
+	}
+	_, err := create(Index{Template: "bank:Bank.Account:Account"})
+	require.NoError(t, err)
+	_, err = create(Index{Template: "Account", Path: "limit"})
+	var problem *ledger.Problem
+	require.ErrorAs(t, err, &problem)
+	require.Contains(t, problem.Do, "--infer")
+	report, err := create(Index{Template: "Account", Path: "limit", Infer: true})
+	require.NoError(t, err)
+	require.Equal(t, "numeric(38,10)", report.Type)
 }

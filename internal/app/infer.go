@@ -9,9 +9,10 @@ import (
 	"ledgerindexer/store"
 )
 
-// addServed adds the templates, interfaces and choices that events name, of templates and interfaces that no package has.
-func (w *viewsWork) addServed(ctx context.Context) error {
-	served, err := w.db.ServedSubjects(ctx)
+// addServed adds the templates, interfaces and, where they are wanted, choices that events name, of templates and interfaces that no package
+// has.
+func (w *viewsWork) addServed(ctx context.Context, choices bool) error {
+	served, err := w.db.ServedSubjects(ctx, choices)
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,8 @@ type ViewReport struct {
 // can't be made is reported, and the others are made; else that is the error.
 func CreateViews(ctx context.Context, cfg Views, logger *slog.Logger) ([]ViewReport, error) {
 	return changeViews(ctx, cfg, logger, func(w *viewsWork) ([]ViewReport, error) {
-		if cfg.Infer {
-			if err := w.addServed(ctx); err != nil {
+		if w.cfg.Infer {
+			if err := w.addServed(ctx, true); err != nil {
 				return nil, err
 			}
 		}
@@ -79,7 +79,7 @@ func RefreshViews(ctx context.Context, cfg ViewsSchema, logger *slog.Logger) ([]
 			return nil, err
 		}
 		if slices.ContainsFunc(registered, func(v store.TypedView) bool { return v.Inferred != nil }) {
-			if err := w.addServed(ctx); err != nil {
+			if err := w.addServed(ctx, true); err != nil {
 				return nil, err
 			}
 		}
@@ -236,8 +236,9 @@ func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWor
 			db.Close()
 		}
 	}()
+	cfg.Infer = cfg.Infer || cfg.OfNetwork() // of which no service has packages
 	w = &viewsWork{cfg: cfg, db: db}
-	w.packages.Content = func(id string) ([]byte, error) { return db.PackageContent(ctx, id) }
+	w.packages.Content = func(id string) ([]byte, error) { return db.PackageContentOfAny(ctx, id) }
 	list, err := db.Packages(ctx)
 	if err != nil {
 		return nil, err
@@ -246,6 +247,11 @@ func openTypes(ctx context.Context, cfg Views, logger *slog.Logger) (w *viewsWor
 	for i, p := range list {
 		ids[i] = p.ID
 	}
+	beside, err := db.PackagesBeside(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids = slices.Compact(slices.Sorted(slices.Values(append(ids, beside...))))
 	if w.subjects, err = w.packages.Subjects(ids); err != nil {
 		return nil, err
 	}
@@ -274,7 +280,7 @@ func (w *viewsWork) something() error {
 		what += ", and no event either"
 	}
 	return &ledger.Problem{What: what, Do: "let `indexer run` index something first: it reads the packages that events name or that are vetted, unless --packages-interval is 0; " +
-		"ledger.packages says which could not be had, and why; `indexer views create --infer` makes views without them, as of a network, whose packages are not served"}
+		"ledger.packages says which could not be had, and why; --infer does without them, as is always done of a network"}
 }
 
 // chosen returns what the configuration names, for each template or interface.

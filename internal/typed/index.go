@@ -55,6 +55,17 @@ func (shape Shape) Field(s *Subject, path string) (Column, error) {
 	return Column{}, wrong
 }
 
+// PublishedField returns the column of a field among those that a view has published, if it can be indexed. path is as Shape.Field takes it.
+func PublishedField(columns []Column, path string) (Column, bool) {
+	for _, c := range columns {
+		own := len(c.Path) > 0 && !strings.HasPrefix(c.Path[0], "@") // not of the value beside
+		if own && c.Type != "jsonb" && (c.PathName() == path || c.Name == path) {
+			return c, true
+		}
+	}
+	return Column{}, false
+}
+
 // similar reports whether the last step of one path is part of the other's, ignoring case.
 func similar(a, b string) bool {
 	a, b = strings.ToLower(a[strings.LastIndex(a, ".")+1:]), strings.ToLower(b[strings.LastIndex(b, ".")+1:])

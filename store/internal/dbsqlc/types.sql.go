@@ -9,6 +9,32 @@ import (
 	"context"
 )
 
+const namedPackageList = `-- name: NamedPackageList :many
+SELECT package_id FROM templates
+UNION SELECT split_part(interface_id, ':', 1) FROM template_interfaces
+`
+
+// The packages of which events name templates or interfaces.
+func (q *Queries) NamedPackageList(ctx context.Context, db DBTX) ([]string, error) {
+	rows, err := db.Query(ctx, namedPackageList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var package_id string
+		if err := rows.Scan(&package_id); err != nil {
+			return nil, err
+		}
+		items = append(items, package_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const packageChoiceList = `-- name: PackageChoiceList :many
 SELECT package_id, module_name, entity_name, choice, consuming, argument, result FROM package_choices WHERE package_id = $1
 `
@@ -242,6 +268,37 @@ func (q *Queries) PackageIsCompletable(ctx context.Context, db DBTX, packageID s
 	return exists, err
 }
 
+const packageSchemaList = `-- name: PackageSchemaList :many
+SELECT n.nspname::text AS name
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relname = 'package_contents' AND c.relkind = 'r' AND n.nspname <> $1::text
+    AND EXISTS (SELECT FROM pg_catalog.pg_class l WHERE l.relnamespace = n.oid AND l.relname = 'leadership')
+    AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+ORDER BY 1
+`
+
+// The other schemas of this database in which an indexer keeps packages that this role may read.
+func (q *Queries) PackageSchemaList(ctx context.Context, db DBTX, own string) ([]string, error) {
+	rows, err := db.Query(ctx, packageSchemaList, own)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		items = append(items, name)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const packageTryUpsert = `-- name: PackageTryUpsert :exec
 INSERT INTO package_tries (package_id, tries, next_at, failure) VALUES ($1, 1, now() + interval '1 hour', $2)
 ON CONFLICT (package_id) DO UPDATE SET tries = package_tries.tries + 1,
@@ -307,7 +364,7 @@ SELECT CASE WHEN x.interface_id IS NULL THEN 'template' ELSE 'interface' END,
     CASE WHEN x.interface_id IS NULL THEN t.module_name ELSE split_part(x.interface_id, ':', 2) END,
     CASE WHEN x.interface_id IS NULL THEN t.entity_name ELSE split_part(x.interface_id, ':', 3) END,
     x.choice, array_agg(DISTINCT CASE WHEN x.interface_id IS NULL THEN t.package_id ELSE split_part(x.interface_id, ':', 1) END)::text[]
-FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive') x
+FROM (SELECT DISTINCT e.template_ref, e.interface_id, e.choice FROM exercised e WHERE e.choice <> 'Archive' AND $1::boolean) x
 LEFT JOIN templates t ON t.template_ref = x.template_ref
 LEFT JOIN packages p ON p.package_id = split_part(x.interface_id, ':', 1)
 LEFT JOIN package_contents c ON c.package_id = split_part(x.interface_id, ':', 1)
@@ -324,9 +381,10 @@ type ServedSubjectListRow struct {
 }
 
 // What events name: templates, interfaces that have views and of which it is known what their packages are named, and the choices of either
-// that were exercised. An interface's package has its id for a name where the name is not known.
-func (q *Queries) ServedSubjectList(ctx context.Context, db DBTX) ([]ServedSubjectListRow, error) {
-	rows, err := db.Query(ctx, servedSubjectList)
+// that were exercised, where these are asked for: they are looked for in all exercises. An interface's package has its id for a name where the
+// name is not known.
+func (q *Queries) ServedSubjectList(ctx context.Context, db DBTX, withChoices bool) ([]ServedSubjectListRow, error) {
+	rows, err := db.Query(ctx, servedSubjectList, withChoices)
 	if err != nil {
 		return nil, err
 	}

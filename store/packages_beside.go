@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"ledgerindexer/ledger"
+)
+
+// PackagesBeside lists the packages that events of this ledger name, and whose content another ledger of this database has: a network's
+// packages are not served, and a participant's are. What lies in schemas that the role may not read is left out.
+func (s *Store) PackagesBeside(ctx context.Context) (ids []string, err error) {
+	named, err := s.db.Queries.NamedPackageList(ctx, s.db.Pool)
+	if err != nil {
+		return nil, fmt.Errorf("list the packages that events name: %w", err)
+	}
+	err = s.beside(ctx, func(table string) error {
+		rows, _ := s.db.Pool.Query(ctx, "SELECT package_id FROM "+table+" WHERE package_id = ANY ($1)", named)
+		list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		ids = append(ids, list...)
+		return err
+	})
+	return ids, err
+}
+
+// PackageContentOfAny returns the content of a package that is stored, of this ledger or else of another one in this database. A package's
+// id is the hash of its content, so it is the same wherever it lies. The error is ledger.ErrNotFound where it is not stored.
+func (s *Store) PackageContentOfAny(ctx context.Context, id string) ([]byte, error) {
+	content, err := s.PackageContent(ctx, id)
+	if !errors.Is(err, ledger.ErrNotFound) {
+		return content, err
+	}
+	besideErr := s.beside(ctx, func(table string) error {
+		rows, _ := s.db.Pool.Query(ctx, "SELECT content FROM "+table+" WHERE package_id = $1 AND encode(sha256(content), 'hex') = $1", id)
+		found, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		if len(found) > 0 {
+			content = found[0]
+		}
+		return err
+	})
+	if besideErr != nil {
+		return nil, besideErr
+	}
+	if content != nil {
+		return content, nil
+	}
+	return nil, err
+}
+
+// beside calls fn with each table of packages of another ledger in this database.
+func (s *Store) beside(ctx context.Context, fn func(table string) error) error {
+	schemas, err := s.db.Queries.PackageSchemaList(ctx, s.db.Pool, s.db.Config.Schemas.Tables)
+	if err != nil {
+		return fmt.Errorf("look for the packages of other ledgers in this database: %w", err)
+	}
+	for _, schema := range schemas {
+		if err := fn(pgx.Identifier{schema, "package_contents"}.Sanitize()); err != nil {
+			return fmt.Errorf("read the packages of schema %s: %w", schema, err)
+		}
+	}
+	return nil
+}
