@@ -11,30 +11,6 @@ import (
 	"ledgerindexer/store/internal/tables"
 )
 
-// tableComparison compares the rows of one table. PostgreSQL makes rows of what writing would send, and finds those
-// that are on one side only, by their text; what comes back is put in pairs by key here, and values that are alike are no difference.
-type tableComparison struct {
-	table recordedTable
-	key   []int // which of the columns identify rows
-	pair  []int // which of these put rows in pairs
-	names *dictionaries
-	found func(findings.Difference) error
-
-	// Lists of parties are compared as sets, and of a creation's stored witnesses those that are stakeholders.
-	stakeholders bool
-}
-
-func newTableComparison(table recordedTable, names *dictionaries, found func(findings.Difference) error) *tableComparison {
-	c := &tableComparison{table: table, names: names, found: found}
-	for _, name := range table.Key {
-		c.key = append(c.key, columnNamed(table.columns, name))
-	}
-	if c.pair = c.key; c.ofViews() {
-		c.pair = c.key[:2] // all views of an event: their ordinals change when others come and go
-	}
-	return c
-}
-
 // run compares the offsets, or the seqs, after from up to to, piece by piece.
 func (c *tableComparison) run(ctx context.Context, tx pgx.Tx, from, to int64) error {
 	sql := c.sql(4, c.betweenPlaces())
