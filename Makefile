@@ -85,7 +85,7 @@ bench-sql: ## measure an analyst's questions in SQL (ARGS: flags, such as --scal
 
 # Not `go run`, which turns every exit code into 1.
 demo: ## a simulated ledger, a database and the indexer, live until Ctrl-C (ARGS=--once: until caught up)
-	@go build -o bin/sandbox ./cmd/sandbox
+	@go build $(STAMPED) -o bin/ ./cmd/indexer ./cmd/sandbox
 	@exec bin/sandbox --all $(ARGS)
 
 docs: ## write docs/relations.md from the comments in migrations/, and docs/config.schema.json from the flags

@@ -168,13 +168,15 @@ func (d *demo) index(ctx context.Context) error {
 		return err
 	}
 	d.say("indexer: caught up")
-
-	config, err := pgx.ParseConfig(d.database)
+	views, err := app.CreateViews(ctx, app.Views{
+		ViewsSchema: app.ViewsSchema{Database: config.Database{DatabaseURL: d.database}, Schema: "typed"}, All: true,
+	}, d.logger)
 	if err != nil {
 		return err
 	}
-	config.RuntimeParams["options"] += " " + readerOptions
-	conn, err := pgx.ConnectConfig(ctx, config)
+	d.say("indexer views: made %d views with a column for each field, in schema typed", len(views))
+
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -197,6 +199,16 @@ func (d *demo) index(ctx context.Context) error {
 		return nil
 	}
 	return d.follow(ctx, indexer, conn)
+}
+
+// connect reads the database as a reader's role does.
+func (d *demo) connect(ctx context.Context) (*pgx.Conn, error) {
+	config, err := pgx.ParseConfig(d.database)
+	if err != nil {
+		return nil, err
+	}
+	config.RuntimeParams["options"] += " " + readerOptions
+	return pgx.ConnectConfig(ctx, config)
 }
 
 // ifScan returns text if there is a Scan service, else "".

@@ -141,6 +141,29 @@ func TestDemo(t *testing.T) {
 	require.Regexp(t, `network\.transactions +`+strconv.Itoa(records)+`\n`, out.String(), "every record of the service")
 }
 
+// The queries of the README answer in the demo, with something.
+func TestQueriesOfTheReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	database := throwaway.Database(t)
+	require.NoError(t, run(t.Context(), []string{"--all", "--once", "--listen", "127.0.0.1:0", "--database-url", database}, io.Discard))
+	conn, err := (&demo{database: database}).connect(t.Context())
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	ran := 0
+	for _, found := range regexp.MustCompile(`(?ms)^    SELECT .*?;`).FindAllString(string(text), -1) {
+		rows, err := conn.Query(t.Context(), found)
+		require.NoError(t, err, found)
+		some := rows.Next()
+		rows.Close()
+		require.NoError(t, rows.Err(), found)
+		require.True(t, some, found)
+		ran++
+	}
+	require.Greater(t, ran, 7)
+}
+
 // The demo reads, and has its users read, as the role that the documents describe.
 func TestDemoReadsAsTheDocumentsSay(t *testing.T) {
 	t.Parallel()
