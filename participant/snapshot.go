@@ -50,6 +50,25 @@ type snapshotPageRequest struct {
 	Token       string        `json:"pageToken,omitzero"`
 }
 
+// SnapshotOffset returns the highest offset up to another one at which there is a snapshot: a participant that has any has one at every
+// offset. The error is a *ledger.Problem, which wraps ledger.ErrNotOffered, where it has none.
+func (c *Client) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	s, err := c.server(ctx)
+	if err == nil && s.SnapshotPath == "" {
+		err = c.noSnapshots()
+	}
+	return upTo, err
+}
+
+func (c *Client) noSnapshots() error {
+	return &ledger.Problem{
+		What: fmt.Sprintf("the participant at %s has no snapshots", c.http.URL()),
+		Do: "check --ledger-url and the rights of the token's user; or do without a snapshot: " +
+			"`indexer run --start genesis` where the participant is not pruned",
+		Err: ledger.ErrNotOffered,
+	}
+}
+
 // ReadSnapshot reads one page of the snapshot at an offset (interface.md, endpoint 1), after token; the zero token
 // starts at the beginning. A token is used with the path that it came from, even if the server now has a better one.
 //
@@ -77,12 +96,7 @@ func (c *Client) ReadSnapshot(ctx context.Context, at ledger.Offset, token ledge
 		path = snapshotPath(token.Kind)
 	}
 	if path == "" {
-		return ledger.SnapshotPage{}, &ledger.Problem{
-			What: fmt.Sprintf("the participant at %s has no snapshots", c.http.URL()),
-			Do: "check --ledger-url and the rights of the token's user; or do without a snapshot: " +
-				"`indexer run --start genesis` where the participant is not pruned",
-			Err: ledger.ErrNotOffered,
-		}
+		return ledger.SnapshotPage{}, c.noSnapshots()
 	}
 	q := purpose{about: aboutSnapshot, need: c.scopeRight(), offset: at, token: token}
 	if path == s.SnapshotPath {

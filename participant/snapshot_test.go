@@ -117,11 +117,14 @@ func TestSnapshotWithoutTokensThatIsTooLongNamesTheCures(t *testing.T) {
 func TestServerWithoutSnapshotsNamesTheCures(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newFake(t, without(everything(), pathSnapshot, pathSnapshotPage)), Server{}, anyParty)
-	_, err := c.ReadSnapshot(t.Context(), 9, ledger.Token{})
-	require.ErrorIs(t, err, ledger.ErrNotOffered)
-	text := problem(t, err)
-	for _, part := range []string{"has no snapshots", "--ledger-url", "rights", "`indexer run --start genesis`"} {
-		require.Contains(t, text, part)
+	_, readErr := c.ReadSnapshot(t.Context(), 9, ledger.Token{})
+	_, offsetErr := c.SnapshotOffset(t.Context(), 9)
+	for _, err := range []error{readErr, offsetErr} {
+		require.ErrorIs(t, err, ledger.ErrNotOffered)
+		text := problem(t, err)
+		for _, part := range []string{"has no snapshots", "--ledger-url", "rights", "`indexer run --start genesis`"} {
+			require.Contains(t, text, part)
+		}
 	}
 }
 

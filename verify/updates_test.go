@@ -33,7 +33,8 @@ type scripted struct {
 	noEnd       bool
 	inUse       bool // the ledger continues, and the database with it; a snapshot is only served at the end
 	maybeCut    bool // no snapshot is served that is certainly whole
-	late        int  // how often the ledger has another end before the snapshot is read
+	noSnapshots bool
+	late        int // how often the ledger has another end before the snapshot is read
 	pageSize    ledger.Offset
 	failures    int           // of reads to come
 	widest      ledger.Offset // that the server can look through in time; 0: any range
@@ -123,6 +124,9 @@ func (s *scripted) ReadUpdates(ctx context.Context, after, to ledger.Offset) (le
 }
 
 func (s *scripted) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
+	if s.noSnapshots {
+		return 0, &ledger.Problem{What: "the participant has no snapshots", Err: ledger.ErrNotOffered}
+	}
 	return upTo, nil
 }
 
@@ -687,4 +691,14 @@ func TestTheActiveSetBelowTheFloorIsNotCompared(t *testing.T) {
 	result, _ := s.verify(t, false, Selection{Sample: 1})
 	require.Zero(t, result.ActiveAt)
 	require.Contains(t, strings.Join(result.Notes, "\n"), "before offset 10, from where the active set is known")
+}
+
+func TestTheActiveSetOfASourceWithoutSnapshotsIsNotCompared(t *testing.T) {
+	t.Parallel()
+	s := newScripted()
+	s.noSnapshots = true
+	result, _ := s.verify(t, false, Selection{Sample: 1})
+	require.Zero(t, result.ActiveAt)
+	require.True(t, result.Compared)
+	require.Contains(t, strings.Join(result.Notes, "\n"), "the active set: the participant has no snapshots")
 }

@@ -88,11 +88,6 @@ func (p *participantSource) identify(ctx context.Context) (identity, error) {
 	return identity{server.ParticipantID, p.scope}, nil
 }
 
-// SnapshotOffset implements source: a participant has a snapshot at every offset.
-func (p *participantSource) SnapshotOffset(_ context.Context, upTo ledger.Offset) (ledger.Offset, error) {
-	return upTo, nil
-}
-
 func (p *participantSource) refusal(err error, _ string) error { return err }
 
 func (p *participantSource) resumes(ledger.Offset) {}
