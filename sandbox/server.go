@@ -204,7 +204,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if _, isPackage := packageOfPath(r); isPackage && !s.opts.StrictInterface {
 		handler, ok = s.packageContent, true
 	}
-	if !ok {
+	users := !s.opts.StrictInterface && s.opts.Authority != nil && changesUsers(r)
+	if !ok && !users {
 		s.unrouted(w, r)
 		return
 	}
@@ -214,6 +215,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		r = withCaller(r, c)
+	}
+	if users {
+		handler = administrators(s.changeUsers)
 	}
 	handler(w, r)
 }

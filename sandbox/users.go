@@ -72,25 +72,35 @@ func (s *Server) authenticatedUser(w http.ResponseWriter, r *http.Request) {
 			"requests with an empty user-id are only supported if there is an authenticated user"))
 		return
 	}
+	writeValue(w, map[string]any{"user": s.shownUser(c.user.User)})
+}
+
+func (s *Server) shownUser(u User) map[string]any {
 	user := map[string]any{
-		"id": c.user.ID, "primaryParty": c.user.PrimaryParty, "isDeactivated": false,
+		"id": u.ID, "primaryParty": u.PrimaryParty, "isDeactivated": u.Deactivated,
 		"metadata":           map[string]any{"resourceVersion": "0", "annotations": map[string]string{}},
 		"identityProviderId": "",
 	}
 	if s.opts.Version != "3.4" {
 		user["primaryPartyAuthentication"] = false
 	}
-	writeValue(w, map[string]any{"user": user})
+	return user
 }
 
-// userOfRights returns the user that a path asks the rights of; it is still escaped.
+// userOfRights returns the user whose rights a request asks for; it is still escaped.
 func userOfRights(r *http.Request) (id string, ok bool) {
+	id, ok = userRightsPath(r)
+	return id, ok && r.Method == http.MethodGet
+}
+
+// userRightsPath returns the user of whose rights a path is; it is still escaped.
+func userRightsPath(r *http.Request) (id string, ok bool) {
 	id, ok = strings.CutPrefix(r.URL.EscapedPath(), "/v2/users/")
 	if !ok {
 		return "", false
 	}
 	id, ok = strings.CutSuffix(id, "/rights")
-	return id, ok && r.Method == http.MethodGet && id != "" && !strings.Contains(id, "/")
+	return id, ok && id != "" && !strings.Contains(id, "/")
 }
 
 // adminUser is the user that every participant has from its first day.
@@ -101,7 +111,7 @@ func (s *Server) userRights(w http.ResponseWriter, r *http.Request) {
 	escaped, _ := userOfRights(r)
 	id, err := url.PathUnescape(escaped)
 	if err != nil || !isUserID(id) {
-		writeError(w, invalidArgument("Malformed user-id: %q is not 1 to 128 letters, digits and characters of %s", id, userIDSymbols))
+		writeError(w, malformedUserID(id))
 		return
 	}
 	c := callerOf(r)
@@ -117,15 +127,23 @@ func (s *Server) userRights(w http.ResponseWriter, r *http.Request) {
 		writeError(w, refuse(11, "USER_NOT_FOUND", "list user rights failed for unknown user \"%s\"", id).about("USER", id))
 		return
 	}
-	rights := make([]any, len(user.Rights))
-	for i, right := range user.Rights {
+	writeValue(w, map[string]any{"rights": shownRights(user.Rights)})
+}
+
+func shownRights(list []Right) []any {
+	rights := make([]any, len(list))
+	for i, right := range list {
 		value := map[string]string{}
 		if right.party != "" {
 			value["party"] = right.party
 		}
 		rights[i] = map[string]any{"kind": map[string]any{right.kind: map[string]any{"value": value}}}
 	}
-	writeValue(w, map[string]any{"rights": rights})
+	return rights
+}
+
+func malformedUserID(id string) *cantonError {
+	return invalidArgument("Malformed user-id: %q is not 1 to 128 letters, digits and characters of %s", id, userIDSymbols)
 }
 
 const userIDSymbols = "@^$.!`-#+'~_|:()"

@@ -54,7 +54,7 @@ func TestUsersTellTheirRights(t *testing.T) {
 			for _, other := range []string{"/v2/users//rights", "/v2/users/a/b/rights", "/v2/users/poor"} {
 				require.Contains(t, string(own.do(http.MethodGet, other, "").body), `"status":404`, other)
 			}
-			require.Contains(t, string(own.do(http.MethodPost, path("poor"), "{}").body), `"status":404`)
+			require.Equal(t, 400, own.do(http.MethodPost, path("poor"), "{}").status)
 		})
 	}
 }
@@ -109,4 +109,39 @@ func TestUsersMatchTheServersDocuments(t *testing.T) {
 		require.Equal(t, 400, got.status)
 		require.Contains(t, got.kind, "application/json")
 	}
+}
+
+// An administrator makes users and gives them rights, which count at once; nobody else does.
+func TestUsersAreChanged(t *testing.T) {
+	t.Parallel()
+	l := grown(t, Options{Seed: 1}, 5)
+	for _, version := range []string{"3.4", "3.5", "3.6"} {
+		api := openapi.Ledger(t, version)
+		a, c := guarded(t, l, ServerOptions{Version: version}, AuthorityOptions{})
+		a.SetUser(User{ID: "admin", Rights: []Right{ParticipantAdmin()}})
+		const users, rights = "/v2/users", "/v2/users/{user-id}/rights"
+		post := func(by, path, documented, body string) answer {
+			require.NoError(t, api.CheckRequest(http.MethodPost, documented, nil, []byte(body)))
+			got := c.with(a.Token(by)).do(http.MethodPost, path, body)
+			require.NoError(t, api.CheckResponse(http.MethodPost, documented, got.status, got.body))
+			return got
+		}
+		const made = `{"user":{"id":"reader"},"rights":[{"kind":{"CanReadAs":{"value":{"party":"a"}}}}]}`
+		require.Equal(t, "reader", post("admin", users, users, made).object()["user"].(map[string]any)["id"])
+		post("admin", users, users, made).refused(409, "USER_ALREADY_EXISTS")
+		post("reader", users, users, made).redacted(403, 7, `{}`)
+		post("admin", users, users, `{"user":{"id":"with space"}}`).refused(400, "INVALID_ARGUMENT")
+
+		const more = `{"userId":"reader","rights":[{"kind":{"CanReadAs":{"value":{"party":"a"}}}},{"kind":{"CanReadAsAnyParty":{"value":{}}}}]}`
+		post("reader", "/v2/users/reader/rights", rights, more).redacted(403, 7, `{}`)
+		got := post("admin", "/v2/users/reader/rights", rights, more)
+		require.JSONEq(t, `{"newlyGrantedRights":[{"kind":{"CanReadAsAnyParty":{"value":{}}}}]}`, string(got.body))
+		got = c.with(a.Token("reader")).do(http.MethodGet, "/v2/users/reader/rights", "")
+		require.Len(t, got.object()["rights"], 2)
+		post("admin", "/v2/users/other/rights", rights, more).refused(400, "INVALID_ARGUMENT")
+		post("admin", "/v2/users/other/rights", rights, strings.Replace(more, "reader", "other", 1)).refused(404, "USER_NOT_FOUND")
+		require.Equal(t, 400, c.with(a.Token("admin")).do(http.MethodPost, users, `{"user":{"id":"x"},"rights":[{"kind":{"CanFly":{}}}]}`).status)
+	}
+	open := serve(t, l, ServerOptions{})
+	require.Contains(t, string(open.do(http.MethodPost, "/v2/users", "{}").body), `"status":404`)
 }

@@ -18,6 +18,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,32 @@ func TestAuthWithTokenFiles(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, left, 2, "no file that was to be renamed is left")
+}
+
+// The requests of the README that make a user are answered.
+func TestUsersOfTheReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	_, url, stop := start(t, "--updates", "5", "--auth", "--write-tokens", dir)
+	token, err := os.ReadFile(filepath.Join(dir, "admin.token"))
+	require.NoError(t, err)
+	want := map[string]struct {
+		status int
+		says   string
+	}{"/v2/users": {http.StatusConflict, "USER_ALREADY_EXISTS"}, "/v2/users/indexer/rights": {http.StatusOK, "newlyGrantedRights"}}
+	requests := regexp.MustCompile(`(?s)\n    curl [^\n]* \$INDEXER_LEDGER_URL(/\S+) -d '(.*?)'\n`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, requests, len(want))
+	for _, request := range requests {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+request[1], strings.NewReader(request[2]))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		status, body := send(t, r, nil)
+		require.Equal(t, want[request[1]].status, status, body)
+		require.Contains(t, body, want[request[1]].says)
+	}
+	require.NoError(t, stop())
 }
 
 func TestAuthForSomeParties(t *testing.T) {
