@@ -58,7 +58,7 @@ BEGIN ATOMIC
     FROM ledger.contract_lifetimes l
     WHERE l.active_from <= (SELECT ledger.state_offset(at_offset))
       AND l.active_before > (SELECT ledger.state_offset(at_offset)); END;
-COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(). The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
+COMMENT ON FUNCTION ledger.active_at(bigint) IS 'The lifetimes that include an offset: what ledger.active_contracts was at that offset. An error if the active set is not known: below ledger.state_floor() or beyond ledger.latest_offset(); but no rows where conditions on a template or package that nothing stored has exclude them before the offset is looked at. The argument should be a constant, a parameter or a call, and neither a subquery nor a column.';
 
 -- Contracts ------------------------------------------------------------------------------------------------------
 

@@ -71,8 +71,10 @@ func checkToken(token string) error {
 		return fmt.Errorf("must hold one token and nothing else, and has %d lines", lines)
 	case strings.ContainsAny(token, " \t"):
 		return errors.New("must hold one token and nothing else, and has several words")
-	case strings.ContainsAny(token, "\"'`{}"):
-		return errors.New("must hold one token and nothing else, and has quotes or braces in it")
+	case strings.ContainsAny(token, "\"'`{}[]"):
+		return errors.New("must hold one token and nothing else, and has quotes or brackets in it")
+	case strings.EqualFold(token, "Bearer"), token == "null": // as a script writes it that found none
+		return errors.New("holds no token, but what is written where one is missing")
 	case !sendable(token):
 		return errors.New("must hold one token and nothing else, and has characters that a header can't hold")
 	}
