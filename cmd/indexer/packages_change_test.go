@@ -112,7 +112,7 @@ func TestWhatNeedsWhatGoes(t *testing.T) {
 	s := newVettingServer(t, sandbox.ServerOptions{})
 	unvet := []string{"unvet", "trade-api", "--synchronizer", s.Synchronizers()[0]}
 	needs := func(version string) string {
-		return fmt.Sprintf("trade:%s (%s) needs %s", version, s.id("trade", version), s.id("trade-api", "1.0.0"))
+		return fmt.Sprintf("trade:%s (%s) needs trade-api:1.0.0 (%s)", version, s.id("trade", version), s.id("trade-api", "1.0.0"))
 	}
 	code, _, stderr := s.run(t, unvet...)
 	require.Equal(t, config.ExitProblem, code)
@@ -122,7 +122,7 @@ func TestWhatNeedsWhatGoes(t *testing.T) {
 
 	code, stdout, stderr := s.run(t, append(unvet, "--force-flag=allow-unvetted-dependencies")...)
 	require.Equal(t, config.ExitDone, code, stderr)
-	require.Contains(t, stdout, "Needs what goes, and stays vetted: "+needs("1.0.0")+".")
+	require.Contains(t, stdout, "\nNeed what goes, and stay vetted:\n  "+needs("1.0.0")+"\n")
 	require.Contains(t, stdout, "This is a preview: 0 vetted, 1 unvetted")
 	require.NotContains(t, stdout, "registry")
 	code, stdout, stderr = s.run(t, append(unvet, "--force-flag=allow-unvetted-dependencies", "--apply", "--json")...)

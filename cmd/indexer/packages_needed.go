@@ -19,6 +19,12 @@ type neededBy struct {
 	ledger.VettedPackage
 
 	Needs []string `json:"needs"` // ids
+
+	labels []string // of Needs
+}
+
+func (n *neededBy) String() string {
+	return label(n.VettedPackage) + " needs " + strings.Join(n.labels, ", ")
 }
 
 // packagesAtOnce is how many packages are read at a time.
@@ -27,10 +33,10 @@ const packagesAtOnce = 8
 // needed returns the packages that stay vetted and need one that goes. It reads each: a package holds the id of every
 // other one that it refers to as plain text.
 func (r *vettingResult) needed(ctx context.Context, client *participant.Client) (list []neededBy, err error) {
-	var gone []string
+	var gone []ledger.VettedPackage
 	for _, c := range r.Changes {
 		if c.After == nil {
-			gone = append(gone, c.Before.PackageID)
+			gone = append(gone, *c.Before)
 		}
 	}
 	if len(gone) == 0 {
@@ -46,9 +52,9 @@ func (r *vettingResult) needed(ctx context.Context, client *participant.Client) 
 				return nil // vetted, and not uploaded here
 			}
 			found[i].VettedPackage = p
-			for _, id := range gone {
-				if bytes.Contains(content, []byte(id)) {
-					found[i].Needs = append(found[i].Needs, id)
+			for _, g := range gone {
+				if bytes.Contains(content, []byte(g.PackageID)) {
+					found[i].Needs, found[i].labels = append(found[i].Needs, g.PackageID), append(found[i].labels, label(g))
 				}
 			}
 			return err
@@ -79,7 +85,7 @@ func whatNeeds(ctx context.Context, client *participant.Client, request particip
 	}
 	var texts []string
 	for _, n := range needed {
-		texts = append(texts, label(n.VettedPackage)+" needs "+strings.Join(n.Needs, ", "))
+		texts = append(texts, n.String())
 	}
 	if len(texts) == 0 {
 		return err

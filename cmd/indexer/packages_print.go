@@ -179,9 +179,11 @@ func (r *vettingResult) printPackages(out io.Writer) error {
 }
 
 func (r *vettingResult) printNeeded(out io.Writer) {
-	for _, n := range r.NeededBy {
-		needs := printable(strings.Join(n.Needs, ", "))
-		fmt.Fprintf(out, "\nNeeds what goes, and stays vetted: %s needs %s.\n", label(n.VettedPackage), needs)
+	for i, n := range r.NeededBy {
+		if i == 0 {
+			fmt.Fprint(out, "\nNeed what goes, and stay vetted:\n")
+		}
+		fmt.Fprintf(out, "  %s\n", n.String())
 	}
 	if r.Unknown != "" {
 		fmt.Fprintf(out, "\nNot known: %s.\n", printable(r.Unknown))
