@@ -85,6 +85,27 @@ func (s Scope) OtherForm(other Scope) (flags []string) {
 	})
 }
 
+// LeftOut names what a scope leaves out that a database can't be widened by later, each with the flag that reads it.
+func (s Scope) LeftOut() (list []string) {
+	for _, part := range []struct {
+		read bool
+		what string
+	}{
+		{
+			s.Shape == ShapeLedgerEffects,
+			"exercises: choices, who acted, arguments, results and why tokens moved (--shape " + string(ShapeLedgerEffects) + ")",
+		},
+		{s.Blobs, "created-event blobs (--blobs)"},
+		{s.Reassignments, "reassignments (--reassignments)"},
+		{s.Topology, "topology events (--topology)"},
+	} {
+		if !part.read {
+			list = append(list, part.what)
+		}
+	}
+	return list
+}
+
 // setting is one of a scope, as a flag, and whether it is as it should be.
 type setting struct {
 	flag string

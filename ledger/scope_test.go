@@ -46,3 +46,21 @@ func TestScopesAreToldApart(t *testing.T) {
 		require.Equal(t, [2]string{c.here, c.there}, [2]string{here, there}, name)
 	}
 }
+
+// What can't be added later is named with the flag that reads it; what can, is not.
+func TestWhatAScopeLeavesOut(t *testing.T) {
+	t.Parallel()
+	all := Scope{Shape: ShapeLedgerEffects, Blobs: true, Reassignments: true, Topology: true, Parties: []string{"a"}, Templates: []string{"t"}}
+	require.Empty(t, all.LeftOut())
+	for flag, left := range map[string]func(*Scope){
+		"--shape ledger-effects": func(s *Scope) { s.Shape = ShapeACSDelta },
+		"--blobs":                func(s *Scope) { s.Blobs = false },
+		"--reassignments":        func(s *Scope) { s.Reassignments = false },
+		"--topology":             func(s *Scope) { s.Topology = false },
+	} {
+		s := all
+		left(&s)
+		require.Len(t, s.LeftOut(), 1)
+		require.Contains(t, s.LeftOut()[0], "("+flag+")")
+	}
+}

@@ -227,7 +227,7 @@ func TestBackfillWithStrangeSettings(t *testing.T) {
 		require.NoError(t, err)
 		got[relation] = append(got[relation], row)
 	}
-	want := map[string][]sandbox.Row{relation: l.Truth(sandbox.Scope{}, l.End())[relation]}
+	want := map[string][]sandbox.Row{relation: l.Truth(sandbox.Scope{Shape: sandbox.LedgerEffects}, l.End())[relation]}
 	require.Empty(t, sandbox.Diff(want, got))
 }
 

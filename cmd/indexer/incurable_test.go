@@ -56,13 +56,13 @@ func stops(t *testing.T, environ map[string]string, why, do string) {
 	require.Contains(t, said[1], do)
 }
 
-var deltas = sandbox.Scope{Shape: sandbox.ACSDelta}
+var effects = sandbox.Scope{Shape: sandbox.LedgerEffects}
 
 // lastShown tells the last update that a ledger shows, as an error does.
 func lastShown(t *testing.T, l *sandbox.Ledger) (text string) {
 	t.Helper()
 	var latest int64
-	for _, row := range l.Truth(deltas, l.End())["updates"] {
+	for _, row := range l.Truth(effects, l.End())["updates"] {
 		at, err := strconv.ParseInt(fmt.Sprint(row["ledger_offset"]), 10, 64)
 		require.NoError(t, err)
 		if at > latest {
@@ -87,13 +87,13 @@ func TestPrunedBelowTheCheckpoint(t *testing.T) {
 	environ["INDEXER_DATABASE_URL"] = throwaway.Migrated(t, migrate)
 	_, err := app.RunBackfill(t.Context(), app.Backfill{
 		Database: config.Database{DatabaseURL: environ["INDEXER_DATABASE_URL"]}, Ledger: config.Ledger{LedgerURL: environ["INDEXER_LEDGER_URL"]},
-		Scope: config.Scope{Shape: "acs-delta", Reassignments: true, Topology: true},
+		Scope: config.Scope{Shape: "ledger-effects", Reassignments: true, Topology: true},
 	}, slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
 	seeded := l.End()
 	l.Grow(50)
 	goesOn(t, environ)
-	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(deltas, seeded, l.End()), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
+	require.Empty(t, sandbox.Diff(l.TruthFromSnapshot(effects, seeded, l.End()), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 }
 
 // A participant that was restored from a backup and has gone on with another history, and the way out of it.
@@ -119,7 +119,7 @@ func TestRestoredFromABackup(t *testing.T) {
 			said, _ = printed(t, config.ExitDone, environ, "reanchor", "--apply")
 			require.Contains(t, said, fmt.Sprintf("to %d: start the indexer", common))
 			goesOn(t, environ)
-			require.Empty(t, sandbox.Diff(restored.Truth(deltas, restored.End()), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
+			require.Empty(t, sandbox.Diff(restored.Truth(effects, restored.End()), storedRows(t, connect(t, environ["INDEXER_DATABASE_URL"]))))
 		})
 	}
 }

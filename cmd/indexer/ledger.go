@@ -71,7 +71,7 @@ func (c *ledgerUpdates) Validate() error {
 	case (c.Trees || c.Deprecated) && !(c.Transactions && c.Reassignments && c.Topology):
 		return errors.New("--trees and --deprecated go without --no-transactions, --no-reassignments and --no-topology: the deprecated form can't leave any out")
 	case c.Deprecated && !c.Trees && c.Shape != string(ledger.ShapeACSDelta):
-		return fmt.Errorf("--deprecated goes without --shape %s: the deprecated form has no shape", c.Shape)
+		return errors.New("--deprecated shows creations and archivals only, since that form has no shape: give --shape acs-delta with it")
 	case !c.Transactions && !c.Reassignments && !c.Topology:
 		return errors.New("--no-transactions, --no-reassignments and --no-topology leave nothing to ask for")
 	}

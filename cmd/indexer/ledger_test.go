@@ -137,7 +137,7 @@ func TestLedgerUpdatesAsks(t *testing.T) {
 	r := record(t, l, sandbox.ServerOptions{})
 	end := l.Offset(40)
 	to := fmt.Sprintf("--to=%d", end)
-	all := updateFormatOf(formatOf(anyContract), "ACS_DELTA")
+	all := updateFormatOf(formatOf(anyContract), "LEDGER_EFFECTS")
 	inRange := fmt.Sprintf(`"beginExclusive":0,"endInclusive":%d,`, end)
 	party := l.Parties()[0]
 	view := `{"identifierFilter":{"InterfaceFilter":{"value":{"interfaceId":"` + sandbox.InterfaceNames()[0] + `","includeInterfaceView":true,"includeCreatedEventBlob":false}}}}`
@@ -153,15 +153,15 @@ func TestLedgerUpdatesAsks(t *testing.T) {
 		"descending":       {[]string{to, "--descending"}, updatesPath, "limit=200", `{` + inRange + `"descendingOrder":true,"updateFormat":` + all + `}`},
 		"limit":            {[]string{to, "--limit=7"}, updatesPath, "limit=7", `{` + inRange + `"updateFormat":` + all + `}`},
 		"idle timeout":     {[]string{to, "--idle-timeout=1500us"}, updatesPath, "limit=200&stream_idle_timeout_ms=2", `{` + inRange + `"updateFormat":` + all + `}`},
-		"shape":            {[]string{to, "--shape=ledger-effects"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyContract), "LEDGER_EFFECTS") + `}`},
-		"template":         {[]string{to, "--templates=" + bankHolding}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(bankOnly), "ACS_DELTA") + `}`},
-		"interface":        {[]string{to, "--interfaces=" + sandbox.InterfaceNames()[0]}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyContract+","+view), "ACS_DELTA") + `}`},
-		"blobs":            {[]string{to, "--blobs"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyBlob), "ACS_DELTA") + `}`},
+		"shape":            {[]string{to, "--shape=acs-delta"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyContract), "ACS_DELTA") + `}`},
+		"template":         {[]string{to, "--templates=" + bankHolding}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(bankOnly), "LEDGER_EFFECTS") + `}`},
+		"interface":        {[]string{to, "--interfaces=" + sandbox.InterfaceNames()[0]}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyContract+","+view), "LEDGER_EFFECTS") + `}`},
+		"blobs":            {[]string{to, "--blobs"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + updateFormatOf(formatOf(anyBlob), "LEDGER_EFFECTS") + `}`},
 		"verbose":          {[]string{to, "--verbose"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + strings.ReplaceAll(all, `"verbose":false`, `"verbose":true`) + `}`},
-		"party":            {[]string{to, "--parties=" + party}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + strings.Replace(updateFormatOf(byParty, "ACS_DELTA"), `"parties":[]`, `"parties":["`+party+`"]`, 1) + `}`},
+		"party":            {[]string{to, "--parties=" + party}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + strings.Replace(updateFormatOf(byParty, "LEDGER_EFFECTS"), `"parties":[]`, `"parties":["`+party+`"]`, 1) + `}`},
 		"no transactions":  {[]string{to, "--no-transactions"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":{` + all[strings.Index(all, `"includeReassignments"`):] + `}`},
 		"no reassignments": {[]string{to, "--no-reassignments", "--no-topology"}, updatesPath, "limit=200", `{` + inRange + `"updateFormat":` + all[:strings.Index(all, `,"includeReassignments"`)] + `}}`},
-		"deprecated":       {[]string{to, "--deprecated"}, updatesPath, "limit=200", `{` + inRange + `"filter":{` + ofAnyParty(anyContract) + `},"verbose":false}`},
+		"deprecated":       {[]string{to, "--deprecated", "--shape=acs-delta"}, updatesPath, "limit=200", `{` + inRange + `"filter":{` + ofAnyParty(anyContract) + `},"verbose":false}`},
 		"trees":            {[]string{to, "--trees", "--verbose"}, "/v2/updates/trees", "limit=200", `{` + inRange + `"filter":{` + ofAnyParty(anyContract) + `},"verbose":true}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestLedgerRequestsFitTheDocuments(t *testing.T) {
 			commands = append(commands, []string{"updates", to, "--descending"})
 		}
 		if version == "3.5" { // whose document has the deprecated form beside the other
-			commands = append(commands, []string{"updates", to, "--deprecated"}, []string{"updates", to, "--trees"}, []string{"contracts", "--deprecated"})
+			commands = append(commands, []string{"updates", to, "--deprecated", "--shape=acs-delta"}, []string{"updates", to, "--trees"}, []string{"contracts", "--deprecated"})
 		}
 		for _, args := range commands {
 			_, _, asked := r.ledger(t, config.ExitDone, args...)
@@ -278,7 +278,7 @@ func TestLedgerLooksUp(t *testing.T) {
 		for _, test := range []struct{ command, id, unknown, path, body string }{
 			{"contract", contract, "00" + strings.Repeat("ab", 68), "/v2/contracts/contract-by-id", `{"contractId":"` + contract + `","queryingParties":[]}`},
 			{"update", l.UpdateID(30), "1220" + strings.Repeat("ab", 32), "/v2/updates/update-by-id",
-				`{"updateId":"` + l.UpdateID(30) + `","updateFormat":` + updateFormatOf(formatOf(anyContract), "ACS_DELTA") + `}`},
+				`{"updateId":"` + l.UpdateID(30) + `","updateFormat":` + updateFormatOf(formatOf(anyContract), "LEDGER_EFFECTS") + `}`},
 		} {
 			stdout, _, asked := r.ledger(t, config.ExitDone, test.command, test.id)
 			asked = of(asked, test.path)
@@ -313,8 +313,8 @@ func TestLedgerUsageErrors(t *testing.T) {
 		"descending without end":    {[]string{"updates", "--descending"}, "--descending needs --to"},
 		"trees of templates":        {[]string{"updates", "--trees", "--templates=#a:B:C"}, "--trees goes without --templates"},
 		"trees but topology":        {[]string{"updates", "--trees", "--no-topology"}, "go without --no-transactions, --no-reassignments and --no-topology"},
-		"deprecated, no moves":      {[]string{"updates", "--deprecated", "--no-reassignments"}, "--deprecated go without"},
-		"deprecated, effects":       {[]string{"updates", "--deprecated", "--shape=ledger-effects"}, "--deprecated goes without --shape ledger-effects"},
+		"deprecated, no moves":      {[]string{"updates", "--deprecated", "--shape=acs-delta", "--no-reassignments"}, "--deprecated go without"},
+		"deprecated, effects":       {[]string{"updates", "--deprecated"}, "give --shape acs-delta with it"},
 		"nothing":                   {[]string{"updates", "--no-transactions", "--no-topology", "--no-reassignments"}, "leave nothing to ask for"},
 		"nothing of an update":      {[]string{"update", "x", "--no-transactions", "--no-topology", "--no-reassignments"}, "leave nothing to ask for"},
 		"limit":                     {[]string{"updates", "--limit=0"}, "--limit must be at least 1, not 0"},

@@ -99,6 +99,13 @@ func seed(
 	if err != nil {
 		return none, err
 	}
+	unfinished, err := db.UnfinishedSnapshot(ctx)
+	if err != nil {
+		return none, err
+	}
+	if unfinished == nil && !database.OfNetwork() {
+		tellLeftOut(ctx, logger, known.scope)
+	}
 	j := job[*store.UpdatesWriter]{
 		db: db, role: store.RoleUpdates, take: db.LeadUpdates, busy: "stop it before seeding from a snapshot", stream: "snapshot", logger: logger, show: show,
 	}

@@ -69,7 +69,7 @@ func TestKilledWhileCatchingUp(t *testing.T) {
 			options := c.options
 			options.Fault = roughly(52, 30)
 			database := throwaway.Migrated(t, migrate)
-			env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + serve(t, l, options), "INDEXER_LISTEN="}
+			env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + serve(t, l, options), "INDEXER_LISTEN=", deltas}
 			kills := killUntilDone(t, rand.New(rand.NewPCG(53, 0)), env, build(t, "indexer"), "run", "--until-current")
 			require.Positive(t, kills)
 			require.Zero(t, ahead(t, database))

@@ -612,7 +612,7 @@ func TestKilledWhileTheScopeIsChanged(t *testing.T) {
 	w.index(t, true)
 	env := func() []string {
 		return []string{
-			"INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_DATABASE_URL=" + w.database, "INDEXER_LISTEN=", "INDEXER_TOPOLOGY=false",
+			"INDEXER_LEDGER_URL=" + w.ledgerURL, "INDEXER_DATABASE_URL=" + w.database, "INDEXER_LISTEN=", "INDEXER_TOPOLOGY=false", deltas,
 			"INDEXER_PARTIES=" + strings.Join(w.scope.Parties, ","),
 		}
 	}

@@ -88,6 +88,9 @@ func defaultScope() config.Scope {
 	return config.Scope{Shape: "acs-delta", Reassignments: true, Topology: true}
 }
 
+// deltas has a program index in the shape of defaultScope.
+const deltas = "INDEXER_SHAPE=acs-delta"
+
 func testLogger(t *testing.T) *slog.Logger {
 	t.Helper()
 	level := slog.LevelWarn

@@ -151,7 +151,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 			t.Parallel()
 			brief.Sample(t)
 			database := throwaway.Migrated(t, migrate)
-			env := append(c.env, "INDEXER_DATABASE_URL="+database, "INDEXER_SCAN_URL="+serveScan(t, scan), "INDEXER_LISTEN=")
+			env := append(c.env, deltas, "INDEXER_DATABASE_URL="+database, "INDEXER_SCAN_URL="+serveScan(t, scan), "INDEXER_LISTEN=")
 			random := rand.New(rand.NewPCG(1, 2))
 			kills := killUntilDone(t, random, env, build(t, "backfill"), c.backfill...)
 			kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")

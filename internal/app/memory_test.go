@@ -57,7 +57,7 @@ func TestMemoryStaysUnderTheCeiling(t *testing.T) {
 			listening := httptest.NewServer(server)
 			defer listening.Close()
 			env := []string{"INDEXER_LEDGER_URL=" + listening.URL, "INDEXER_DATABASE_URL=" + throwaway.Migrated(t, migrate),
-				"INDEXER_LISTEN=", "INDEXER_LOG_LEVEL=debug", "INDEXER_PACKAGES_INTERVAL=0"}
+				"INDEXER_LISTEN=", "INDEXER_LOG_LEVEL=debug", "INDEXER_PACKAGES_INTERVAL=0", deltas}
 			if s.scan { // else a refused answer ends the program, which would wait for its other stream
 				env = append(env, "INDEXER_SCAN_URL="+listening.URL+"/scan", "INDEXER_SCAN_HISTORY=transactions")
 			}

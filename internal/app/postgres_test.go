@@ -76,7 +76,7 @@ func (w *onServers) mainJob(t *testing.T, server *throwaway.Server, database str
 	cfg := indexerFor(owner, w.ledgerURL, w.scope)
 	killed := exec.CommandContext(t.Context(), build(t, "indexer"), "run")
 	killed.Env = append(os.Environ(), "INDEXER_DATABASE_URL="+owner, "INDEXER_LEDGER_URL="+w.ledgerURL, "INDEXER_LISTEN=",
-		"INDEXER_INTERFACES="+strings.Join(w.scope.Interfaces, ","), "INDEXER_BLOBS=true")
+		"INDEXER_INTERFACES="+strings.Join(w.scope.Interfaces, ","), "INDEXER_BLOBS=true", deltas)
 	killed.Stdout, killed.Stderr = t.Output(), t.Output()
 	require.NoError(t, killed.Start())
 	eventuallyIn(t, owner, "something is stored", "EXISTS (SELECT FROM ledger.updates)")

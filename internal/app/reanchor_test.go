@@ -235,7 +235,7 @@ func TestReanchoringIsKilledAtAnyPoint(t *testing.T) {
 	options := sandbox.ServerOptions{Version: "3.4", ListLimit: 20}
 	require.NoError(t, RunIndexer(t.Context(), indexerFor(database, serve(t, first, options), defaultScope()), testLogger(t)))
 	restoredURL := serve(t, restored, options)
-	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + restoredURL, "INDEXER_LISTEN="}
+	env := []string{"INDEXER_DATABASE_URL=" + database, "INDEXER_LEDGER_URL=" + restoredURL, "INDEXER_LISTEN=", deltas}
 	random := rand.New(rand.NewPCG(3, 4))
 	kills := killUntilDone(t, random, env, build(t, "indexer"), "reanchor", "--apply")
 	kills += killUntilDone(t, random, env, build(t, "indexer"), "run", "--until-current")

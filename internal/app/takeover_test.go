@@ -54,7 +54,7 @@ func newStage(t *testing.T, program string, pooled bool) *stage {
 	if pooled {
 		url = throwaway.PgBouncer(t, s.database, throwaway.PoolSessions)
 	}
-	s.env = append(os.Environ(), "INDEXER_DATABASE_URL="+url, "INDEXER_LISTEN=127.0.0.1:0", "INDEXER_LOG_FORMAT=json",
+	s.env = append(os.Environ(), "INDEXER_DATABASE_URL="+url, "INDEXER_LISTEN=127.0.0.1:0", "INDEXER_LOG_FORMAT=json", deltas,
 		"INDEXER_LEDGER_URL="+serve(t, s.ledger, sandbox.ServerOptions{}), "INDEXER_SCAN_URL="+serveScan(t, s.scan), "INDEXER_SCAN_HISTORY=transactions")
 	return s
 }

@@ -3,8 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +27,15 @@ type updates struct {
 	open     func(ledger.Scope) (source, error)
 	identity atomic.Pointer[identity] // what the origin last reported of itself
 	hosting  hosting
+	told     sync.Once // what the scope leaves out
+}
+
+// tellLeftOut logs, when a database begins, what its scope leaves out for good.
+func tellLeftOut(ctx context.Context, logger *slog.Logger, scope ledger.Scope) {
+	if left := scope.LeftOut(); len(left) > 0 {
+		logger.InfoContext(ctx, "the database begins without "+strings.Join(left, "; ")+
+			". To have it later takes another database or pair of schemas: begin anew now if it is wanted", "shape", scope.Shape)
+	}
 }
 
 // origin is the source of the updates that a daemon reads.
@@ -128,9 +139,12 @@ func (u *updates) connectAsLeader(ctx context.Context, leader *store.UpdatesWrit
 	if now.id == "" {
 		u.logger.WarnContext(ctx, "the participant does not report its id: another one behind the URL would not be noticed")
 	}
-	stored, _, err := leader.Watermark(ctx)
+	stored, started, err := leader.Watermark(ctx)
 	if err != nil {
 		return err
+	}
+	if !started && u.open != nil { // what is read of a network is nobody's choice
+		u.told.Do(func() { tellLeftOut(ctx, u.logger, now.scope) })
 	}
 	ahead, err := leader.StoredAhead(ctx)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"ledgerindexer/ledger"
 )
 
 // usage is what a process took.
@@ -56,7 +58,8 @@ func (p *programs) command(ctx context.Context, name, database string, args ...s
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "INDEXER_DATABASE_URL="+database)
+	// What is not measured in both shapes is measured in that of ACS deltas, which the simulated ledgers are made in.
+	cmd.Env = append(cmd.Env, "INDEXER_DATABASE_URL="+database, "INDEXER_SHAPE="+string(ledger.ShapeACSDelta))
 	return cmd, nil
 }
 

@@ -49,6 +49,9 @@ func TestEveryRelease(t *testing.T) {
 			require.Equal(t, append(c.wrong, "note scan/url"), tuned(wrong(report)))
 			require.Equal(t, []string{"indexer run --blobs"}, report.Next)
 			require.Contains(t, levels(report), "ok scope/reading")
+			left := find(t, report, GroupScope, "left out").Text
+			require.Contains(t, left, "exercises: choices, who acted, arguments, results and why tokens moved (--shape ledger-effects); ")
+			require.Contains(t, left, "another database")
 			if !c.opts.StrictInterface {
 				require.Equal(t, "release "+name, find(t, report, GroupLedger, "version").Text)
 				require.Equal(t, l.ParticipantID(), find(t, report, GroupLedger, "participant").Text)

@@ -26,6 +26,10 @@ const namedParties = 20
 func (c *checker) checkScope(ctx context.Context) {
 	s, l := c.section(GroupScope), &c.ledger
 	s.ok("scope", "%s", describeScope(c.cfg.Scope))
+	if left := c.cfg.Scope.LeftOut(); len(left) > 0 {
+		s.ok("left out", "%s. Choose before the first start: to have it later takes another database or pair of schemas",
+			strings.Join(left, "; "))
+	}
 	err := c.tryRead(ctx, l.client)
 	if err == nil {
 		l.reads = true

@@ -140,7 +140,7 @@ type Contracts struct {
 // Scope selects what to read of the ledger.
 type Scope struct {
 	Contracts
-	Shape         string `enum:"acs-delta,ledger-effects" default:"acs-delta" help:"Transaction shape: acs-delta (creations and archivals) or ledger-effects (exercises too)."`
+	Shape         string `enum:"acs-delta,ledger-effects" default:"ledger-effects" help:"Transaction shape: ledger-effects (exercises too: choices, who acted, results, why tokens moved) or acs-delta (creations and archivals only), which is smaller; another one later needs another database. Default: ${default}."`
 	Reassignments bool   `default:"true" negatable:"" help:"Read reassignments."`
 	Topology      bool   `default:"true" negatable:"" help:"Read topology events."`
 }

@@ -81,12 +81,12 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	flags, err := parseDaemon(t, nil, run()...)
 	require.NoError(t, err)
-	require.Equal(t, Scope{Shape: "acs-delta", Reassignments: true, Topology: true}, flags.Run.Scope)
+	require.Equal(t, Scope{Shape: "ledger-effects", Reassignments: true, Topology: true}, flags.Run.Scope)
 	require.Equal(t, Run{
 		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
-	require.Equal(t, ledger.Scope{Shape: ledger.ShapeACSDelta, Reassignments: true, Topology: true}, flags.Run.Domain())
+	require.Equal(t, ledger.Scope{Shape: ledger.ShapeLedgerEffects, Reassignments: true, Topology: true}, flags.Run.Domain())
 }
 
 func TestFlags(t *testing.T) {
