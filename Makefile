@@ -23,7 +23,7 @@ READERS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ledgerindexer/readers-$(PYICEB
 export TEST_ICEBERG_READERS ?= $(READERS)
 
 COMMANDS := indexer backfill sandbox
-IMAGE := ledgerindexer:local
+IMAGE := ledgerindexer
 
 .DEFAULT_GOAL := help
 .PHONY: help test thorough bench bench-sql fuzz torture demo docs lint vulnerabilities fmt sqlc sqlc-diff build image fixture release tools readers clean
@@ -123,13 +123,14 @@ build: ## build the commands into bin/
 # web servers' certificates, which come from the machine that builds.
 CERTIFICATES = $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 
-image: ## build the container image (ledgerindexer:local)
+image: ## build the container image, ledgerindexer:VERSION and :local, and dist/ledgerindexer.yaml for Kubernetes, which names the version
 	@test -n "$(CERTIFICATES)" || { echo "no certificate authorities on this machine: install ca-certificates" >&2; exit 1; }
 	rm -rf dist
 	mkdir -p dist/state
 	CGO_ENABLED=0 GOOS=linux go build $(STAMPED) -trimpath -ldflags='-s -w' -o dist/ $(COMMANDS:%=./cmd/%)
 	cp -L "$(CERTIFICATES)" dist/ca-certificates.crt
-	docker build -t $(IMAGE) .
+	.ci/manifest "$$(go version -m dist/indexer | awk '$$1 == "mod" { print $$3 }')" >dist/ledgerindexer.yaml
+	docker build -t $(IMAGE):local -t "$$(sed -n 's|^ *image: .*/||p' dist/ledgerindexer.yaml)" .
 
 # What a release needs before it is tagged, because its migrations never change again.
 fixture: ## keep a database of this schema, VERSION=vX.Y.Z, for the tests of the migrations of later versions

@@ -150,6 +150,21 @@ func TestKubernetesManifests(t *testing.T) {
 	require.Equal(t, probe{struct{ Path, Port string }{"/readyz", indexer.Ports[0].Name}}, indexer.ReadinessProbe)
 }
 
+// A manifest that is built names the version, as a tag that images can have, and is the same otherwise.
+func TestTheManifestNamesTheVersion(t *testing.T) {
+	t.Parallel()
+	template, err := os.ReadFile("../../deploy/kubernetes/ledgerindexer.yaml")
+	require.NoError(t, err)
+	for version, tag := range map[string]string{
+		"v1.2.3": "v1.2.3", "v0.0.0-20261128120000-0123456789ab+dirty": "v0.0.0-20261128120000-0123456789ab-dirty", "(devel)": "devel",
+	} {
+		built, err := exec.CommandContext(t.Context(), "../../.ci/manifest", version).Output()
+		require.NoError(t, err)
+		require.Contains(t, string(built), "/ledgerindexer:"+tag+"\n")
+		require.Equal(t, string(template), strings.Replace(string(built), "/ledgerindexer:"+tag+"\n", "/ledgerindexer:VERSION\n", 1))
+	}
+}
+
 const serviceFile = "../../deploy/systemd/ledgerindexer.service"
 
 // The daemon takes the flags and variables of the service.

@@ -30,8 +30,8 @@ import (
 
 // Database selects the database.
 type Database struct {
-	DatabaseURL string `required:"" placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name. Put a password into the environment variable or a pgpass file, not on the command line."`
-	Schemas
+	DatabaseURL string `required:"" placeholder:"URL" help:"PostgreSQL database, postgres://user@host/name. Put a password into the environment variable or a pgpass file, not on the command line." group:"Database:"`
+	Schemas     `group:"Database:"`
 }
 
 // Schemas selects one of several ledgers in one database.
@@ -90,29 +90,29 @@ func (s Schemas) Validate() error {
 
 // Ledger selects the participant.
 type Ledger struct {
-	LedgerURL    string        `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575."`
-	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
+	LedgerURL    string        `required:"" placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575." group:"Participant:"`
+	LedgerAccess access.Config `embed:"" prefix:"ledger-" group:"Participant:"`
 }
 
 // Admin holds the credentials to change the participant itself. The daemon never does.
 type Admin struct {
-	AdminTokenFile string `placeholder:"FILE" help:"File that holds the bearer token of a participant administrator, sent instead of the ledger's. Only the commands about packages use it."`
+	AdminTokenFile string `placeholder:"FILE" help:"File that holds the bearer token of a participant administrator, sent instead of the ledger's. Only the commands about packages use it." group:"Participant:"`
 }
 
 // Scan selects Scan services of one network. All get the same credentials.
 type Scan struct {
-	ScanURL    []string      `sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives."`
-	ScanAgree  int           `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates are used. Default: ${default}."`
-	ScanAccess access.Config `embed:"" prefix:"scan-"`
+	ScanURL    []string      `sep:"," placeholder:"URL" help:"Base URL of the Scan service, such as https://scan.example.com/api/scan. Several, separated by commas or in several flags, are alternatives." group:"Scan service:"`
+	ScanAgree  int           `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates are used. Default: ${default}." group:"Scan service:"`
+	ScanAccess access.Config `embed:"" prefix:"scan-" group:"Scan service:"`
 }
 
 // Sources selects what is read: a participant, a Scan service, or both.
 type Sources struct {
-	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read."`
-	LedgerAccess access.Config `embed:"" prefix:"ledger-"`
-	ScanURL      []string      `sep:"," placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one. Several, separated by commas or in several flags, are alternatives for the updates of a network."`
-	ScanAgree    int           `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}."`
-	ScanAccess   access.Config `embed:"" prefix:"scan-"`
+	LedgerURL    string        `placeholder:"URL" help:"Base URL of the participant's JSON Ledger API, such as https://participant.example.com:7575; empty: no updates are read." group:"Participant:"`
+	LedgerAccess access.Config `embed:"" prefix:"ledger-" group:"Participant:"`
+	ScanURL      []string      `sep:"," placeholder:"URL" help:"Base URL of a Scan service, such as https://scan.example.com/api/scan; empty: nothing is read from one. Several, separated by commas or in several flags, are alternatives for the updates of a network." group:"Scan service:"`
+	ScanAgree    int           `default:"1" placeholder:"N" help:"How many of the Scan services have to give the same answer before updates of a network are used. Default: ${default}." group:"Scan service:"`
+	ScanAccess   access.Config `embed:"" prefix:"scan-" group:"Scan service:"`
 }
 
 // Ledger returns what concerns the participant.
@@ -131,18 +131,18 @@ const networkOffsets = 1_000_000
 
 // Contracts selects the contracts to read.
 type Contracts struct {
-	Parties    []string `sep:"," placeholder:"PARTY" help:"Parties to read as. Default: any party, which needs the right to read as any."`
-	Templates  []string `sep:"," placeholder:"TEMPLATE" help:"Templates to read, #package-name:Module:Entity. Default: all."`
-	Interfaces []string `sep:"," placeholder:"INTERFACE" help:"Interfaces whose views are read, #package-name:Module:Entity."`
-	Blobs      bool     `help:"Read created-event blobs."`
+	Parties    []string `sep:"," placeholder:"PARTY" help:"Parties to read as. Default: any party, which needs the right to read as any." group:"What to read of the ledger:"`
+	Templates  []string `sep:"," placeholder:"TEMPLATE" help:"Templates to read, #package-name:Module:Entity. Default: all." group:"What to read of the ledger:"`
+	Interfaces []string `sep:"," placeholder:"INTERFACE" help:"Interfaces whose views are read, #package-name:Module:Entity." group:"What to read of the ledger:"`
+	Blobs      bool     `help:"Read created-event blobs." group:"What to read of the ledger:"`
 }
 
 // Scope selects what to read of the ledger.
 type Scope struct {
-	Contracts
-	Shape         string `enum:"acs-delta,ledger-effects" default:"ledger-effects" help:"Transaction shape: ledger-effects (exercises too: choices, who acted, results, why tokens moved) or acs-delta (creations and archivals only), which is smaller; another one later needs another database. Default: ${default}."`
-	Reassignments bool   `default:"true" negatable:"" help:"Read reassignments."`
-	Topology      bool   `default:"true" negatable:"" help:"Read topology events."`
+	Contracts     `group:"What to read of the ledger:"`
+	Shape         string `enum:"acs-delta,ledger-effects" default:"ledger-effects" help:"Transaction shape: ledger-effects (exercises too: choices, who acted, results, why tokens moved) or acs-delta (creations and archivals only), which is smaller; another one later needs another database. Default: ${default}." group:"What to read of the ledger:"`
+	Reassignments bool   `default:"true" negatable:"" help:"Read reassignments." group:"What to read of the ledger:"`
+	Topology      bool   `default:"true" negatable:"" help:"Read topology events." group:"What to read of the ledger:"`
 }
 
 // Log holds the settings of the log, which goes to standard error.
@@ -153,21 +153,21 @@ type Log struct {
 
 // Run holds the settings of the daemon.
 type Run struct {
-	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}."`
-	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first."`
-	Migrate      string `enum:"auto,check,off" default:"auto" help:"An older schema of the database, at the start: auto (bring it up to date), check (refuse it) or off (wait until indexer migrate has brought it up to date). Default: ${default}."`
-	ChangeScope  bool   `help:"Put the scope of these flags in force where the database holds another one: it may add and take away parties, templates and interfaces. For what it adds run backfill history then, once."`
+	Start        string `default:"genesis" placeholder:"WHERE" help:"Where to begin in a database without a checkpoint: genesis, latest or an offset. Default: ${default}." group:"Beginning and end:"`
+	UntilCurrent bool   `help:"Stop when everything up to where each stream ended at the start is committed. Beside another daemon it waits for the lead first." group:"Beginning and end:"`
+	Migrate      string `enum:"auto,check,off" default:"auto" help:"An older schema of the database, at the start: auto (bring it up to date), check (refuse it) or off (wait until indexer migrate has brought it up to date). Default: ${default}." group:"Database:"`
+	ChangeScope  bool   `help:"Put the scope of these flags in force where the database holds another one: it may add and take away parties, templates and interfaces. For what it adds run backfill history then, once." group:"What to read of the ledger:"`
 
-	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}."`
-	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one."`
-	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost."`
+	Listen     string   `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the status page, /healthz, /readyz and /metrics; empty: none. Default: ${default}." group:"Observing:"`
+	PageListen string   `placeholder:"HOST:PORT" help:"Address of the status page, apart from --listen; empty: that one." group:"Observing:"`
+	PageHosts  []string `sep:"," placeholder:"NAME" help:"Names of hosts by which the status page may be asked for, beside addresses and localhost." group:"Observing:"`
 
-	ScanHistory ScanHistory `default:"auto" enum:"auto,updates,transactions,both,none" help:"What is read from the Scan service: updates (those of the network, into the schema network), transactions (the transaction history, of Splice up to 0.6), both or none; auto: what the database began with, or else updates, or else the transaction history, as the service has them. Default: ${default}."`
+	ScanHistory ScanHistory `default:"auto" enum:"auto,updates,transactions,both,none" help:"What is read from the Scan service: updates (those of the network, into the schema network), transactions (the transaction history, of Splice up to 0.6), both or none; auto: what the database began with, or else updates, or else the transaction history, as the service has them. Default: ${default}." group:"Scan service:"`
 
-	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}."`
-	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}."`
-	Retention
-	VerifyRate int `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}."`
+	LookupRate       int           `default:"5" placeholder:"N" help:"Look up at most this many contracts from before the start per second; 0: none. Default: ${default}." group:"Beside the stream:"`
+	PackagesInterval time.Duration `default:"10m" placeholder:"TIME" help:"How often the vetted packages are read; 0: never. Default: ${default}." group:"Beside the stream:"`
+	Retention        `group:"Retention:"`
+	VerifyRate       int `default:"500" placeholder:"N" help:"Read at most this many updates, and records of the transaction history, per second again and compare them with the stored rows; 0: none. Default: ${default}." group:"Beside the stream:"`
 }
 
 // Retention says what the daemon keeps.
@@ -187,18 +187,18 @@ func (r Retention) Validate() error {
 
 // Pace limits the requests of a program to the participant.
 type Pace struct {
-	MaxRequests int     `default:"8" placeholder:"N" help:"Most requests to the participant in flight; waiting for news does not count. There are fewer while it is slow or refuses some. Default: ${default}."`
-	MaxRate     float64 `default:"0" placeholder:"N" help:"Most requests to the participant per second; 0: no limit. Default: ${default}."`
+	MaxRequests int     `default:"8" placeholder:"N" help:"Most requests to the participant in flight; waiting for news does not count. There are fewer while it is slow or refuses some. Default: ${default}." group:"Participant:"`
+	MaxRate     float64 `default:"0" placeholder:"N" help:"Most requests to the participant per second; 0: no limit. Default: ${default}." group:"Participant:"`
 }
 
 // Profile holds the settings of the profiles for go tool pprof.
 type Profile struct {
-	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none."`
+	Pprof string `placeholder:"HOST:PORT" help:"Loopback address of profiles for go tool pprof, such as 127.0.0.1:6060; empty: none." group:"Observing:"`
 }
 
 // Traces says where traces are sent.
 type Traces struct {
-	OTLPEndpoint string `name:"otlp-endpoint" env:"INDEXER_OTLP_ENDPOINT" placeholder:"URL" help:"Base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, which gets a trace of each batch by OTLP over HTTP; empty: none."`
+	OTLPEndpoint string `name:"otlp-endpoint" env:"INDEXER_OTLP_ENDPOINT" placeholder:"URL" help:"Base URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, which gets a trace of each batch by OTLP over HTTP; empty: none." group:"Observing:"`
 }
 
 // Snapshot holds the settings of the backfill of a snapshot.
