@@ -27,6 +27,9 @@ type Options struct {
 	// rounds, coupons, commands, traffic, transfers of the token standard's version 2. About every fifth update is theirs. Only the network shows them, and
 	// the other updates are not those of a ledger without them.
 	Elsewhere bool
+	// Believable makes values and people as a reader expects them: nobody sends to himself, amounts are of some thousands and never
+	// negative, a view says what its contract says. Without it they try a reader of the interface.
+	Believable bool
 }
 
 func (o Options) withDefaults() Options {
@@ -62,7 +65,7 @@ type Ledger struct {
 // NewLedger returns an empty ledger; [Ledger.Grow] fills it.
 func NewLedger(opts Options) *Ledger {
 	opts = opts.withDefaults()
-	w := newWorld(opts.Seed, opts.Parties)
+	w := newWorld(opts.Seed, opts.Parties, opts.Believable)
 	return &Ledger{world: w, vets: newVettings(w), gen: newGenerator(w, opts), grown: make(chan struct{})}
 }
 

@@ -137,7 +137,7 @@ func (w *world) termsOf(number int, kind movementKind, form form) terms {
 	if r.chance(15) || kind.settles() {
 		q.percent, q.changeFee = 100, 0
 	}
-	q.direct, q.variant = kind.isTransfer() && r.chance(40) && (kind != moveTransfer || r.chance(30)), r.intn(2)
+	q.direct, q.variant = kind.isTransfer() && r.chance(40) && (kind != moveTransfer || r.chance(30) && !w.believable), r.intn(2)
 	if form != formOfTerms {
 		q.elsewhere(kind, form)
 	}

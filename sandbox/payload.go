@@ -16,10 +16,22 @@ var texts = []string{
 	`"x"`, `"null"`, `"standing instruction, renewed every quarter unless one side gives notice"`,
 }
 
-func appendText(dst []byte, r *rng) []byte { return append(dst, texts[r.intn(len(texts))]...) }
+// ordinary are those of texts that people write.
+var ordinary = [...]int{0, 3, 4, 6, 9}
+
+func appendText(dst []byte, r *rng) []byte {
+	if r.plain {
+		return append(dst, texts[ordinary[r.intn(len(ordinary))]]...)
+	}
+	return append(dst, texts[r.intn(len(texts))]...)
+}
 
 // appendDecimal appends a decimal of scale 10 as java.math.BigDecimal writes it, which is how servers do. Some are tiny, and so have an exponent.
 func appendDecimal(dst []byte, r *rng) []byte {
+	if r.plain {
+		dst = appendUnits(append(dst, '"'), int64(1+r.intn(1_000_000))*unit/100) // 0.01 to 10,000
+		return append(dst, '"')
+	}
 	sign := ""
 	if r.chance(5) {
 		sign = "-"
@@ -61,6 +73,10 @@ func javaDecimal(plain string) string {
 
 func appendInt64(dst []byte, r *rng) []byte {
 	dst = append(dst, '"')
+	if r.plain {
+		dst = appendInt(dst, int64(r.intn(1000)))
+		return append(dst, '"')
+	}
 	dst = appendInt(dst, int64(r.next())>>uint(r.intn(60)))
 	return append(dst, '"')
 }
@@ -107,11 +123,21 @@ func appendMeta(dst []byte, r *rng, n int) []byte {
 	return append(dst, `}}`...)
 }
 
+// instruments are the ids of those that are not amulets. The last one tries a reader.
+var instruments = [...]string{"EUR", "USD", "CHF", "BOND-2031", ""}
+
+func pickInstrument(r *rng) string {
+	if r.plain {
+		return instruments[r.intn(len(instruments)-1)]
+	}
+	return instruments[r.intn(len(instruments))]
+}
+
 func (w *world) appendInstrument(dst []byte, r *rng) []byte {
 	dst = append(dst, `{"admin":`...)
 	dst = append(dst, w.quoted[r.intn(w.hosted)]...)
 	dst = append(dst, `,"id":"`...)
-	dst = append(dst, [...]string{"EUR", "USD", "CHF", "BOND-2031", ""}[r.intn(5)]...)
+	dst = append(dst, pickInstrument(r)...)
 	return append(dst, `"}`...)
 }
 
@@ -119,7 +145,7 @@ func (w *world) appendInstrument(dst []byte, r *rng) []byte {
 // contract is served.
 func (v *view) appendPayload(dst []byte, number int32) []byte {
 	c := &v.contracts[number]
-	r := derive(v.seed, domainPayload, uint64(number))
+	r := v.values(domainPayload, uint64(number))
 	owner := v.quoted[c.parties[0]]
 	last := v.quoted[c.parties[c.signatories+c.observers-1]]
 	switch c.kind / 2 {
@@ -197,7 +223,11 @@ func (v *view) appendHolding(dst []byte, r *rng, owner []byte) []byte {
 	dst = append(dst, `,"createdAt":{"number":`...)
 	dst = appendInt64(dst, r)
 	dst = append(dst, `},"ratePerRound":{"rate":`...)
-	dst = appendDecimal(dst, r)
+	if r.plain {
+		dst = append(dst, `"0.0010000000"`...)
+	} else {
+		dst = appendDecimal(dst, r)
+	}
 	dst = append(dst, `}},"meta":`...)
 	dst = appendMeta(dst, r, 6)
 	dst = append(dst, `,"source":{"tag":"`...)
@@ -285,7 +315,11 @@ func (v *view) appendAgreement(dst []byte, r *rng, owner, last []byte, number in
 	dst = append(dst, `},"nested":`...)
 	dst = append(dst, [...]string{"[]", "[[]]", `[["7"]]`}[r.intn(3)]...) // an optional optional: a list at every level
 	dst = append(dst, `,"lots":"`...)                                     // of scale 0
-	dst = append(dst, [...]string{"0.", "9999.", "-1.", "99999999999999999999999999999999999999."}[number%4]...)
+	lots := [...]string{"0.", "9999.", "-1.", "99999999999999999999999999999999999999."}[number%4]
+	if r.plain {
+		lots = "9999."
+	}
+	dst = append(dst, lots...)
 	dst = append(dst, `","clauses":[`...)
 	for i := range 2 + r.intn(2) {
 		if i > 0 {
@@ -370,7 +404,10 @@ func (v *view) appendViewValue(dst []byte, number int32, iface int) []byte {
 		return v.appendTokenHolding(dst, number)
 	}
 	c := &v.contracts[number]
-	r := derive(v.seed, domainView, uint64(number)<<2|uint64(iface))
+	r := v.values(domainView, uint64(number)<<2|uint64(iface))
+	if iface == ifaceHolding && r.plain { // as the contract says
+		r = v.values(domainPayload, uint64(number))
+	}
 	dst = append(dst, `{"owner":`...)
 	dst = append(dst, v.quoted[c.parties[0]]...)
 	switch iface {
@@ -393,7 +430,7 @@ func (v *view) appendViewValue(dst []byte, number int32, iface int) []byte {
 }
 
 func (v *view) exerciseRNG(index int, e *event) rng {
-	return derive(v.seed, domainExercise, uint64(index)<<24^uint64(e.node))
+	return v.values(domainExercise, uint64(index)<<24^uint64(e.node))
 }
 
 func (v *view) appendChoiceArgument(dst []byte, index int, e *event) []byte {

@@ -117,10 +117,14 @@ type holdingView struct {
 // tokenHolding returns the holding view of a contract; amulets' are as their payload has it.
 func (v *view) tokenHolding(number int32) holdingView {
 	c := &v.contracts[number]
-	r := derive(v.seed, domainView, uint64(number)<<3|ifaceTokenHolding)
+	r := v.values(domainView, uint64(number)<<3|ifaceTokenHolding)
 	if !c.kind.isAmulet() {
 		h := holdingView{owner: c.parties[0], admin: c.stakeholders()[r.intn(len(c.stakeholders()))], holder: -1}
-		h.instrument = [...]string{"EUR", "USD", "CHF", "BOND-2031", ""}[r.intn(5)]
+		if r.plain { // as the contract says
+			r = v.values(domainPayload, uint64(number))
+			h.admin = uint16(r.intn(v.hosted))
+		}
+		h.instrument = pickInstrument(&r)
 		h.amount = strings.Trim(string(appendDecimal(nil, &r)), `"`)
 		if c.kind/2 == templateLockedHolding {
 			h.holder, h.context = int(c.stakeholders()[len(c.stakeholders())-1]), string(appendOptional(nil, &r, appendText))

@@ -35,11 +35,21 @@ func mix(x uint64) uint64 {
 
 // rng is a splitmix64 generator: eight bytes of state, so that one can be derived
 // for every contract and event on the fly.
-type rng struct{ state uint64 }
+type rng struct {
+	state uint64
+	plain bool // values are what people write (see Options.Believable)
+}
 
 // derive returns the generator of thing n in a domain.
 func derive(seed, domain, n uint64) rng {
-	return rng{mix(mix(seed+domain*0x9e3779b97f4a7c15) + n*0xd1342543de82ef95)}
+	return rng{state: mix(mix(seed+domain*0x9e3779b97f4a7c15) + n*0xd1342543de82ef95)}
+}
+
+// values returns the generator of the values of thing n in a domain.
+func (w *world) values(domain, n uint64) rng {
+	r := derive(w.seed, domain, n)
+	r.plain = w.believable
+	return r
 }
 
 func (r *rng) next() uint64 {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -18,6 +19,7 @@ type world struct {
 	dso           uint16 // the party that operates the network, and signs amulets
 	numbers       map[string]uint16
 	forks         []fork
+	believable    bool
 }
 
 // remoteParties is how many parties hosted elsewhere a ledger knows: stakeholders
@@ -26,8 +28,15 @@ const remoteParties = 3
 
 var partyHints = []string{"alice", "bob", "carol", "dave", "bank", "exchange", "registrar", "treasury"}
 
-func newWorld(seed uint64, hosted int) *world {
-	w := &world{seed: seed, hosted: hosted, numbers: map[string]uint16{}}
+// morePartyHints are the names of the next ones where they are to be believed.
+var morePartyHints = []string{"erin", "frank", "grace", "heidi"}
+
+func newWorld(seed uint64, hosted int, believable bool) *world {
+	w := &world{seed: seed, hosted: hosted, numbers: map[string]uint16{}, believable: believable}
+	hints := partyHints
+	if believable {
+		hints = slices.Concat(hints, morePartyHints)
+	}
 	name := func(hint string, n uint64) string {
 		return hint + "::1220" + string(appendID(nil, seed, domainIdentity, n, 4))
 	}
@@ -43,8 +52,8 @@ func newWorld(seed uint64, hosted int) *world {
 			hint = "dso"
 		case i >= hosted:
 			hint = "remote-" + strconv.Itoa(i-hosted)
-		case i < len(partyHints):
-			hint = partyHints[i]
+		case i < len(hints):
+			hint = hints[i]
 		}
 		p := hint + "::1220" + string(appendID(nil, seed, domainParty, uint64(i), 4))
 		w.parties = append(w.parties, p)

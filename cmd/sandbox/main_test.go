@@ -127,7 +127,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 // The demo shows the whole product, on a PostgreSQL that it finds or starts, and leaves nothing running.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	l := sandbox.NewLedger(sandbox.Options{Seed: 3})
+	l := sandbox.NewLedger(sandbox.Options{Seed: 3, Believable: true})
 	l.Grow(100)
 	records := len(sandbox.NewScan(l, sandbox.ScanOptions{}).EventIDs())
 	var out bytes.Buffer
@@ -141,7 +141,7 @@ func TestDemo(t *testing.T) {
 	require.Regexp(t, `network\.transactions +`+strconv.Itoa(records)+`\n`, out.String(), "every record of the service")
 }
 
-// The queries of the README answer in the demo, with something.
+// The queries of the README answer in the demo, with something, and what they show is to be believed.
 func TestQueriesOfTheReadme(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -162,6 +162,18 @@ func TestQueriesOfTheReadme(t *testing.T) {
 		ran++
 	}
 	require.Greater(t, ran, 7)
+	// Who offers a transfer locks what is offered for himself, in records of real services too.
+	for what, condition := range map[string]string{
+		"amounts": "EXISTS (SELECT FROM ledger.holding_totals WHERE amount NOT BETWEEN 0 AND 10000000 OR locked_amount NOT BETWEEN 0 AND amount)",
+		"limits":  `EXISTS (SELECT FROM typed.bank_account WHERE "limit" NOT BETWEEN 0 AND 10000000)`,
+		"senders": "EXISTS (SELECT FROM network.transfers t JOIN network.transfer_receivers r USING (seq) WHERE r.party = t.sender AND t.transfer_kind IS DISTINCT FROM 'create_transfer_instruction')",
+		"movers":  "EXISTS (SELECT FROM network.party_transfers WHERE party = ANY (counterparties) AND transfer_kind IS DISTINCT FROM 'create_transfer_instruction')",
+		"names":   "EXISTS (SELECT FROM ledger.holding_totals WHERE owner LIKE 'party-%' OR instrument = '')",
+	} {
+		var odd bool
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT "+condition).Scan(&odd), what)
+		require.False(t, odd, what)
+	}
 }
 
 // The demo reads, and has its users read, as the role that the documents describe.

@@ -64,7 +64,7 @@ ORDER BY records DESC`,
 		"What did whoever sent the last transfer send and receive before?",
 		`SELECT to_char(date, 'YYYY-MM-DD HH24:MI:SS') AS date, direction, split_part(counterparties[1], '::', 1) AS counterparty, net_amount, amount, fee
 FROM network.party_transfers
-WHERE party = (SELECT sender FROM network.transfers ORDER BY seq DESC LIMIT 1)
+WHERE party = (SELECT sender FROM network.transfers ORDER BY seq DESC LIMIT 1) AND party <> ALL (counterparties) -- not what it only locked
 LIMIT 5`,
 	},
 	{

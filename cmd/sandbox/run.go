@@ -169,7 +169,7 @@ func (f *flags) history() (sandbox.History, func(context.Context) error, error) 
 }
 
 func (f *flags) options() sandbox.Options {
-	return sandbox.Options{Seed: f.Seed, Elsewhere: f.Elsewhere}
+	return sandbox.Options{Seed: f.Seed, Elsewhere: f.Elsewhere, Believable: f.All}
 }
 
 // grown returns the ledger, and the function that makes it grow, which records its size if --state is given.
