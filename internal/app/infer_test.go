@@ -279,3 +279,28 @@ func TestInferenceHasLimits(t *testing.T) {
 	columns, _, _ = inferred(t, "{"+strings.Join(wide, ",")+"}")
 	require.Len(t, columns, 10)
 }
+
+// Nothing is known of the packages of a network, not even what they are named: views of choices of interfaces are made for their ids.
+func TestChoicesOfInterfacesOfANetworkAreInferred(t *testing.T) {
+	t.Parallel()
+	brief.Once(t)
+	_, scan := scanOfLedger(sandbox.Options{Seed: 70, Elsewhere: true}, 300, sandbox.ScanOptions{})
+	database := networkDatabase(t)
+	require.NoError(t, RunIndexer(t.Context(), networkFor(database, serveScan(t, scan)), testLogger(t)))
+	exercised := texts(t, database, `SELECT format('choice %s of %s: %s', choice, interface_id, count(*)) FROM network.exercised_events
+		WHERE interface_id IS NOT NULL AND choice <> 'Archive' GROUP BY choice, interface_id ORDER BY 1`)
+	require.NotEmpty(t, exercised)
+	cfg := viewsOf(database)
+	cfg.Network, cfg.Infer = true, true
+	reports, err := CreateViews(t.Context(), cfg, testLogger(t))
+	require.NoError(t, err)
+	var inferred []string
+	for _, r := range reports {
+		if strings.Contains(r.Of, ":Splice.Api.") && strings.HasPrefix(r.Of, "choice ") {
+			require.Empty(t, r.Failure)
+			inferred = append(inferred, fmt.Sprintf("%s: %d", r.Of, r.Inferred))
+			require.Equal(t, r.Inferred, int64(count(t, database, "typed."+r.Name)), r.Of)
+		}
+	}
+	require.ElementsMatch(t, exercised, inferred)
+}

@@ -246,8 +246,11 @@ func (v *View) rows(ledger string) string {
 			quoted(ledger), v.once(), activeNow(ledger), named)
 	case s.Kind == Interface:
 		return fmt.Sprintf("FROM %s.interface_views e\n%s%s\nWHERE %s", quoted(ledger), v.once(), activeNow(ledger), named)
+	case s.OfInterface && slices.ContainsFunc(s.definitions, func(d definition) bool { return d.id == s.Package }):
+		// The id where the name is not known. Not even the id need be in packages.
+		named = "e.interface_id = " + literal(s.Package+":"+s.Module+":"+s.Entity)
 	case s.OfInterface:
-		named = fmt.Sprintf("e.interface_id IN (SELECT p.package_id || %s FROM %s.packages p WHERE coalesce(nullif(p.package_name, ''), p.package_id) = %s)",
+		named = fmt.Sprintf("e.interface_id IN (SELECT p.package_id || %s FROM %s.packages p WHERE p.package_name = %s)",
 			literal(":"+s.Module+":"+s.Entity), quoted(ledger), literal(s.Package))
 	default:
 		named = "e.interface_id IS NULL AND " + named
