@@ -16,6 +16,7 @@ const (
 	TaskLookups                  = "lookups"
 	TaskPackages                 = "packages" // that are vetted
 	TaskTypes                    = "types"    // of packages
+	TaskHosting                  = "hosting"  // of parties
 	TaskVerification             = "verification"
 	TaskPruning                  = "pruning"
 	TaskTransactionsVerification = "transactions_verification"

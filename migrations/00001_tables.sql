@@ -369,8 +369,7 @@ CREATE TABLE topology_events (
     PRIMARY KEY (ledger_offset, node_id)
 ) PARTITION BY RANGE (ledger_offset);
 CREATE INDEX topology_events_record_time ON topology_events USING brin (record_time);
--- Parties that come and go, which are few: for the status.
-CREATE INDEX topology_events_hosting ON topology_events (ledger_offset) WHERE kind IN ('onboarding', 'revoked');
+CREATE INDEX topology_events_party ON topology_events USING hash (party_id);
 
 -- Read from the catalog, so that nothing has to be kept in step with it.
 CREATE VIEW partitions AS

@@ -324,6 +324,35 @@ LEFT JOIN LATERAL (
 END;
 COMMENT ON FUNCTION active_holdings(bigint, bigint, bigint) IS 'activations, with what each contract holds, and for whom. active_contracts and lifetimes must equal this.';
 
+-- Parties hosted here ---------------------------------------------------------------------------------------------
+-- Of a party that the participant does not host it shows only what parties see that it does host. What such a party holds is not known, but for
+-- instruments whose administrator is hosted: who signs a holding sees it.
+
+CREATE TABLE hosting (
+    party        text PRIMARY KEY,
+    hosted       boolean NOT NULL,
+    since        bigint,
+    until        bigint,
+    onboarded    boolean NOT NULL,
+    asked_at     timestamptz NOT NULL DEFAULT now(),
+    asked_offset bigint  NOT NULL
+);
+COMMENT ON TABLE hosting IS 'What the participant answered when it was asked whether it hosts a party that holds something, or that the scope names. Empty: it can''t be asked. Shown as ledger.hosted_parties.';
+
+CREATE VIEW known_parties AS
+SELECT h.party, CASE WHEN h.onboarded THEN h.since ELSE 0 END AS known_from,
+       CASE WHEN h.hosted THEN 9223372036854775807 ELSE h.until END AS known_before
+FROM hosting h
+WHERE h.hosted OR h.until IS NOT NULL;
+COMMENT ON VIEW known_parties IS 'From which offset on, and before which one, all is stored that a party holds.';
+
+CREATE FUNCTION holdings_are_known(owner text, instrument_admin text, at_offset bigint) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+RETURN NOT EXISTS (SELECT FROM hosting) OR EXISTS (
+    SELECT FROM known_parties k
+    WHERE k.party IN (holdings_are_known.owner, holdings_are_known.instrument_admin)
+      AND k.known_from <= holdings_are_known.at_offset AND k.known_before > holdings_are_known.at_offset);
+COMMENT ON FUNCTION holdings_are_known(text, text, bigint) IS 'Whether all is stored that a party holds of an instrument, whose administrator signed it, after the update at an offset.';
+
 -- What analysts read ---------------------------------------------------------------------------------------------
 
 -- Whatever is not kept with the active set is looked up, and only where a query names it: an event has at most one row, of which max() is
@@ -360,7 +389,7 @@ WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger
 -- The few contracts that have moved are looked up first, so that an index-only scan serves all others. OFFSET 0 keeps the look-ups from
 -- becoming a join with all of active_contracts. MATERIALIZED: else the planner counts their cost for each party.
 -- A sum over an amount that is not known is not known either.
-CREATE VIEW ledger.holding_totals AS
+CREATE VIEW held_totals AS
 WITH superseded AS MATERIALIZED (
     SELECT o.activated_offset, o.activated_node_id
     FROM active_contracts y
@@ -378,6 +407,21 @@ JOIN positions p ON p.position_id = a.position_id
 WHERE a.position_id IS NOT NULL AND btint8cmp(a.activated_offset, (SELECT ledger.latest_offset())) <> 1
   AND (a.activated_offset, a.activated_node_id) NOT IN (SELECT s.activated_offset, s.activated_node_id FROM superseded s)
 GROUP BY p.position_id;
+COMMENT ON VIEW held_totals IS 'What is held of each position as far as it is stored, also by parties that are hosted elsewhere.';
+
+-- Not holdings_are_known, which would be called for each row: PostgreSQL looks up few parties, and reads all for many.
+CREATE VIEW ledger.holding_totals AS
+SELECT t.owner, t.instrument, t.instrument_admin, t.admin_signed, CASE WHEN k.known THEN t.amount END AS amount,
+       CASE WHEN k.known THEN t.locked_amount END AS locked_amount, CASE WHEN k.known THEN t.unlocked_amount END AS unlocked_amount,
+       t.contracts, t.unread_amounts
+FROM held_totals t
+CROSS JOIN LATERAL (
+    SELECT NOT EXISTS (SELECT FROM hosting)
+        OR EXISTS (SELECT FROM known_parties p WHERE p.party = t.owner AND p.known_from <= (SELECT ledger.latest_offset()) AND p.known_before > (SELECT ledger.latest_offset()))
+        OR t.admin_signed AND EXISTS (SELECT FROM known_parties p WHERE p.party = t.instrument_admin AND p.known_from <= (SELECT ledger.latest_offset()) AND p.known_before > (SELECT ledger.latest_offset()))
+        AS known
+    OFFSET 0
+) k;
 
 -- Positions are joined below the UNION, where a condition on the owner uses the index. Scalar look-ups, not joins: a question about the past
 -- reads many holdings, and few columns of each.
@@ -487,7 +531,7 @@ BEGIN ATOMIC
         FROM held_lifetimes y
         CROSS JOIN LATERAL (SELECT c.ledger_offset, c.node_id FROM creations c WHERE c.contract_id = y.contract_id OFFSET 0) o
         WHERE y.reassignment_counter > 0 AND y.activated_offset <= (SELECT k.at FROM known k) AND y.active_before > (SELECT k.at FROM known k)
-          AND (y.activated_offset, y.activated_node_id) > (o.ledger_offset, o.node_id))
+          AND (y.activated_offset, y.activated_node_id) > (o.ledger_offset, o.node_id)), totals AS (
     SELECT p.owner, p.instrument, p.instrument_admin, p.admin_signed, CASE WHEN count(h.amount) = count(*) THEN sum(h.amount) END AS amount,
            CASE WHEN count(*) FILTER (WHERE h.locked IS NULL OR h.locked AND h.amount IS NULL) = 0
                 THEN coalesce(sum(h.amount) FILTER (WHERE h.locked), 0) END AS locked_amount,
@@ -498,7 +542,28 @@ BEGIN ATOMIC
     JOIN positions p ON p.position_id = h.position_id
     WHERE (SELECT k.at FROM known k) IS NOT NULL AND h.activated_offset <= (SELECT k.at FROM known k) AND h.active_before > (SELECT k.at FROM known k)
       AND (h.activated_offset, h.activated_node_id) NOT IN (SELECT s.ledger_offset, s.node_id FROM superseded s)
-    GROUP BY p.position_id; END;
+    GROUP BY p.position_id)
+    SELECT t.owner, t.instrument, t.instrument_admin, t.admin_signed, CASE WHEN k.known THEN t.amount END AS amount,
+           CASE WHEN k.known THEN t.locked_amount END AS locked_amount, CASE WHEN k.known THEN t.unlocked_amount END AS unlocked_amount,
+           t.contracts, t.unread_amounts
+    FROM totals t
+    CROSS JOIN LATERAL (
+        SELECT NOT EXISTS (SELECT FROM hosting)
+            OR EXISTS (SELECT FROM known_parties p WHERE p.party = t.owner AND p.known_from <= (SELECT s.at FROM known s) AND p.known_before > (SELECT s.at FROM known s))
+            OR t.admin_signed AND EXISTS (SELECT FROM known_parties p WHERE p.party = t.instrument_admin AND p.known_from <= (SELECT s.at FROM known s) AND p.known_before > (SELECT s.at FROM known s))
+            AS known
+        OFFSET 0
+    ) k; END;
+
+CREATE VIEW ledger.hosted_parties AS
+SELECT h.party, h.hosted, h.since, h.until, h.onboarded, h.asked_at FROM hosting h;
+COMMENT ON VIEW ledger.hosted_parties IS 'Which parties the participant hosts, of those that hold something or administer it, or, where --parties names some, of these: all is stored that these hold. Of others, and of parties without a row, balances and sums of holdings are NULL. No rows at all: the participant can''t be asked (also in the schema of a network), or was not asked yet; then every sum is of what is stored. A limited role sees its own parties.';
+COMMENT ON COLUMN ledger.hosted_parties.party IS 'The party. Unique.';
+COMMENT ON COLUMN ledger.hosted_parties.hosted IS 'Whether the participant hosts it. False: another one does, or nobody knows the party, or it belongs to another identity provider than the indexer''s user.';
+COMMENT ON COLUMN ledger.hosted_parties.since IS 'Offset of the topology event since which it is hosted, the last one on the synchronizer that has hosted it longest. NULL: since before the stored events, or topology events are not read, or it was never hosted.';
+COMMENT ON COLUMN ledger.hosted_parties.until IS 'Of a party that is not hosted any more: the offset of the topology event that says so. NULL: it is hosted, or no stored event says that it was.';
+COMMENT ON COLUMN ledger.hosted_parties.onboarded IS 'Whether it came with contracts from another participant: what it held before since is not known, and of what it brought along only what updates show. `indexer verify` names the rest.';
+COMMENT ON COLUMN ledger.hosted_parties.asked_at IS 'When the participant was asked (clock of the database). It is asked again after a day, and after a topology event of the party.';
 
 COMMENT ON VIEW ledger.holdings IS 'Who holds what: one row per contract that is active at ledger.latest_offset() and holds an amount for an owner. That is every contract of the amulet templates (Amulet and LockedAmulet of package splice-amulet), and every contract with a view of the token standard''s Holding interface (Splice.Api.Token.HoldingV1 or HoldingV2) that the server could compute. It covers what the indexed parties may see and what was asked for: views are here only if --interfaces asked for them. A contract that is active on two synchronizers has one row, for the synchronizer where it became active last. Payload and view say what the contract''s author wrote: check admin_signed before you rely on it. A value that can''t be read is NULL; a holding without readable owner and amount is here too. Holdings from before indexing began are missing where ledger.state_floor() is NULL.';
 COMMENT ON COLUMN ledger.holdings.owner IS 'The party that owns the holding. NULL: not readable, or an account without an owner (HoldingV2).';
@@ -524,15 +589,15 @@ COMMENT ON COLUMN ledger.holdings.entity_name IS 'Name of the template within it
 COMMENT ON COLUMN ledger.holdings.synchronizer_id IS 'Synchronizer on which the contract is active; of several the one where it became active last. NULL where the server did not say.';
 COMMENT ON COLUMN ledger.holdings.unread_amount IS 'What is written where the amount should be and is no decimal, its first 1,000 characters. NULL: amount is readable, or nothing is written there, or it was redacted. Costs a look-up per row where amount is NULL.';
 
-COMMENT ON VIEW ledger.holding_totals IS 'Sums of ledger.holdings, whose comment says what they cover: one row per owner, instrument, administrator and admin_signed. Holdings that the administrator did not sign are never added to those that it did.';
+COMMENT ON VIEW ledger.holding_totals IS 'Sums of ledger.holdings, whose comment says what they cover: one row per owner, instrument, administrator and admin_signed. Its sums are NULL where ledger.hosted_parties has rows, but neither the owner nor, where it signed, the administrator as hosted: of parties that are hosted elsewhere only some holdings are seen. Holdings that the administrator did not sign are never added to those that it did.';
 COMMENT ON COLUMN ledger.holding_totals.owner IS 'The owner. NULL: not readable.';
 COMMENT ON COLUMN ledger.holding_totals.instrument IS 'Id of the instrument.';
 COMMENT ON COLUMN ledger.holding_totals.instrument_admin IS 'The instrument''s administrator. Not proved unless admin_signed is true.';
 COMMENT ON COLUMN ledger.holding_totals.admin_signed IS 'Whether the administrator signed these contracts. False: they may be forged. See ledger.holdings.admin_signed.';
-COMMENT ON COLUMN ledger.holding_totals.amount IS 'Sum of the amounts; of amulets the initial amounts. NULL: one of them can''t be read, which unread_amounts counts.';
-COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount that is locked, also by locks that have expired. 0: none. NULL: an amount of it can''t be read, or of a contract whether it is locked.';
+COMMENT ON COLUMN ledger.holding_totals.amount IS 'Sum of the amounts; of amulets the initial amounts. NULL: one of them can''t be read, which unread_amounts counts, or the owner is not known to be hosted by the participant.';
+COMMENT ON COLUMN ledger.holding_totals.locked_amount IS 'The part of amount that is locked, also by locks that have expired. 0: none. NULL: an amount of it can''t be read, or of a contract whether it is locked, or the owner is not known to be hosted.';
 COMMENT ON COLUMN ledger.holding_totals.unlocked_amount IS 'The part of amount that is not locked. NULL: as of locked_amount.';
-COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts hold it, those without a readable amount included.';
+COMMENT ON COLUMN ledger.holding_totals.contracts IS 'How many contracts that are stored hold it, those without a readable amount included.';
 COMMENT ON COLUMN ledger.holding_totals.unread_amounts IS 'How many of these contracts have no readable amount: ledger.holdings has them, with unread_amount.';
 
 COMMENT ON VIEW ledger.holding_lifetimes IS 'One row per holding, synchronizer and time in which it is active there, with the columns of ledger.holdings. Held at offset N: activated_offset <= N and active_before > N, once for each synchronizer; ledger.holdings_at(N) has each contract once. Lifetimes are complete from ledger.state_floor() on.';

@@ -20,7 +20,7 @@ BEGIN
             ('holdings', 'contract_id'), ('holding_lifetimes', 'activated_offset, activated_node_id'),
             ('transactions', 'seq'), ('transfers', 'seq'), ('transfer_receivers', 'seq, ordinal'), ('balance_changes', 'seq, ordinal'),
             ('mints', 'seq'), ('taps', 'seq'), ('aborted_transfer_instructions', 'seq'), ('unknown_transactions', 'seq'),
-            ('party_transfers', 'seq, party, direction'), ('parties', 'party'), ('packages', 'package_id'), ('templates', 'template_id'),
+            ('party_transfers', 'seq, party, direction'), ('parties', 'party'), ('hosted_parties', 'party'), ('packages', 'package_id'), ('templates', 'template_id'),
             ('interfaces', 'interface_id'), ('choices', 'of_id, choice'), ('typed_views', 'view_schema, view_name, column_name'), ('vetted_packages', 'synchronizer_id, package_id'),
             ('vetting_changes', 'seq, synchronizer_id, package_id'), ('offset_checkpoints', 'ledger_offset, synchronizer_id'),
             ('stream_checkpoints', 'stream'), ('coverage', 'stream, scope, from_exclusive'), ('rewrites', 'rewrite'),

@@ -455,7 +455,7 @@ DECLARE
 BEGIN
     PERFORM ledger.state_offset(at_offset); -- a plan that finds nobody of this name would not ask
     SELECT array_agg(DISTINCT h.instrument_admin), CASE WHEN count(h.amount) = count(*) THEN sum(h.amount) END, count(*) > 0 INTO admins, amount, held
-    FROM ledger.holdings_at(at_offset) h
+    FROM ledger.holding_totals_at(at_offset) h
     WHERE h.owner = held_amount.party AND h.instrument = held_amount.instrument AND h.admin_signed
       AND (held_amount.instrument_admin IS NULL OR h.instrument_admin = held_amount.instrument_admin);
     IF cardinality(admins) > 1 THEN
@@ -474,6 +474,7 @@ RETURN held_amount(party, instrument, at_offset, instrument_admin, (
     SELECT 0 FROM positions p
     WHERE p.owner = balance_at_offset.party AND p.instrument = balance_at_offset.instrument AND p.admin_signed
       AND (balance_at_offset.instrument_admin IS NULL OR p.instrument_admin = balance_at_offset.instrument_admin)
+      AND holdings_are_known(p.owner, p.instrument_admin, balance_at_offset.at_offset)
     LIMIT 1));
 
 CREATE FUNCTION ledger.balance_at(party text, instrument text, at_time timestamptz, instrument_admin text DEFAULT NULL) RETURNS numeric
@@ -495,7 +496,10 @@ WITH opening AS MATERIALIZED (
 )
 SELECT e.ledger_offset, e.node_id, e.record_time, e.update_id, e.instrument, e.instrument_admin, e.label, e.counterparties, e.amount, e.transferred,
        CASE WHEN e.rest IS NOT NULL THEN greatest(e.rest, 0) END, CASE WHEN e.rest IS NOT NULL THEN greatest(-e.rest, 0) END, e.amount - e.transferred - e.rest,
-       CASE WHEN o.held THEN o.amount ELSE 0 END + CASE WHEN count(e.amount) OVER before = count(*) OVER before THEN sum(e.amount) OVER before END,
+       CASE WHEN holdings_are_known(party_statement.party, e.instrument_admin, from_exclusive)
+                AND holdings_are_known(party_statement.party, e.instrument_admin, e.ledger_offset)
+            THEN CASE WHEN o.held THEN o.amount ELSE 0 END + CASE WHEN count(e.amount) OVER before = count(*) OVER before THEN sum(e.amount) OVER before END
+       END,
        e.reason, e.instruction_id
 FROM (
     SELECT t.*, CASE WHEN t.standard IS NULL THEN 0 ELSE t.amount - t.transferred END AS rest
@@ -592,6 +596,6 @@ COMMENT ON COLUMN ledger.pending_instructions.ended_node_id IS 'Node of the even
 COMMENT ON COLUMN ledger.pending_instructions.ended_at IS 'Record time of the update at ended_offset. Costs a look-up per row.';
 
 COMMENT ON FUNCTION ledger.token_events_of(text) IS 'The rows of ledger.token_events of one party, if it is a stakeholder of the holdings that it owns. Only updates that the party sees, or that end a holding of its, are looked at, and all up to ledger.state_floor(): narrow it by ledger_offset as well.';
-COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing, of a party that held it at some time, be it before what was pruned: what is active at ledger.state_floor() stays. NULL: no holding of the party''s was ever stored, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount). An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
+COMMENT ON FUNCTION ledger.balance_at_offset(text, text, bigint, text) IS 'What a party holds of an instrument after the update at an offset: the sum of ledger.holdings_at, of holdings that the administrator signed. 0: nothing, of a party that held it at some time, be it before what was pruned: what is active at ledger.state_floor() stays. NULL: no holding of the party''s was ever stored, so perhaps a name is misspelt; or an amount among them can''t be read (ledger.holdings_at has it, with unread_amount); or the participant did not host the party at the offset, nor the administrator (see ledger.hosted_parties). An error where the party holds several instruments with this id and none of their administrators is named, and where the active contracts are not known at the offset.';
 COMMENT ON FUNCTION ledger.balance_at(text, text, timestamptz, text) IS 'ledger.balance_at_offset at ledger.offset_at of a time.';
-COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since; NULL once one of these can''t be read. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. Of a party that the indexer does not read for, and for a role that is limited to other parties, it has what they saw of it, also holdings that they merely witnessed and whose end they need not see: balance is then not what the party holds, and ledger.balance_at leaves those out. An error where the active contracts are not known at both offsets.';
+COMMENT ON FUNCTION ledger.party_statement(text, bigint, bigint) IS 'A party''s movements after one offset up to another, as ledger.token_events has them, of holdings that the administrator signed. amount has the sign of what it does to the party''s holdings, and is transferred (got less sent) + minted - burned (fees) + unexplained. balance is what the party holds of the instrument after it: what it held at the first offset, and all amounts since; NULL once one of these can''t be read. A contract that is archived before it is unassigned elsewhere counts until it is archived; ledger.holdings has it until it is unassigned. It is NULL too where the participant did not host the party at the first offset or at the movement''s, nor the administrator (see ledger.hosted_parties): the movements of such a party are those that others saw, also of holdings that they merely witnessed. For a role that is limited to other parties it is so of all parties but its own. An error where the active contracts are not known at both offsets.';

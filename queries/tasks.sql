@@ -12,4 +12,4 @@ SELECT task, succeeded_at, failed_at, failure FROM tasks ORDER BY task;
 
 -- name: TasksClear :exec
 -- Removes what the background tasks stored. There are no look-ups to remove: it runs before updates are indexed.
-TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes;
+TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes, hosting;

@@ -11,9 +11,10 @@ type names struct {
 	participant   string
 	synchronizers []string
 	aliases       []string
-	numbers       map[string]uint16
-	recorded      bool // a recording: filters match every template, and ids have any form
-	packageIDs    bool // the release accepts package ids in filters
+	numbers       map[string]uint16 // of parties
+	hosted        int               // how many of them the participant hosts: the first ones
+	recorded      bool              // a recording: filters match every template, and ids have any form
+	packageIDs    bool              // the release accepts package ids in filters
 }
 
 func (n *names) compileUpdates(f *updateFormat) (*updateFilter, *cantonError) {

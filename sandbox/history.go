@@ -48,7 +48,7 @@ type entry struct {
 
 func (l *Ledger) names() names {
 	return names{
-		participant: l.participant, synchronizers: l.synchronizers[:], aliases: l.aliases[:], numbers: l.numbers,
+		participant: l.participant, synchronizers: l.synchronizers[:], aliases: l.aliases[:], numbers: l.numbers, hosted: l.hosted,
 	}
 }
 

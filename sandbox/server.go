@@ -57,6 +57,8 @@ type ServerOptions struct {
 	// Disconnected are ids of synchronizers that the participant is not connected to:
 	// packages can't be vetted there. If only one is left, requests need not name it.
 	Disconnected []string
+	// Parties answers which parties the participant knows, and which of them it hosts (isLocal): those of [Ledger.Parties].
+	Parties bool
 	// NoVetting leaves package vetting out: its paths are unknown.
 	NoVetting bool
 	// VettingPage is the largest and the default size of a page of vetted packages;
@@ -203,6 +205,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if _, isPackage := packageOfPath(r); isPackage && !s.opts.StrictInterface {
 		handler, ok = s.packageContent, true
+	}
+	if _, isParties := partyOfPath(r); isParties && !ok && s.opts.Parties {
+		handler, ok = s.partyDetails, true
 	}
 	users := !s.opts.StrictInterface && s.opts.Authority != nil && changesUsers(r)
 	if !ok && !users {

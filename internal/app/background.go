@@ -19,12 +19,13 @@ import (
 type background struct {
 	committed chan struct{} // of capacity 1: a batch was committed
 	named     chan struct{} // likewise, for the task that reads packages
+	held      chan struct{} // likewise, for the task that asks which parties are hosted
 	running   sync.WaitGroup
 	tasks     []string // their names
 }
 
 func newBackground() *background {
-	return &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1)}
+	return &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1), held: make(chan struct{}, 1)}
 }
 
 // start starts a task.
@@ -47,6 +48,10 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 		b.start(ingest.TaskPackages, func() { packages.Run(ctx) })
 		b.start(ingest.TaskTypes, func() { u.readTypes(ctx, leader, b.named) })
 	}
+	hosting := ingest.Hosting{
+		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger, Watch: u.watchTask(ingest.TaskHosting),
+	}
+	b.start(ingest.TaskHosting, func() { hosting.Run(ctx) })
 	u.startPruning(ctx, b, leader)
 	u.startSealing(ctx, b, leader, past)
 	return b
@@ -73,7 +78,7 @@ func (x *indexer) startSealing(ctx context.Context, b *background, leader *store
 
 // wake signals that a batch was committed. It does not block.
 func (b *background) wake() {
-	for _, waiting := range []chan struct{}{b.committed, b.named} {
+	for _, waiting := range []chan struct{}{b.committed, b.named, b.held} {
 		select {
 		case waiting <- struct{}{}:
 		default:

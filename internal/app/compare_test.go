@@ -90,7 +90,7 @@ func requireNothingDiffers(t *testing.T, database, ledgerURL string, scope confi
 var comparedElsewhere = names(`
 	exact_payloads unknown_updates offset_checkpoints looked_up_contracts coverage verifications stream_checkpoints rewrites redactions
 	events active_events active_counts template_numbers contracts contract_lifetimes holding_lifetimes party_transfers parties token_transfers
-	packages templates interfaces choices fields typed_views synchronizers vetted_packages vetting_changes
+	packages templates interfaces choices fields typed_views synchronizers hosted_parties vetted_packages vetting_changes
 	amulet_sums burns rewards traffic_purchases mining_rounds`)
 
 // Every relation is compared with what the simulator decided, row by row, or is named as one that other tests are about.

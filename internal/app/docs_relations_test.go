@@ -29,7 +29,7 @@ var relationThemes = []relationTheme{
 		"transactions", "transfers", "transfer_receivers", "balance_changes", "party_transfers", "mints", "taps", "aborted_transfer_instructions"}},
 	{"Amulets minted and burned", false, []string{"rewards", "burns", "traffic_purchases", "mining_rounds", "amulet_sums"}},
 	{"Packages, types and parties", true, []string{
-		"packages", "templates", "interfaces", "choices", "fields", "typed_views", "vetted_packages", "vetting_changes", "parties"}},
+		"packages", "templates", "interfaces", "choices", "fields", "typed_views", "vetted_packages", "vetting_changes", "parties", "hosted_parties"}},
 	{"Where the data stand", false, []string{"stream_checkpoints", "offset_checkpoints", "synchronizers", "coverage", "rewrites", "redactions", "verifications"}},
 	{"What is not known, or fits no column", false, []string{"unknown_updates", "unknown_transactions", "exact_payloads"}},
 }

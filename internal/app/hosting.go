@@ -2,11 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 
 	"ledgerindexer/ledger"
+	"ledgerindexer/participant"
 	"ledgerindexer/store"
 	"ledgerindexer/store/audit"
 )
@@ -76,6 +80,16 @@ func (h *hosting) say(ctx context.Context, u *ledger.Update, e *ledger.TopologyE
 		return
 	}
 	logger.InfoContext(ctx, "a party is onboarded to the participant; `indexer verify` names contracts that it brings along, if no update shows them")
+}
+
+// hostedParties asks which parties the participant hosts. To users who may not ask it does not offer that.
+func (u *participantUpdates) hostedParties(ctx context.Context, parties []string) (map[string]bool, error) {
+	hosted, err := u.Client.Hosted(ctx, parties)
+	var answer *participant.Error
+	if errors.As(err, &answer) && answer.Status == http.StatusForbidden {
+		err = fmt.Errorf("%w: %w", ledger.ErrNotOffered, err)
+	}
+	return hosted, err
 }
 
 // updatesSink implements ingest.UpdateSink.

@@ -37,6 +37,7 @@ var notVerified = map[string]string{
 	"vetting_states":            "as packages",
 	"vetted_packages":           "as packages",
 	"vetting_changes":           "what was seen between two readings: nobody can tell it again",
+	"hosting":                   "the participant is asked again",
 	"tasks":                     "how the tasks beside the stream fare",
 	"verifications":             "the seals have a test of their own",
 	"schema_version":            "of the migrations",

@@ -65,7 +65,7 @@ func (q *Queries) TaskSucceeded(ctx context.Context, db DBTX, task string) error
 }
 
 const tasksClear = `-- name: TasksClear :exec
-TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes
+TRUNCATE tasks, packages, vetting_states, vetted_packages, vetting_changes, hosting
 `
 
 // Removes what the background tasks stored. There are no look-ups to remove: it runs before updates are indexed.

@@ -131,6 +131,7 @@ var all = []Table{
 	{Name: "amulet_checks", Family: State, Key: key("only_row"), Place: "to_inclusive", Reset: Remove, NoCopy: "added up again where it is lost"},
 	{Name: "progress", Family: State, Key: key("stream"), NoCopy: "how far long work has come"},
 	{Name: "tasks", Family: State, Key: key("task"), NoCopy: "how the tasks beside the stream fare"},
+	{Name: "hosting", Family: State, Seen: "EXISTS (SELECT FROM my_parties m WHERE m.party = s.party)", Key: key("party"), NoCopy: "the participant is asked again"},
 	{Name: "packages", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "what is vetted is read again at an interval"},
 	{Name: "package_contents", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "the content verifies itself, and can be had again"},
 	{Name: "package_tries", Family: State, Seen: Everyone, Key: key("package_id"), NoCopy: "when packages are asked for again"},

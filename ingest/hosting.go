@@ -1,0 +1,97 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"ledgerindexer/ledger"
+)
+
+const (
+	// The database is asked of which parties hosting is wanted after commits, at most this often,
+	hostingEvery = 5 * time.Second
+	// and this often where nothing is committed.
+	idleHosting = time.Minute
+	// mostParties is how many parties are asked about before the answers are stored.
+	mostParties = 500
+)
+
+// HostingSink stores which parties the participant hosts.
+type HostingSink interface {
+	TaskSink
+	// WantedHosting returns parties to ask about, at most limit, and the watermark at which they are asked about. named: see Hosting.
+	WantedHosting(ctx context.Context, named []string, limit int) (parties []string, at ledger.Offset, err error)
+	// SaveHosting stores whether parties are hosted, as it was asked at a watermark.
+	SaveHosting(ctx context.Context, hosted map[string]bool, at ledger.Offset) error
+	// ForgetHosting removes what is stored of other parties than those that are named, if any are.
+	ForgetHosting(ctx context.Context, named []string) error
+}
+
+// Hosting is the background task that asks the participant which parties it hosts: of others only some holdings are seen. It is used once.
+type Hosting struct {
+	// Hosted returns for each party whether the participant hosts it; parties that it does not know are not in the map. The error is
+	// ledger.ErrNotOffered where the participant does not say.
+	Hosted func(ctx context.Context, parties []string) (map[string]bool, error)
+	Sink   HostingSink
+	Named  []string        // the parties that the scope names; empty: it names none, and whoever holds something is asked about
+	Wake   <-chan struct{} // after a commit
+	Logger *slog.Logger
+	Watch  TaskWatch
+}
+
+// Run works until ctx ends.
+func (h *Hosting) Run(ctx context.Context) {
+	t := newTask(TaskReport{Name: TaskHosting, Sink: h.Sink, Logger: h.Logger, Watch: h.Watch})
+	said := false
+	t.run(ctx, func(ctx context.Context, worked func()) error {
+		if err := h.Sink.ForgetHosting(ctx, h.Named); err != nil {
+			return err
+		}
+		for ctx.Err() == nil {
+			asked := time.Now()
+			n, err := h.round(ctx)
+			if errors.Is(err, ledger.ErrNotOffered) { // no failure: nobody can mend it who reads with few rights
+				if !said {
+					h.Logger.InfoContext(ctx, "the participant does not say which parties it hosts: sums of holdings are of what is stored, also of parties "+
+						"that are hosted elsewhere", "task", TaskHosting, "error", err)
+				}
+				said = true
+				worked()
+				Sleep(ctx, restFor)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			worked()
+			if n < mostParties {
+				sleepOr(ctx, idleHosting, h.Wake)
+				Sleep(ctx, time.Until(asked.Add(hostingEvery)))
+			}
+		}
+		return nil
+	})
+}
+
+// round asks about parties, and returns about how many.
+func (h *Hosting) round(ctx context.Context) (int, error) {
+	parties, at, err := h.Sink.WantedHosting(ctx, h.Named, mostParties)
+	if err != nil || len(parties) == 0 {
+		return 0, err
+	}
+	var answer map[string]bool
+	err = withTimeout(ctx, listPatience, func(ctx context.Context) (err error) {
+		answer, err = h.Hosted(ctx, parties)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	hosted := make(map[string]bool, len(parties))
+	for _, party := range parties {
+		hosted[party] = answer[party]
+	}
+	return len(parties), h.Sink.SaveHosting(ctx, hosted, at)
+}
