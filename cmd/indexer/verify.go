@@ -182,8 +182,12 @@ func (r *verifyReport) print(out config.Output) error {
 		l.say("result", fmt.Sprintf("%d differences were found and repaired", r.Differences))
 	case resultDifferent:
 		l.say("result", fmt.Sprintf("%d differences", r.Left))
-	default:
-		l.say("result", "not everything was compared (see the error)")
+	case resultNotCompared:
+		if r.Error != "" {
+			l.say("result", "not everything was compared (see the error)")
+		} else {
+			l.say("result", "nothing was compared with the ledger")
+		}
 	}
 	return l.w.Flush()
 }
