@@ -37,20 +37,21 @@ type Hosting struct {
 	Sink   HostingSink
 	Named  []string        // the parties that the scope names; empty: it names none, and whoever holds something is asked about
 	Wake   <-chan struct{} // after a commit
+	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
 	Watch  TaskWatch
 }
 
-// Run works until ctx ends.
-func (h *Hosting) Run(ctx context.Context) {
-	t := newTask(TaskReport{Name: TaskHosting, Sink: h.Sink, Logger: h.Logger, Watch: h.Watch})
+// Run works until ctx ends or all are asked about after Finish. Its error is that of RunTask.
+func (h *Hosting) Run(ctx context.Context) error {
+	t := newTask(TaskReport{Name: TaskHosting, Sink: h.Sink, Logger: h.Logger, Watch: h.Watch, Finish: h.Finish})
 	said := false
-	t.run(ctx, func(ctx context.Context, worked func()) error {
+	return t.run(ctx, func(ctx context.Context, worked func()) error {
 		if err := h.Sink.ForgetHosting(ctx, h.Named); err != nil {
 			return err
 		}
 		for ctx.Err() == nil {
-			asked := time.Now()
+			last, asked := t.finishing(), time.Now()
 			n, err := h.round(ctx)
 			if errors.Is(err, ledger.ErrNotOffered) { // no failure: nobody can mend it who reads with few rights
 				if !said {
@@ -59,16 +60,23 @@ func (h *Hosting) Run(ctx context.Context) {
 				}
 				said = true
 				worked()
-				Sleep(ctx, restFor)
+				if last {
+					return nil
+				}
+				SleepOr(ctx, restFor, h.Finish, nil)
 				continue
 			}
 			if err != nil {
 				return err
 			}
 			worked()
-			if n < mostParties {
-				sleepOr(ctx, idleHosting, h.Wake)
-				Sleep(ctx, time.Until(asked.Add(hostingEvery)))
+			switch {
+			case n >= mostParties:
+			case last:
+				return nil
+			default:
+				SleepOr(ctx, idleHosting, h.Wake, h.Finish)
+				SleepOr(ctx, time.Until(asked.Add(hostingEvery)), h.Finish, nil)
 			}
 		}
 		return nil

@@ -63,24 +63,26 @@ type Lookups struct {
 	Rate func() int
 	// Wake, if not nil, wakes the task after a commit, which may want more look-ups.
 	Wake   <-chan struct{}
+	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
 	Watch  TaskWatch
 	// Saved, if set, is called for each outcome that was stored.
 	Saved func(status ledger.LookupStatus)
 }
 
-// Run works until ctx ends.
-func (l *Lookups) Run(ctx context.Context) {
+// Run works until ctx ends or all are looked up after Finish. Its error is that of RunTask.
+func (l *Lookups) Run(ctx context.Context) error {
 	q := lookupQueue{
 		Lookups: l, batch: l.Rate() * int(lookupStretch/time.Second), failed: map[string]*contractFailures{},
-		task: newTask(TaskReport{Name: TaskLookups, Sink: l.Sink, Logger: l.Logger, Watch: l.Watch}),
+		task: newTask(TaskReport{Name: TaskLookups, Sink: l.Sink, Logger: l.Logger, Watch: l.Watch, Finish: l.Finish}),
 	}
-	q.task.run(ctx, q.follow)
+	return q.task.run(ctx, q.follow)
 }
 
-// follow looks up what is wanted, until something fails or ctx ends.
+// follow looks up what is wanted, until something fails, ctx ends, or nothing is left to finish.
 func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 	for ctx.Err() == nil {
+		last := q.task.finishing()
 		ids, err := q.next(ctx)
 		putOff := false
 		if err == nil && len(ids) > 0 {
@@ -92,9 +94,13 @@ func (q *lookupQueue) follow(ctx context.Context, worked func()) error {
 		case putOff: // the contracts that were put off decide whether the task works
 		case len(ids) > 0 || q.task.failing() && len(q.failed) == 0:
 			worked()
+		case last && len(q.failed) == 0:
+			return nil
+		case last: // others have to be tried again later
+			Sleep(ctx, wantedEvery)
 		default:
-			sleepOr(ctx, idleLookups, q.Wake)
-			Sleep(ctx, time.Until(q.looked.Add(wantedEvery)))
+			SleepOr(ctx, idleLookups, q.Wake, q.Finish)
+			SleepOr(ctx, time.Until(q.looked.Add(wantedEvery)), q.Finish, nil)
 		}
 	}
 	return nil

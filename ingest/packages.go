@@ -22,18 +22,19 @@ type Packages struct {
 	// Read returns what the participant has vetted now, on each synchronizer.
 	Read   func(ctx context.Context) ([]ledger.VettedPackages, error)
 	Sink   PackageSink
-	Every  time.Duration // between readings
+	Every  time.Duration   // between readings
+	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
 	Watch  TaskWatch
 	// Saved, if set, is called after each reading that was stored, with the number of changes.
 	Saved func(changes int)
 }
 
-// Run reads at once and then at the interval, until ctx ends.
-func (p *Packages) Run(ctx context.Context) {
-	t := newTask(TaskReport{Name: TaskPackages, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch})
+// Run reads at once and then at the interval, until ctx ends or it has read once more after Finish. Its error is that of RunTask.
+func (p *Packages) Run(ctx context.Context) error {
+	t := newTask(TaskReport{Name: TaskPackages, Sink: p.Sink, Logger: p.Logger, Watch: p.Watch, Finish: p.Finish})
 	t.each, t.retry.Rest, t.retry.Final = true, p.Every, lastingOrNotOffered
-	t.runEvery(ctx, p.Every, p.read)
+	return t.runEvery(ctx, p.Every, p.read)
 }
 
 func (p *Packages) read(ctx context.Context) error {

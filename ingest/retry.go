@@ -152,10 +152,10 @@ func later(a, b time.Time) time.Time {
 }
 
 // Sleep waits for d, or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) { sleepOr(ctx, d, nil) }
+func Sleep(ctx context.Context, d time.Duration) { SleepOr(ctx, d, nil, nil) }
 
-// sleepOr waits for d, or until ctx ends or woken receives.
-func sleepOr(ctx context.Context, d time.Duration, woken <-chan struct{}) {
+// SleepOr waits for d, or until ctx ends, or woken or other, which may be nil, receives or is closed.
+func SleepOr(ctx context.Context, d time.Duration, woken, other <-chan struct{}) {
 	if d <= 0 {
 		return
 	}
@@ -164,6 +164,7 @@ func sleepOr(ctx context.Context, d time.Duration, woken <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-woken:
+	case <-other:
 	case <-timer.C:
 	}
 }

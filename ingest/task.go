@@ -57,6 +57,9 @@ type TaskReport struct {
 	Sink   TaskSink
 	Logger *slog.Logger
 	Watch  TaskWatch
+	// Finish, if not nil, is closed when nothing comes any more that the task would have to do. The task then ends when it has done what
+	// is left, or when an operator must act before it can.
+	Finish <-chan struct{}
 
 	reason     string    // the last reported failure; empty: none
 	recordedAt time.Time // when the state was last recorded; zero: it is still to be recorded
@@ -81,15 +84,16 @@ func (r *TaskReport) Note(ctx context.Context, reason string) {
 	r.recordedAt = time.Now()
 }
 
-// RunTask runs a background task until ctx ends. run works until ctx ends (nil) or something fails, and is then called again after
-// a wait. It calls worked after each success.
-func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Context, worked func()) error) {
-	newTask(report).run(ctx, run)
+// RunTask runs a background task until ctx ends or it has finished. run works until ctx ends (nil), nothing is left to do after
+// the report's Finish (nil), or something fails, and is then called again after a wait. It calls worked after each success. RunTask returns why
+// the task ended before it had done all; nil: it has, or the source does not offer what it needs.
+func RunTask(ctx context.Context, report TaskReport, run func(ctx context.Context, worked func()) error) error {
+	return newTask(report).run(ctx, run)
 }
 
-// RunEvery is RunTask for a task that does something at once, and then at an interval.
-func RunEvery(ctx context.Context, report TaskReport, interval time.Duration, do func(ctx context.Context) error) {
-	newTask(report).runEvery(ctx, interval, do)
+// RunEvery is RunTask for a task that does something at once, then at an interval, and a last time to finish.
+func RunEvery(ctx context.Context, report TaskReport, interval time.Duration, do func(ctx context.Context) error) error {
+	return newTask(report).runEvery(ctx, interval, do)
 }
 
 // task is a background task. Its failures never end the stream: they go to log, database and metrics, without repetitions.
@@ -106,22 +110,64 @@ func newTask(report TaskReport) *task {
 // needsOperator reports whether a task fails until an operator acts.
 func needsOperator(err error) bool { return !unusable(err) && lastingOrNotOffered(err) }
 
-func (t *task) run(ctx context.Context, run func(ctx context.Context, worked func()) error) {
+func (t *task) run(ctx context.Context, run func(ctx context.Context, worked func()) error) error {
 	t.retry.Failed = func(err error, again time.Duration) { t.failed(ctx, err, again) }
-	_ = t.retry.Do(ctx, func(ctx context.Context) error { return run(ctx, func() { t.worked(ctx) }) }) // it ends with ctx
+	waits, end := context.WithCancel(ctx) // no wait goes on when it is time to finish
+	defer end()
+	go func() {
+		select {
+		case <-t.Finish:
+			end()
+		case <-waits.Done():
+		}
+	}()
+	work := func(context.Context) error { return run(ctx, func() { t.worked(ctx) }) }
+	err := t.retry.Do(waits, work)
+	if err != nil && ctx.Err() == nil { // perhaps the cause has passed
+		t.retry.Reset()
+		t.retry.Rest = 0 // what is final ends the task
+		err = t.retry.Do(ctx, work)
+		if err != nil && ctx.Err() == nil {
+			t.failed(ctx, err, 0)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, ledger.ErrNotOffered) && !Lasting(err):
+		return nil
+	}
+	return err
 }
 
-func (t *task) runEvery(ctx context.Context, interval time.Duration, do func(ctx context.Context) error) {
-	t.run(ctx, func(ctx context.Context, worked func()) error {
+func (t *task) runEvery(ctx context.Context, interval time.Duration, do func(ctx context.Context) error) error {
+	return t.run(ctx, func(ctx context.Context, worked func()) error {
 		for ctx.Err() == nil {
+			last := t.finishing()
 			if err := do(ctx); err != nil {
 				return err
 			}
 			worked()
-			Sleep(ctx, interval)
+			if last {
+				return nil
+			}
+			SleepOr(ctx, interval, t.Finish, nil)
 		}
 		return nil
 	})
+}
+
+// finishing reports whether it is time to finish. What is found missing after that is all that is left.
+func (t *task) finishing() bool { return Finishing(t.Finish) }
+
+// Finishing reports whether a channel as that of TaskReport is closed.
+func Finishing(finish <-chan struct{}) bool {
+	select {
+	case <-finish:
+		return true
+	default:
+		return false
+	}
 }
 
 func (t *task) failing() bool { return t.reason != "" }

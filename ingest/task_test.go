@@ -53,12 +53,12 @@ func (d *told) Write(p []byte) (int, error) {
 func (d *told) logger() *slog.Logger { return slog.New(slog.NewTextHandler(d, nil)) }
 
 // running starts a task; the function returned stops it and waits for its end.
-func running(t *testing.T, run func(context.Context)) (stop func()) {
+func running(t *testing.T, run func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		run(ctx)
+		_ = run(ctx)
 	}()
 	return func() {
 		cancel()

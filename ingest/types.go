@@ -52,6 +52,7 @@ type Types struct {
 	Forget func()
 	// Wake, if not nil, wakes the task after a commit, which may refer to more packages.
 	Wake   <-chan struct{}
+	Finish <-chan struct{} // see TaskReport
 	Logger *slog.Logger
 	Watch  TaskWatch
 	// Outcome, if set, is called for each package that was stored ("stored"), stored without its types ("unreadable") or could not
@@ -59,14 +60,14 @@ type Types struct {
 	Outcome func(outcome string)
 }
 
-// Run works until ctx ends.
-func (t *Types) Run(ctx context.Context) {
-	task := newTask(TaskReport{Name: TaskTypes, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch})
+// Run works until ctx ends or nothing is wanted after Finish. Its error is that of RunTask.
+func (t *Types) Run(ctx context.Context) error {
+	task := newTask(TaskReport{Name: TaskTypes, Sink: t.Sink, Logger: t.Logger, Watch: t.Watch, Finish: t.Finish})
 	task.retry.Rest, task.retry.Final = restFor, lastingOrNotOffered
 	warned := map[string]bool{} // packages that can't be had
-	task.run(ctx, func(ctx context.Context, worked func()) error {
+	return task.run(ctx, func(ctx context.Context, worked func()) error {
 		for ctx.Err() == nil {
-			asked := time.Now()
+			last, asked := task.finishing(), time.Now()
 			n, err := t.round(ctx, warned)
 			if t.Forget != nil {
 				t.Forget()
@@ -75,9 +76,13 @@ func (t *Types) Run(ctx context.Context) {
 				return err
 			}
 			worked()
-			if n == 0 {
-				sleepOr(ctx, idleTypes, t.Wake)
-				Sleep(ctx, time.Until(asked.Add(typesEvery)))
+			switch {
+			case n > 0:
+			case last:
+				return nil
+			default:
+				SleepOr(ctx, idleTypes, t.Wake, t.Finish)
+				SleepOr(ctx, time.Until(asked.Add(typesEvery)), t.Finish, nil)
 			}
 		}
 		return nil

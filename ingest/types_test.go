@@ -98,7 +98,7 @@ func (s *packageShelf) run(t *testing.T, d time.Duration) map[string]int {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
 		types := Types{Source: s, Sink: s, Read: s.read, Logger: s.logger(), Watch: s.watch(), Outcome: func(o string) { outcomes[o]++ }}
-		types.Run(ctx)
+		_ = types.Run(ctx)
 	})
 	return outcomes
 }

@@ -30,6 +30,9 @@ type Seals struct {
 	Sealed func(Sealing)
 	// Working, if set, is called after each window, or part of one, and when nothing is to be sealed.
 	Working func()
+	// Finish, if not nil, is closed when nothing comes any more that is to be sealed: what is left is then sealed, and Run
+	// ends. What the source does not show now is left to another run.
+	Finish <-chan struct{}
 
 	streams []sealStream
 	turn    int       // how many streams were looked at: they take turns
@@ -102,10 +105,11 @@ type sealMemory struct {
 
 func (m *sealMemory) memory() *sealMemory { return m }
 
-// Run works until ctx ends (nil) or something fails. It may be called again after an error.
+// Run works until ctx ends (nil), all is sealed after Finish (nil), or something fails. It may be called again after an error.
 func (s *Seals) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		sealed, err := s.step(ctx)
+		last := ingest.Finishing(s.Finish)
+		sealed, err := s.step(ctx, last)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -115,15 +119,20 @@ func (s *Seals) Run(ctx context.Context) error {
 		if s.Working != nil {
 			s.Working()
 		}
-		if !sealed {
-			ingest.Sleep(ctx, lookEvery)
+		switch {
+		case sealed:
+		case !last:
+			ingest.SleepOr(ctx, lookEvery, s.Finish, nil)
+		default: // what has to wait is for the next run
+			return nil
 		}
 	}
 	return nil
 }
 
-// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one.
-func (s *Seals) step(ctx context.Context) (bool, error) {
+// step seals a window, or compares a part of it, in the next stream that has one. It reports whether there was one. With last, a window that
+// is not full waits for nothing.
+func (s *Seals) step(ctx context.Context, last bool) (bool, error) {
 	for range s.streams {
 		stream := s.streams[s.turn%len(s.streams)]
 		s.turn++
@@ -135,7 +144,7 @@ func (s *Seals) step(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if w == nil || !w.Full && time.Since(m.shortAt) < longestOpen {
+		if w == nil || !w.Full && !last && time.Since(m.shortAt) < longestOpen {
 			continue
 		}
 		sealing, ok, err := stream.seal(ctx, *w)

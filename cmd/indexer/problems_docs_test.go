@@ -44,6 +44,7 @@ var documented = map[string]struct {
 	"internal/app/indexer.go":      {1, []string{"The process ends when no stream can continue"}},
 	"internal/app/indexes.go":      {1, []string{"no package is stored, or the types of a template"}},
 	"internal/app/job.go":          {1, []string{"another process writes this database"}},
+	"internal/app/stream.go":       {1, []string{"another process writes this database"}},
 	"internal/app/page.go":         {1, []string{"`--listen`, `--page-listen` or `--pprof`"}},
 	"internal/app/past.go":         {1, []string{"what was stored before the scope was changed has to be read"}},
 	"internal/app/prune.go":        {2, []string{"`prune --network`: records"}}, // the other one is of a task, which ends nothing

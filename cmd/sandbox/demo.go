@@ -159,8 +159,8 @@ func (d *demo) index(ctx context.Context) error {
 
 	indexer := app.Indexer{
 		Database: config.Database{DatabaseURL: d.database}, Sources: config.Sources{LedgerURL: d.ledgerURL, ScanURL: d.scans()}, Scope: scope,
-		Run: config.Run{ // the rest are the daemon's defaults
-			Start: "genesis", UntilCurrent: true, Migrate: "auto", LookupRate: 5, VerifyRate: 500, PackagesInterval: 10 * time.Minute,
+		Run: config.Run{ // the rest are the daemon's defaults; what is verified is not waited for
+			Start: "genesis", UntilCurrent: true, Migrate: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute,
 		},
 	}
 	d.say("indexer: reading the updates from offset %d to the ledger's end %d%s", at, d.ledger.End(), d.ifScan(", and the updates of its network"))
@@ -232,7 +232,7 @@ func (d *demo) middle() int64 {
 
 // follow keeps indexing the live ledger until ctx ends.
 func (d *demo) follow(ctx context.Context, indexer app.Indexer, conn *pgx.Conn) error {
-	indexer.UntilCurrent = false
+	indexer.UntilCurrent, indexer.VerifyRate = false, 500
 	var listen net.ListenConfig
 	page, err := listen.Listen(ctx, "tcp", "127.0.0.1:0") // a port that nobody has
 	if err != nil {

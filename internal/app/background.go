@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 
 	"ledgerindexer/ingest"
@@ -20,18 +23,70 @@ type background struct {
 	committed chan struct{} // of capacity 1: a batch was committed
 	named     chan struct{} // likewise, for the task that reads packages
 	held      chan struct{} // likewise, for the task that asks which parties are hosted
+	current   chan struct{} // closed when nothing is committed any more: the tasks finish
 	running   sync.WaitGroup
 	tasks     []string // their names
+
+	mu   sync.Mutex
+	left map[string]error // why tasks have not done all, by their names; nil: they are at work
 }
 
 func newBackground() *background {
-	return &background{committed: make(chan struct{}, 1), named: make(chan struct{}, 1), held: make(chan struct{}, 1)}
+	return &background{
+		committed: make(chan struct{}, 1), named: make(chan struct{}, 1), held: make(chan struct{}, 1),
+		current: make(chan struct{}), left: map[string]error{},
+	}
 }
 
-// start starts a task.
-func (b *background) start(task string, run func()) {
+// start starts a task. run returns why it ended before all was done; nil: it was.
+func (b *background) start(task string, run func() error) {
 	b.tasks = append(b.tasks, task)
-	b.running.Go(run)
+	b.mu.Lock()
+	b.left[task] = nil
+	b.mu.Unlock()
+	b.running.Go(func() {
+		err := run()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.left[task] = err; err == nil {
+			delete(b.left, task)
+		}
+	})
+}
+
+// finish waits until the tasks have done what is left, or ctx ends, and returns what they have not; nil: nothing.
+func (b *background) finish(ctx context.Context) (missing error) {
+	close(b.current)
+	done := make(chan struct{})
+	go func() {
+		b.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, task := range slices.Sorted(maps.Keys(b.left)) {
+		err := fmt.Errorf("task %s has not done all", task)
+		if why := b.left[task]; why != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", err, why)
+		}
+		if missing != nil {
+			err = fmt.Errorf("%w; %w", missing, err)
+		}
+		missing = err
+	}
+	return missing
+}
+
+// end waits until the tasks have ended, whose context has.
+func (b *background) end(ctx context.Context, x *indexer) {
+	if waitOrAbandon(b.running.Wait) != nil {
+		x.logger.WarnContext(ctx, "a background task does not end; it is not waited for", "tasks", b.tasks)
+	}
+	x.metrics.TasksEnded(b.tasks...)
 }
 
 // startTasks implements origin: it starts the tasks that are configured; they end with ctx.
@@ -43,15 +98,20 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 	if u.cfg.PackagesInterval > 0 {
 		packages := ingest.Packages{
 			Read: u.vettedPackages, Sink: leader, Every: u.cfg.PackagesInterval, Logger: u.logger,
-			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead,
+			Watch: u.watchTask(ingest.TaskPackages), Saved: u.metrics.PackagesRead, Finish: b.current,
 		}
-		b.start(ingest.TaskPackages, func() { packages.Run(ctx) })
-		b.start(ingest.TaskTypes, func() { u.readTypes(ctx, leader, b.named) })
+		vetted := make(chan struct{}) // closed when no more are vetted, whose types are read
+		b.start(ingest.TaskPackages, func() error {
+			defer close(vetted)
+			return packages.Run(ctx)
+		})
+		b.start(ingest.TaskTypes, func() error { return u.readTypes(ctx, leader, b.named, vetted) })
 	}
 	hosting := ingest.Hosting{
 		Hosted: u.hostedParties, Sink: leader, Named: u.scope.Parties, Wake: b.held, Logger: u.logger, Watch: u.watchTask(ingest.TaskHosting),
+		Finish: b.current,
 	}
-	b.start(ingest.TaskHosting, func() { hosting.Run(ctx) })
+	b.start(ingest.TaskHosting, func() error { return hosting.Run(ctx) })
 	u.startPruning(ctx, b, leader)
 	u.startSealing(ctx, b, leader, past)
 	return b
@@ -60,8 +120,9 @@ func (u *participantUpdates) startTasks(ctx context.Context, leader *store.Updat
 // startLookups starts a task that looks up contracts. It sets the members of the task that are the same for all sources.
 func (x *indexer) startLookups(ctx context.Context, b *background, leader *store.UpdatesWriter, task ingest.Lookups) {
 	task.Sink, task.Wake, task.Logger, task.Watch = leader, b.committed, x.logger, x.watchTask(ingest.TaskLookups)
+	task.Finish = b.current
 	task.Saved = func(status ledger.LookupStatus) { x.metrics.LookedUp(string(status)) }
-	b.start(ingest.TaskLookups, func() { task.Run(ctx) })
+	b.start(ingest.TaskLookups, func() error { return task.Run(ctx) })
 }
 
 // startSealing starts to compare the stored updates with their source again, if that is configured.
@@ -69,8 +130,8 @@ func (x *indexer) startSealing(ctx context.Context, b *background, leader *store
 	if x.cfg.VerifyRate == 0 {
 		return
 	}
-	b.start(ingest.TaskVerification, func() {
-		x.seal(ctx, ingest.TaskVerification, leader.Leader, func(s *verify.Seals) {
+	b.start(ingest.TaskVerification, func() error {
+		return x.seal(ctx, ingest.TaskVerification, leader.Leader, b.current, func(s *verify.Seals) {
 			s.AddUpdates(from, audit.New(x.store), audit.NewSealer(x.store, leader.Leader))
 		})
 	})

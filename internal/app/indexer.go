@@ -67,7 +67,8 @@ type daemon struct {
 //
 // A stream that fails for good does not end the others, and is tried again after lookAgainAfter. RunIndexer returns an error when no
 // stream can continue, and nil when ctx has ended; transactions under way are finished first. With UntilCurrent it returns when each
-// stream has committed what was current at the start, or has failed.
+// stream has committed what was current at the start and its tasks have done what is left, or it has failed; the error is a
+// *config.UnfinishedError where something is left, also after the time limit.
 func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 	endPprof, err := startPprof(ctx, cfg.Profile, logger)
 	if err != nil {
@@ -106,6 +107,8 @@ func RunIndexer(ctx context.Context, cfg Indexer, logger *slog.Logger) error {
 		s.begin()
 	}
 
+	ctx, endLimit := limited(ctx, cfg.Run)
+	defer endLimit()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	group, ctx := errgroup.WithContext(ctx)
@@ -216,8 +219,14 @@ func (x *indexer) run(ctx context.Context) error {
 		})
 	}
 	group.Go(func() error { return x.runAll(groupCtx, first) })
-	if err := group.Wait(); err != nil || ctx.Err() != nil {
+	err := group.Wait()
+	switch {
+	case err != nil:
 		return err
+	case x.cfg.UntilCurrent:
+		return x.outcome(ctx)
+	case ctx.Err() != nil:
+		return nil
 	}
 	return x.failure()
 }

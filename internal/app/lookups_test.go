@@ -279,7 +279,9 @@ func TestLookupsNeverHoldUpTheStream(t *testing.T) {
 			require.Contains(t, failure, c.says)
 
 			l.Grow(20)
-			require.NoError(t, RunIndexer(t.Context(), cfg, testLogger(t)), "until current")
+			cfg.Timeout = 5 * time.Second
+			require.ErrorContains(t, RunIndexer(t.Context(), cfg, testLogger(t)), ": updates: task lookups has not done all")
+			waitFor(t, database, lastUpdate(l))
 			require.Empty(t, lookups(t, database), "given up")
 
 			cfg.LedgerURL = serve(t, l, sandbox.ServerOptions{})

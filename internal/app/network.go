@@ -43,11 +43,11 @@ func newNetworkUpdates(other *indexer) (*networkUpdates, error) {
 func (n *networkUpdates) streams() []*stream {
 	network := &stream{
 		indexer: n.indexer, role: store.RoleUpdates, title: "network", source: scanService, work: &updates{indexer: n.indexer, origin: n},
-		ended: make(chan struct{}),
+		read: make(chan struct{}),
 	}
 	derived := newDerivedHistory(n.store, nil)
 	if n.cfg.UntilCurrent { // what follows from all updates
-		derived.ready = network.ended
+		derived.ready = network.read
 	}
 	return []*stream{network, {
 		indexer: n.indexer, role: store.RoleTransactions, title: "records", source: "the stored updates", dependent: true,

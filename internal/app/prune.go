@@ -115,8 +115,10 @@ func (x *indexer) startPruning(ctx context.Context, b *background, leader *store
 	if x.cfg.Retain == 0 || from == "" && other != "" {
 		return
 	}
-	b.start(ingest.TaskPruning, func() {
-		ingest.RunEvery(ctx, x.report(ingest.TaskPruning, leader.Leader), pruneEvery, func(ctx context.Context) error { return x.prune(ctx, from) })
+	b.start(ingest.TaskPruning, func() error {
+		report := x.report(ingest.TaskPruning, leader.Leader)
+		report.Finish = b.current
+		return ingest.RunEvery(ctx, report, pruneEvery, func(ctx context.Context) error { return x.prune(ctx, from) })
 	})
 }
 

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"ledgerindexer/ingest"
@@ -14,16 +13,21 @@ import (
 // How often the metrics of verification are updated: reading them takes longer with more windows.
 const verifiedMetricsEvery = 10 * time.Second
 
-// seal compares what is stored with its source again and seals it, window by window, until ctx ends. add adds what to compare.
-func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, add func(*verify.Seals)) {
+// seal compares what is stored with its source again and seals it, window by window, until ctx ends, or all is sealed
+// after finish. add adds what to compare. The error is that of ingest.RunTask.
+func (x *indexer) seal(
+	ctx context.Context, task string, leader *store.Leader, finish <-chan struct{}, add func(*verify.Seals),
+) error {
 	news, measured := false, time.Time{}
-	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Sealed: func(s verify.Sealing) {
+	seals := verify.Seals{Rate: x.rates.verifications, Window: x.cfg.sealWindow, Logger: x.logger, Finish: finish, Sealed: func(s verify.Sealing) {
 		x.metrics.Sealed(s.Stream, string(s.Result()), s.Differences)
 		news = true
 	}}
 	add(&seals)
 	x.setVerifiedMetrics(ctx)
-	ingest.RunTask(ctx, x.report(task, leader), func(ctx context.Context, worked func()) error {
+	report := x.report(task, leader)
+	report.Finish = finish
+	return ingest.RunTask(ctx, report, func(ctx context.Context, worked func()) error {
 		seals.Working = func() {
 			worked()
 			if news && time.Since(measured) >= verifiedMetricsEvery {
@@ -35,28 +39,21 @@ func (x *indexer) seal(ctx context.Context, task string, leader *store.Leader, a
 	})
 }
 
-// startTasks starts what runs beside the reading of the transaction history: sealing it, and adding up amulets. end stops both.
-func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) (end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
+// startTasks starts what runs beside the reading of the transaction history until ctx ends: sealing it, and adding up amulets.
+func (h *transactions) startTasks(ctx context.Context, leader *store.TransactionsWriter) *background {
+	b := newBackground()
 	if h.cfg.VerifyRate > 0 {
-		running.Go(func() {
-			h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, func(s *verify.Seals) {
+		b.start(ingest.TaskTransactionsVerification, func() error {
+			return h.seal(ctx, ingest.TaskTransactionsVerification, leader.Leader, b.current, func(s *verify.Seals) {
 				db := newAudited(h.store)
 				s.AddTransactions(h.service, db, db, audit.NewSealer(h.store, leader.Leader))
 			})
 		})
 	}
 	if h.derived != nil && !h.cfg.UntilCurrent {
-		running.Go(func() { h.keepSums(ctx, leader) })
+		b.running.Go(func() { h.keepSums(ctx, leader) })
 	}
-	return func() {
-		cancel()
-		if waitOrAbandon(running.Wait) != nil {
-			h.logger.WarnContext(ctx, "a background task of the transaction history does not end; it is not waited for")
-		}
-		h.metrics.TasksEnded(ingest.TaskTransactionsVerification)
-	}
+	return b
 }
 
 func (x *indexer) setVerifiedMetrics(ctx context.Context) {

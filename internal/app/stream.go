@@ -34,11 +34,14 @@ type stream struct {
 	title     string        // its name in health and messages, which no other stream of the process has
 	source    string        // what it is read from, for messages
 	work      role          // nil: the stream of a choice, which writes nothing
-	ended     chan struct{} // closed when run has returned; nil: nobody waits for that
+	read      chan struct{} // closed when nothing more is read; nil: nobody waits for that
 	dependent bool          // it is derived from what another stream writes, so it can't continue alone
 
-	retry   ingest.Retry    // between terms that failed
-	closing <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
+	progress progress        // guarded by mu
+	retry    ingest.Retry    // between terms that failed
+	noted    bool            // read is closed
+	stands   time.Time       // since when this process stands by; zero: it does not
+	closing  <-chan struct{} // closed when the leader of the last term is closed; nil: it is closed
 }
 
 // role is what differs between the streams.
@@ -69,6 +72,9 @@ func (s *stream) begin() {
 // set reports the stream's state in this process to metrics and health, and whether that counts as ready.
 func (s *stream) set(state admin.State, ready bool, text string) (changed bool) {
 	s.metrics.StreamState(s.name(), state)
+	if state != admin.Stopped {
+		s.noteJob(func(p *progress) { p.state = text })
+	}
 	return s.health.Set(s.title, state, ready, text)
 }
 
@@ -77,10 +83,27 @@ const scanService = "the Scan service"
 // run works until ctx ends or the stream is done (nil both), or no stream can continue. After an error that is Lasting it tries again
 // every lookAgainAfter, so that an operator who has cured it need not restart.
 func (s *stream) run(ctx context.Context) error {
-	if s.ended != nil {
-		defer close(s.ended)
-	}
+	defer s.noteRead()
 	return s.repeat(ctx, s.attempt)
+}
+
+// noteRead says that nothing more is read.
+func (s *stream) noteRead() {
+	if s.read != nil && !s.noted {
+		s.noted = true
+		close(s.read)
+	}
+}
+
+// finish lets the tasks beside a stream that was read do what is left, until ctx ends, and records what they have not done.
+func (s *stream) finish(ctx context.Context, tasks *background) {
+	if !s.cfg.UntilCurrent || ctx.Err() != nil {
+		return
+	}
+	s.noteRead()
+	s.set(admin.Leads, true, "leading, current; finishing the tasks")
+	missing := tasks.finish(ctx)
+	s.noteJob(func(p *progress) { p.missing = missing })
 }
 
 // repeat calls attempt until it returns nil, ctx ends (nil), or no stream can continue. It waits lookAgainAfter after each failure.
@@ -150,6 +173,9 @@ func (s *stream) attempt(ctx context.Context) error {
 	if err := s.retry.Do(ctx, s.terms); ingest.Lasting(err) {
 		return err
 	}
+	if ctx.Err() == nil {
+		s.noteJob(func(p *progress) { p.done = true })
+	}
 	text := "stopped" // errors after ctx ended do not count
 	if err := s.failureOf(s); err != nil {
 		text += ": " + err.Error()
@@ -211,9 +237,9 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if !ok {
-		s.wait(ctx, admin.StandsBy, true, "standing by: another process leads")
-		return false, nil
+		return false, s.standBy(ctx)
 	}
+	s.stands = time.Time{}
 	defer func() {
 		if s.closing = waitOrAbandon(leader.Close); s.closing != nil {
 			s.logger.WarnContext(ctx, "the database does not let go of its connections; they are not waited for", "stream", s.title)
@@ -234,6 +260,27 @@ func (s *stream) term(ctx context.Context) (done bool, err error) {
 		return false, lost // the cause of any other error
 	}
 	return done, err
+}
+
+// standBy waits a moment for the lead, which another process has. With UntilCurrent it is waited for as long as jobs do.
+func (s *stream) standBy(ctx context.Context) error {
+	if s.stands.IsZero() {
+		s.stands = time.Now()
+	}
+	if s.cfg.UntilCurrent && time.Since(s.stands) > leadPatience {
+		looking, end := context.WithTimeout(ctx, lookFor)
+		defer end()
+		who, err := s.store.Leadership(looking, s.role)
+		if err != nil {
+			return err
+		}
+		return &ledger.Problem{
+			What: "another process writes this database: " + who.Holder,
+			Do:   "leave that one to keep the database current, or stop it first, and run with --until-current again",
+		}
+	}
+	s.wait(ctx, admin.StandsBy, true, "standing by: another process leads")
+	return nil
 }
 
 // whileLeading returns a context that ends when the lead is lost, which is then its cause, or when end is called.

@@ -142,12 +142,18 @@ func (h *transactions) run(ctx context.Context, s *stream, leader *store.Transac
 		},
 		UntilCurrent: h.cfg.UntilCurrent, Logger: h.logger, Watch: watch,
 	}
-	endTasks := h.startTasks(ctx, leader)
+	taskCtx, endTasks := context.WithCancel(ctx)
+	defer endTasks()
+	tasks := h.startTasks(taskCtx, leader)
 	err = loop.Run(ctx)
-	endTasks()
 	if err == nil && h.cfg.UntilCurrent {
 		err = h.checkSums(ctx, leader)
 	}
+	if err == nil {
+		s.finish(ctx, tasks)
+	}
+	endTasks()
+	tasks.end(ctx, h.indexer)
 	endRecording()
 	switch {
 	case errors.Is(err, ledger.ErrNotOffered):

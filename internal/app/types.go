@@ -24,11 +24,12 @@ func newTypes(ctx context.Context, source ingest.TypesSource, leader *store.Upda
 	return &ingest.Types{Source: source, Sink: leader, Logger: logger, Read: packages.Read, Forget: packages.Forget}
 }
 
-// readTypes stores the packages that events name or that are vetted, and what they say of types, until ctx ends.
-func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake <-chan struct{}) {
+// readTypes stores the packages that events name or that are vetted, and what they say of types, until ctx ends
+// or, after finish, all are stored. The error is that of ingest.RunTask.
+func (u *participantUpdates) readTypes(ctx context.Context, leader *store.UpdatesWriter, wake, finish <-chan struct{}) error {
 	types := newTypes(ctx, packageSource{u.Client}, leader, u.logger)
-	types.Wake, types.Watch, types.Outcome = wake, u.watchTask(ingest.TaskTypes), u.metrics.PackageTypes
-	types.Run(ctx)
+	types.Wake, types.Finish, types.Watch, types.Outcome = wake, finish, u.watchTask(ingest.TaskTypes), u.metrics.PackageTypes
+	return types.Run(ctx)
 }
 
 // packageSource implements ingest.TypesSource with a participant.

@@ -222,13 +222,13 @@ func (u *updates) run(ctx context.Context, s *stream, leader *store.UpdatesWrite
 		loop.Tracer = u.tracer
 	}
 	err = loop.Run(ctx)
+	if err == nil && tasks != nil {
+		s.finish(ctx, tasks)
+	}
 	endTasks()
 	endRecording()
 	if tasks != nil {
-		if waitOrAbandon(tasks.running.Wait) != nil {
-			u.logger.WarnContext(ctx, "a background task does not end; it is not waited for")
-		}
-		u.metrics.TasksEnded(tasks.tasks...)
+		tasks.end(ctx, u.indexer)
 	}
 	return err == nil, err
 }

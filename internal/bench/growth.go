@@ -69,7 +69,7 @@ func (h *harness) grow(ctx context.Context, path string, g *grown) (err error) {
 	})
 	group.Go(func() error { return hold(groupCtx, url) })
 	began := time.Now()
-	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--listen="}, h.IndexerFlag...)
+	args := append([]string{"run", "--ledger-url=" + server.url, "--until-current", "--verify-rate=0", "--listen="}, h.IndexerFlag...)
 	u, err := h.programs.run(ctx, "indexer", url, args...)
 	ended := time.Now()
 	stop()

@@ -180,7 +180,7 @@ func (h *harness) index(ctx context.Context, o serveOptions, served map[string]i
 
 // indexAll does the same with several sources at once.
 func (h *harness) indexAll(ctx context.Context, sources []source, flags ...string) (r run, err error) {
-	args := []string{"run", "--until-current", "--listen="}
+	args := []string{"run", "--until-current", "--verify-rate=0", "--listen="} // verifying would be waited for
 	var servers []*server
 	var pairs []store.Schemas
 	for i := range sources {

@@ -120,7 +120,7 @@ func (h *harness) write(ctx context.Context, a *asked) (err error) {
 	for _, name := range sandbox.InterfaceNames() {
 		args = append(args, "--interfaces="+name)
 	}
-	u, err := h.programs.run(ctx, "indexer", url, append(args, "--until-current")...)
+	u, err := h.programs.run(ctx, "indexer", url, append(args, "--until-current", "--verify-rate=0")...)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (h *harness) follow(ctx context.Context, of followed) (_ *follower, err err
 	}
 	args := append(append([]string{"run", "--listen="}, of.flags...), h.IndexerFlag...)
 	args[1+len(of.flags)] += f.server.url
-	cmd, err := h.programs.command(ctx, "indexer", url, append(args, "--until-current")...)
+	cmd, err := h.programs.command(ctx, "indexer", url, append(args, "--until-current", "--verify-rate=0")...)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,16 @@ const (
 	ExitFailed  = 1
 	ExitUsage   = 2
 	ExitProblem = 3 // an operator must act: a retry can't help
+	ExitMissing = 4 // not all was done: another run may do it
 )
+
+// UnfinishedError says what a job has not done that it was to do.
+type UnfinishedError struct{ Err error }
+
+func (e *UnfinishedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnfinishedError) Unwrap() error { return e.Err }
 
 // Output receives a command's results. The log goes to standard error.
 type Output struct{ io.Writer }
@@ -168,6 +177,7 @@ func judge(name string, err error) (code int, do string) {
 	var usage *UsageError
 	var problem *ledger.Problem
 	var bug *ledger.Bug
+	var unfinished *UnfinishedError
 	switch {
 	case err == nil, errors.Is(err, ErrHelp):
 		return ExitDone, ""
@@ -177,6 +187,8 @@ func judge(name string, err error) (code int, do string) {
 		return ExitUsage, ""
 	case errors.As(err, &bug):
 		return ExitFailed, fmt.Sprintf("report this mistake in %s, with these lines and the participant's version", name)
+	case errors.As(err, &unfinished):
+		return ExitMissing, "run it again: it continues where it ended"
 	}
 	return ExitFailed, ""
 }

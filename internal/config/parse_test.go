@@ -83,7 +83,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Scope{Shape: "ledger-effects", Reassignments: true, Topology: true}, flags.Run.Scope)
 	require.Equal(t, Run{
-		Start: "genesis", Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
+		Start: "genesis", Timeout: 24 * time.Hour, Listen: "127.0.0.1:8080", Migrate: "auto", ScanHistory: "auto", LookupRate: 5, PackagesInterval: 10 * time.Minute, VerifyRate: 500,
 	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "text", LogLevel: "info"}, flags.Log)
 	require.Equal(t, ledger.Scope{Shape: ledger.ShapeLedgerEffects, Reassignments: true, Topology: true}, flags.Run.Domain())
@@ -99,7 +99,9 @@ func TestFlags(t *testing.T) {
 		Parties: []string{"alice::12", "bob::34", "carol::56"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"},
 		Shape: ledger.ShapeLedgerEffects, Blobs: true,
 	}, flags.Run.Domain())
-	require.Equal(t, Run{Start: "17", ScanHistory: "auto", UntilCurrent: true, Migrate: "check", PackagesInterval: 90 * time.Minute}, flags.Run.Run)
+	require.Equal(t, Run{
+		Start: "17", ScanHistory: "auto", UntilCurrent: true, Timeout: 24 * time.Hour, Migrate: "check", PackagesInterval: 90 * time.Minute,
+	}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "debug"}, flags.Log)
 }
 
@@ -124,7 +126,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		Contracts: Contracts{Parties: []string{"alice::12", "bob::34"}, Templates: []string{"#a:M.N:T", "#b:M:U"}, Interfaces: []string{"#i:M:I"}, Blobs: true},
 		Shape:     "ledger-effects",
 	}, flags.Run.Scope)
-	require.Equal(t, Run{Start: "latest", ScanHistory: "both", UntilCurrent: true, Migrate: "off", LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
+	require.Equal(t, Run{Start: "latest", ScanHistory: "both", UntilCurrent: true, Timeout: 24 * time.Hour, Migrate: "off", LookupRate: 100, VerifyRate: 250}, flags.Run.Run)
 	require.Equal(t, Log{LogFormat: "json", LogLevel: "warn"}, flags.Log)
 
 	var job jobFlags
