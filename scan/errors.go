@@ -18,7 +18,8 @@ type Error struct {
 	jsonhttp.Failure
 	Message string // the server's sentence, from its {"error": "…"}; may be empty
 
-	token string // a description of the refused token; empty where none was refused
+	foreign bool   // the answer is the error object of another kind of service
+	token   string // a description of the refused token; empty where none was refused
 }
 
 func (e *Error) Error() string { return e.Text(e.Message, "--scan-url to the service itself") }
@@ -37,8 +38,15 @@ func newError(operation string, a jsonhttp.Answer, err error, redact func(string
 		e.Message = clean(answer.Error)
 	} else {
 		e.Body = clean(string(a.Body))
+		e.foreign = unread == nil && answer.Error == "" && jsontext.Value(a.Body).Kind() == '{'
 	}
 	return e
+}
+
+// notOffered reports whether the server does not know the operation: it says so, or it refuses the request as another kind of service does,
+// such as a participant, which has another operation at the path of updates.
+func (e *Error) notOffered() bool {
+	return e.PathMissing() || e.Status == http.StatusBadRequest && e.foreign
 }
 
 // aboutPageSize reports whether the server refused page_size.

@@ -20,7 +20,8 @@ type Served struct {
 }
 
 // Served asks the service for the first update of its network, and, if it has no such operation, for the newest record of the transaction
-// history. An operation is missing only if the service says so (404, 405 or 501). A service that is overloaded, limits requests, backfills
+// history. An operation is missing only if the service says so (404, 405 or 501), or
+// refuses it in the words of another kind of service, as a participant does at the same address. A service that is overloaded, limits requests, backfills
 // or does not answer in time gives an error: ask it again. The service may have been started between two answers, so a Scan without updates
 // is asked once more.
 //
@@ -82,7 +83,7 @@ func (c *Client) hasUpdates(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		err = c.explain(err, purpose{method: http.MethodPost, path: pathUpdates, record: "the first update of the network"})
+		err = c.explain(err, purpose{method: http.MethodPost, path: pathUpdates, record: "the first update of the network", probe: true})
 		return fmt.Errorf("ask for an update of the network: %w", err)
 	}
 	return nil

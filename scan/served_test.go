@@ -28,6 +28,7 @@ func TestWhatAServiceHas(t *testing.T) {
 			scan(w, r)
 		}
 	}
+	participant := sandbox.NewServer(l, sandbox.ServerOptions{}).ServeHTTP
 	for name, c := range map[string]struct {
 		service http.HandlerFunc
 		want    Served
@@ -41,6 +42,8 @@ func TestWhatAServiceHas(t *testing.T) {
 		"a page for everything": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "<html>nothing here</html>", http.StatusNotFound)
 		}, Served{}},
+		"a participant":                  {participant, Served{}},
+		"a participant has the old path": {one(pathUpdates, participant), Served{Transactions: true, Scan: true}},
 		"a Scan that has neither": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == pathVersion {
 				answer(200, `{"version":"0.3.0"}`)(w, r)

@@ -18,6 +18,7 @@ type purpose struct {
 	method, path string
 	cursor       string // the event id after which the page begins; empty: none was sent
 	record       string // names the first requested record or update in errors; empty: the request was not for the history
+	probe        bool   // the request asks whether the operation is there, whatever else of the service was
 	id           string // of the update that is looked up; empty: none is
 }
 
@@ -52,7 +53,7 @@ func (c *Client) explain(err error, q purpose) error {
 		return act(what, do)
 	case q.id != "" && e.Status == http.StatusNotFound && strings.Contains(e.Message, q.id):
 		return fmt.Errorf("%w: %w", ledger.ErrNotFound, err)
-	case e.PathMissing():
+	case e.notOffered():
 		return c.explainMissing(e, err, q)
 	case q.record != "" && errors.Is(e, jsonhttp.ErrTooLarge):
 		return act(q.record+" is larger than what is read of an answer",
@@ -72,14 +73,14 @@ func (c *Client) explain(err error, q purpose) error {
 	return err
 }
 
-// explainMissing explains a missing path. A Scan service sends its error object. Anything else is a proxy that finds nothing
+// explainMissing explains an operation that is not there. A Scan service sends its error object. Anything else is a proxy that finds nothing
 // behind it: for a while, if the history was there before, or because the URL is wrong.
 func (c *Client) explainMissing(e *Error, err error, q purpose) error {
 	at := q.method + " " + c.http.URL().JoinPath(q.path).String()
 	switch {
 	case e.Message != "":
 		return fmt.Errorf("%w: %s: %w", ledger.ErrNotOffered, at, err)
-	case q.record != "" && c.served.Load():
+	case q.record != "" && !q.probe && c.served.Load():
 		return fmt.Errorf("%s was there before, and what answers now is not a Scan service: %w", at, err)
 	}
 	return fmt.Errorf("%w: %s, and what answers does not speak as a Scan service; is --scan-url the base of one, such as "+

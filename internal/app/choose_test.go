@@ -96,6 +96,7 @@ func TestAServiceThatDoesNotSayWhatItHasIsWaitedFor(t *testing.T) {
 	brief.Long(t, "waits between tries")
 	for name, at := range map[string]http.Handler{
 		"away": page503(), "limited": page(http.StatusTooManyRequests), "a proxy that knows nothing": page(http.StatusNotFound),
+		"a participant": sandbox.NewServer(sandbox.NewLedger(sandbox.Options{Seed: 102}), sandbox.ServerOptions{}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,9 +130,16 @@ func TestAServiceThatHasNothing(t *testing.T) {
 	t.Parallel()
 	l := sandbox.NewLedger(sandbox.Options{Seed: 103})
 	l.Grow(50)
-	service := newSwitchable(t, page(http.StatusNotFound))
-	for _, cfg := range []Indexer{networkFor(throwaway.Database(t), service.URL), indexerFor(throwaway.Database(t), serve(t, l, sandbox.ServerOptions{}), defaultScope())} {
-		cfg.ScanURL, cfg.ScanHistory = []string{service.URL}, "auto"
+	participant := serve(t, l, sandbox.ServerOptions{})
+	service := newSwitchable(t, page(http.StatusNotFound)).URL
+	for i, cfg := range []Indexer{
+		networkFor(throwaway.Database(t), service), indexerFor(throwaway.Database(t), participant, defaultScope()),
+		networkFor(throwaway.Database(t), participant), indexerFor(throwaway.Database(t), participant, defaultScope()),
+	} {
+		if cfg.ScanURL = []string{service}; i > 1 { // the address is the participant's
+			cfg.ScanURL = []string{participant}
+		}
+		cfg.ScanHistory = "auto"
 		cfg.UntilCurrent = cfg.LedgerURL != ""
 		requireProblem(t, RunIndexer(t.Context(), cfg, testLogger(t)), "the Scan service has neither updates of its network", "check --scan-url")
 	}
