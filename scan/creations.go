@@ -164,9 +164,18 @@ type creationSearch struct {
 	created   map[string]*ledger.Update // of the page, by contract id
 }
 
-// find returns the update that created a contract before a migration.
+// find returns the update that created a contract before a migration. Its migration is the last that had begun at the time of the creation, or,
+// where the times of two overlap, one before.
 func (s *creationSearch) find(ctx context.Context, migrationID int64, c *ledger.NetworkContract) (*ledger.Update, error) {
-	for earlier := migrationID - 1; earlier >= 0; earlier-- {
+	begun := func(at time.Time) bool { return !at.After(c.CreatedAt.Time.Add(effectiveBehind)) }
+	for earlier := migrationID; ; {
+		var err error
+		if earlier, err = s.migrationBefore(ctx, earlier, begun); err != nil {
+			return nil, fmt.Errorf("look for the creation of contract %s: %w", c.ContractID, err)
+		}
+		if earlier < 0 {
+			break
+		}
 		bound := func(by time.Duration) (ledger.Offset, error) {
 			return ledger.NetworkOffset(earlier, ledger.Time{Time: c.CreatedAt.Time.Add(by).Truncate(time.Microsecond), Valid: true})
 		}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"ledgerindexer/internal/jsonhttp"
 	"ledgerindexer/ledger"
@@ -23,9 +24,9 @@ const (
 //
 // Errors: a *ledger.Problem, which wraps ledger.ErrNotOffered, where there is none; the others are those of ReadUpdates.
 func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledger.Offset, error) {
-	newest, before := upTo.NetworkPosition()
+	migrationID, before := upTo.NetworkPosition()
 	var none error
-	for migrationID := newest; migrationID >= 0; migrationID-- {
+	for migrationID >= 0 {
 		asked := jsonhttp.Request{Operation: "snapshot-before", Path: pathSnapshotBefore, Query: url.Values{
 			"before": {before.Format(recordTimeForm)}, "migration_id": {strconv.FormatInt(migrationID, 10)},
 		}}
@@ -33,7 +34,10 @@ func (u *Updates) SnapshotOffset(ctx context.Context, upTo ledger.Offset) (ledge
 		if errors.Is(err, ledger.ErrNotOffered) {
 			none = err
 			_, before = ledger.LastOfMigration(migrationID - 1).NetworkPosition()
-			continue
+			always := func(time.Time) bool { return true }
+			if migrationID, err = u.migrationBefore(ctx, migrationID, always); err == nil {
+				continue
+			}
 		}
 		if err != nil {
 			return 0, fmt.Errorf("ask for the newest snapshot up to offset %d: %w", upTo, err)

@@ -48,6 +48,7 @@ type Updates struct {
 	quiet    ledger.Offset // there were no updates after this offset when the newest one was last looked for; 0: not known
 	each     int64         // bytes of JSON per update; 0: not known
 	gap      gap
+	firsts   firsts
 	polls    polls
 }
 
