@@ -33,8 +33,8 @@ type updates struct {
 // tellLeftOut logs, when a database begins, what its scope leaves out for good.
 func tellLeftOut(ctx context.Context, logger *slog.Logger, scope ledger.Scope) {
 	if left := scope.LeftOut(); len(left) > 0 {
-		logger.InfoContext(ctx, "the database begins without "+strings.Join(left, "; ")+
-			". To have it later takes another database or pair of schemas: begin anew now if it is wanted", "shape", scope.Shape)
+		logger.InfoContext(ctx, "the database begins without what its scope leaves out; to have it later takes another database or pair of schemas",
+			"left_out", strings.Join(left, "; "), "shape", scope.Shape)
 	}
 }
 
