@@ -227,7 +227,9 @@ func (u *Updates) selected(ctx context.Context) error {
 		}
 	}
 	if wanted.From >= wanted.To {
-		u.note("updates: none are stored after offset %d up to %d", wanted.From, wanted.To)
+		if s.From != nil || s.To != nil { // else nothing was left out
+			u.note("updates: none are stored after offset %d up to %d", wanted.From, wanted.To)
+		}
 		return nil
 	}
 	served := u.stillServed("updates", wanted)
