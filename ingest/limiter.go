@@ -40,3 +40,40 @@ func (l *limiter) answered(took time.Duration, full bool) {
 
 // failed halves what is allowed: the server refused a request, or is in trouble.
 func (l *limiter) failed() { l.allowed = max(1, l.allowed/2) }
+
+const (
+	// Refusals less than refusedApart after the first one are of the same moment: those requests began before it was known.
+	refusedApart = time.Second
+	// longestSpace is the longest time between the beginnings of two requests.
+	longestSpace = time.Minute
+)
+
+// rate spaces requests for a server that refuses those that come too often, and does not say when to come again: by how many it answered
+// from one refusal to the next. The zero value spaces nothing.
+type rate struct {
+	every    time.Duration // between the beginnings of two requests
+	next     time.Time     // none begins before
+	refused  time.Time     // the first refusal after the last answers
+	answered int           // since then
+}
+
+// tooOften learns from a refusal.
+func (r *rate) tooOften(now time.Time) {
+	since := now.Sub(r.refused)
+	if !r.refused.IsZero() && (r.answered == 0 || since < refusedApart) {
+		return
+	}
+	if !r.refused.IsZero() {
+		r.every = min(longestSpace, since/time.Duration(r.answered))
+	}
+	r.refused, r.answered = now, 0
+}
+
+// worked learns from an answer: the server may let more through by now.
+func (r *rate) worked() {
+	r.answered++
+	r.every -= r.every / 64
+}
+
+// begun notes that a request begins.
+func (r *rate) begun(now time.Time) { r.next = later(r.next, now).Add(r.every) }

@@ -29,6 +29,7 @@ type pace struct {
 	tracer Tracer            // nil: nothing is traced
 	sizes  sizes
 	limit  limiter
+	rate   rate
 }
 
 // newPace allows maxRequests in flight, or DefaultMaxRequests if that is 0. stream is the name for the log.
@@ -65,6 +66,7 @@ type loader struct {
 	wrote    time.Time     // when a transaction was last begun
 
 	pausing  bool
+	spacing  bool      // the pause is for the next request's time
 	until    time.Time // no request before this time
 	tries    int       // requests that failed since one worked
 	answered bool      // a request worked since a batch was stored
@@ -101,6 +103,11 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 		if !ok {
 			return true
 		}
+		if time.Now().Before(l.rate.next) {
+			l.until, l.spacing = l.rate.next, true
+			l.pause(ctx)
+			return false
+		}
 		room := l.roomFor(window)
 		full := l.room > 0 && l.room+room > bytesInFlight
 		if full || !further && window.From >= l.reached {
@@ -109,6 +116,7 @@ func (l *loader) fetch(ctx context.Context, further bool) (exhausted bool) {
 		l.plan.take(window)
 		l.room += room
 		l.fetching++
+		l.rate.begun(time.Now())
 		busy := !l.limit.allows(l.fetching)
 		reading, trail := l.startTrail(ctx)
 		l.begin(func() func() {
@@ -173,6 +181,7 @@ func (l *loader) readChecked(ctx context.Context, read func() (*ledger.Page, err
 // arrived records a page. The rest of its window goes back to the plan.
 func (l *loader) arrived(window ledger.Range, room int64, page *ledger.Page, trail Trail) {
 	l.tries, l.answered = 0, true
+	l.rate.worked()
 	if room >= l.least { // a page with less room says nothing about the window that needed more
 		l.least = max(leastRoom, l.least/2)
 	}
@@ -228,7 +237,10 @@ func (l *loader) giveUp(from ledger.Offset, err error) {
 // pauseAfter pauses after a request failed that may be repeated. Requests that were in flight with it may fail too: they count as
 // the same failure, but may ask for a longer pause.
 func (l *loader) pauseAfter(ctx context.Context, err error) {
-	if l.pausing {
+	if refusedTooOften(err) {
+		l.rate.tooOften(time.Now())
+	}
+	if l.pausing && !l.spacing {
 		l.until = later(l.until, time.Now().Add(asksFor(err)))
 		return
 	}
@@ -237,8 +249,18 @@ func (l *loader) pauseAfter(ctx context.Context, err error) {
 		l.giveUp(0, err)
 		return
 	}
-	l.until = time.Now().Add(l.retry.Pause(ctx, err))
+	l.until = later(l.until, time.Now().Add(l.retry.Pause(ctx, err)))
+	if l.spacing {
+		l.spacing = false // the pause under way becomes this one
+		return
+	}
 	l.pause(ctx)
+}
+
+// refusedTooOften reports whether a server refused a request because too many came.
+func refusedTooOften(err error) bool {
+	var refusal interface{ TooOften() bool }
+	return errors.As(err, &refusal) && refusal.TooOften()
 }
 
 func (l *loader) pause(ctx context.Context) {
@@ -247,7 +269,7 @@ func (l *loader) pause(ctx context.Context) {
 	l.begin(func() func() {
 		Sleep(ctx, wait)
 		return func() {
-			l.pausing = false
+			l.pausing, l.spacing = false, false
 			if ctx.Err() == nil && time.Now().Before(l.until) {
 				l.pause(ctx)
 			}

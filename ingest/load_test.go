@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -235,4 +236,43 @@ func tooWide(t *testing.T, source *fakeSource, widest ledger.Offset) (refused fu
 		defer mu.Unlock()
 		return times
 	}
+}
+
+type tooOftenError struct{}
+
+func (tooOftenError) Error() string  { return "429" }
+func (tooOftenError) TooOften() bool { return true }
+
+// A server that lets six requests through every ten seconds, and says nothing of when, is read about as fast as that.
+func TestARateThatIsLimited(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const requests, window, pages = 6, 10 * time.Second, 250
+		l := newLoop(t, 200*pages)
+		l.ledger.pageSize = 200
+		read := l.source.readUpdates
+		var mu sync.Mutex
+		var let []time.Time
+		refusals := 0
+		l.source.readUpdates = func(ctx context.Context, after, to ledger.Offset) (ledger.Page, error) {
+			Sleep(ctx, 20*time.Millisecond)
+			mu.Lock()
+			let = slices.DeleteFunc(let, func(at time.Time) bool { return time.Since(at) >= window })
+			refuses := len(let) == requests
+			if refuses {
+				refusals++
+			} else {
+				let = append(let, time.Now())
+			}
+			mu.Unlock()
+			if refuses {
+				return ledger.Page{}, tooOftenError{}
+			}
+			return read(ctx, after, to)
+		}
+		stop := l.run()
+		pass(pages / requests * window * 3 / 2)
+		requireAll(t, l.ledger.all(), l.memory.got())
+		require.NoError(t, stop())
+		require.Less(t, refusals, pages/5)
+	})
 }

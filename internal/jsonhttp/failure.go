@@ -69,6 +69,9 @@ func (f *Failure) Wait() time.Duration {
 	return f.RetryAfter
 }
 
+// TooOften reports whether the server refuses the request because too many came.
+func (f *Failure) TooOften() bool { return f.Status == http.StatusTooManyRequests }
+
 // noToken is an error of the file, or of the endpoint, that tokens come from.
 type noToken struct{ error }
 
