@@ -275,7 +275,7 @@ func numberFrom(t *testing.T, variable string, otherwise int) int {
 }
 
 func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
-	database, cfg := w.index(t)
+	database, run, cfg := w.index(t)
 	m := newMutator(t, database, cfg.Schemas.Domain().OrDefault().Tables, seed)
 	if w.network { // what of the transaction history has a row although there is none is not compared
 		m.tables = slices.DeleteFunc(m.tables, func(table string) bool { return table == "balance_rounds" })
@@ -303,6 +303,9 @@ func (w *mutationWorld) run(t *testing.T, seed uint64, count, atOnce int) {
 			if !mutation.harmless && !slices.ContainsFunc(found, func(d findings.Difference) bool { return slices.Contains(mutation.named, d.Relation) }) {
 				t.Errorf("seed %d: not named: %v", seed, mutation)
 			}
+		}
+		if !slices.Equal(pristine["lookups"], m.rows("lookups")) { // what is wanted again, the daemon asks for
+			require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 		}
 		repaired := m.state()
 		for _, table := range m.tables {
@@ -403,7 +406,7 @@ func mutationWorlds() []mutationWorld {
 }
 
 // index indexes the world, and says how it is verified.
-func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
+func (w *mutationWorld) index(t *testing.T) (database string, run Indexer, cfg Verify) {
 	t.Helper()
 	if w.network {
 		return w.indexNetwork(t)
@@ -419,7 +422,7 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 	scope := defaultScope()
 	scope.Shape, scope.Blobs, scope.Interfaces = w.shape, true, []string{holdingInterface}
 	database = throwaway.Migrated(t, migrate)
-	run := indexerFor(database, ledgerURL, scope)
+	run = indexerFor(database, ledgerURL, scope)
 	run.ScanURL = []string{scanURL}
 	at := quietOffset(t, l)
 	if w.from {
@@ -439,15 +442,15 @@ func (w *mutationWorld) index(t *testing.T) (database string, cfg Verify) {
 		_, err := RunFill(t.Context(), fill, testLogger(t))
 		require.NoError(t, err)
 	}
-	return database, Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
+	return database, run, Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
 }
 
 // indexNetwork is index for the updates of a network.
-func (w *mutationWorld) indexNetwork(t *testing.T) (database string, cfg Verify) {
+func (w *mutationWorld) indexNetwork(t *testing.T) (database string, run Indexer, cfg Verify) {
 	t.Helper()
 	_, scan := scanOf(7, 400, sandbox.ScanOptions{Rewrite: unusual, SnapshotEvery: 5 * time.Second})
 	database = networkDatabase(t)
-	run := networkFor(database, serveScan(t, scan))
+	run = networkFor(database, serveScan(t, scan))
 	if w.from {
 		_, err := RunNetworkBackfill(t.Context(), networkBackfillFor(database, run.ScanURL[0], networkOffsetAt(t, scan, 0.7)), testLogger(t), nil)
 		require.NoError(t, err)
@@ -455,7 +458,7 @@ func (w *mutationWorld) indexNetwork(t *testing.T) (database string, cfg Verify)
 	require.NoError(t, RunIndexer(t.Context(), run, testLogger(t)))
 	cfg = Verify{Database: run.Database, Sources: run.Sources, Verify: config.Verify{All: true}}
 	cfg.Network = true
-	return database, cfg
+	return database, run, cfg
 }
 
 // unusual puts values that jsonb can't hold into payloads, and events of unknown kinds beside the others. What an element
